@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from labkit.context import run_seed
 from labkit.errors import DataError
 from labkit.local.codes import is_sortable
 
@@ -285,7 +286,7 @@ SIZES: dict[str, str] = {
 }
 
 
-def sizes(name: str, ranks: int, n_local: int, seed: int = 0) -> tuple[int, ...]:
+def sizes(name: str, ranks: int, n_local: int, seed: int | None = None) -> tuple[int, ...]:
     """Return how many keys each rank holds.
 
     Parameters
@@ -294,9 +295,10 @@ def sizes(name: str, ranks: int, n_local: int, seed: int = 0) -> tuple[int, ...]
         One of `SIZES`.
     ranks, n_local : int
         Number of ranks, and the mean (or largest) number of keys per rank.
-    seed : int
-        For random lengths.
+    seed : int, optional
+        For random lengths; default: that of the run, as for `keys`.
     """
+    seed = run_seed() if seed is None and name == "ragged" else seed
     if name == "even":
         return (n_local,) * ranks
     if name == "ragged":
@@ -320,7 +322,7 @@ def keys(
     n_local: int,
     *,
     dtype: DTypeLike = np.int64,
-    seed: int = 0,
+    seed: int | None = None,
     lengths: str = "even",
     bits: Callable[[int], Any] | None = None,
     **options: int,
@@ -337,8 +339,9 @@ def keys(
         Keys per rank, as `lengths` reads it.
     dtype : dtype_like
         Bool, integer or float dtype of the keys.
-    seed : int
-        Same seed, same keys.
+    seed : int, optional
+        Same seed, same keys. Default: the seed of the run that asks, so that the repetitions of a sweep have
+        different keys; outside a run, 0.
     lengths : str
         One of `SIZES`.
     bits : callable, optional
@@ -369,6 +372,7 @@ def keys(
         raise DataError(f"need 0 <= rank < ranks and n_local >= 0, got {rank=}, {ranks=}, {n_local=}")
     if not is_sortable(np.dtype(dtype)):
         raise DataError(f"keys can be bool, integers or floats of at most 64 bits, got {np.dtype(dtype)}")
+    seed = run_seed() if seed is None else seed
     place = Place(rank, ranks, sizes(lengths, ranks, n_local, seed), np.dtype(dtype), seed, bits)
     try:
         return INPUTS[name](place, **options)

@@ -34,6 +34,7 @@ __all__ = [
     "installed_mpi",
     "phase",
     "register_simulator",
+    "run_seed",
     "simulated",
     "watching",
 ]
@@ -167,6 +168,14 @@ def simulated() -> Any:
 def current() -> MachineContext | None:
     """The machine of the running rank, or None outside any run."""
     return _simulator() or _installed
+
+
+def run_seed() -> int:
+    """Return the seed of the running rank's run, from 0 on; 0 outside any run.
+
+    What is drawn from it differs between the repetitions of a run, and is the same when the run repeats.
+    """
+    return abs(int(getattr(current(), "run_seed", 0)))
 
 
 def decided(subject: str, situation: Any, name: str, text: str) -> None:

@@ -39,6 +39,7 @@ A study:
   ranks = [4, 8, 16, 32, 64]
   on = ["star", "torus:4x4x4"]            # machines
   coll = { allreduce = ["ring", "recursive_doubling"] }
+  noise = ["none", "jitter=50us"]         # what disturbs simulated machines
   n = [1000, 100000]                      # the program's own
 
   [run]                                   # repeats, warmup, seed, timeout_s, tolerance, calibration, jobs,

@@ -263,7 +263,7 @@ class Noise:
 
 
 def noise_of(noise: Noise | str | None) -> Noise:
-    """Read the option `noise` of a run: a Noise, its text (`Noise.parse`), or None for none.
+    """Read the option `noise` of a run: a Noise, its text (`Noise.parse`), or "none" or None.
 
     Raises
     ------
@@ -273,9 +273,11 @@ def noise_of(noise: Noise | str | None) -> Noise:
     if noise is None:
         return Noise()
     if isinstance(noise, str):
-        return Noise.parse(noise)
+        return Noise() if noise.strip() == "none" else Noise.parse(noise)
     if not isinstance(noise, Noise):
-        raise PlatformError(f"noise is a labkit.Noise or a text, got {type(noise).__name__}")
+        raise PlatformError(
+            f'noise must be a labkit.Noise or a string such as "jitter=50us,period=1ms", got {noise!r}'
+        )
     return noise
 
 

@@ -23,6 +23,8 @@ class RankContext:
     def __init__(self, rank: int, size: int) -> None:
         self.rank = rank
         self.size = size
+        #: of the repetition that runs
+        self.run_seed = 0
         #: name, begin, end, and how many phases were around it
         self.phases: list[tuple[str, float, float, int]] = []
         self._open: list[tuple[str, float]] = []

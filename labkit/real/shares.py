@@ -149,6 +149,7 @@ def gather_runs(
                 trace=trace,
                 counts=counts,
                 summary=summary,
+                seed=times[0].get("seed"),
                 collectives=times[0].get("taken", {}) | decisions.collectives(),
                 output=[_printed(output[r], share, repetition) for r, share in enumerate(shares)],
                 **{**facts, **own},

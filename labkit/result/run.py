@@ -150,6 +150,11 @@ class Run(Recorded):
     exploration : Exploration or None
         With ``explore=20``: whether other legal orders of messages lead to other results
         (`labkit.sim.explore.Exploration`).
+    seed : int or None
+        What random numbers of the program and of noise were drawn from; None where it is not known.
+    is_seeded : bool or None
+        Whether anything was drawn from the seed; a simulated run that drew nothing is the same with any
+        other. None where that is not known, as on real machines.
     again : callable or None
         Runs the program again with changes (`what_if`); not kept in files or sent to other processes.
     """
@@ -178,6 +183,8 @@ class Run(Recorded):
     exploration: Any = None
     summary: list[dict[str, Any]] | None = None
     uncharged: Uncharged | None = field(default=None, compare=False)
+    seed: int | None = None
+    is_seeded: bool | None = None
     #: runs the program again with changes (`what_if`); not kept in files or sent to other processes
     again: Any = field(default=None, compare=False)
 

@@ -67,6 +67,9 @@ class RankContext:
         self.setting = ""
         #: what is tried besides (`Run.what_if`)
         self.trial: Trial | None = None
+        #: the run's seed, and whether anything was drawn from it
+        self.seed = 0
+        self.is_seeded = False
         #: by rank and phase, where the trial asks: how often it was entered
         self._visits: dict[int, dict[str, int]] = {}
 
@@ -84,6 +87,12 @@ class RankContext:
     def size(self) -> int:
         """The number of ranks that the run began with."""
         return self._size
+
+    @property
+    def run_seed(self) -> int:
+        """The run's seed, for what is drawn from it."""
+        self.is_seeded = True
+        return self.seed
 
     def innermost_phase(self) -> str:
         """Return the phase that the running rank is in."""

@@ -80,6 +80,7 @@ def simulate(request: RunRequest) -> Run:
     simulation.context.trial = request.trial
     simulation.thread_calls = _thread_calls
     simulation.context.setting = _digest(machine.digest(network), simulation.calibration.digest)
+    simulation.context.seed = request.seed
     simulation.calls.storage = request.options["storage"]
     target = keep_calls(simulation, request.trace_ti)
     sightings = _look_for_wildcards(simulation, request.options.get("lateness"))
@@ -104,6 +105,8 @@ def simulate(request: RunRequest) -> Run:
     notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
     notes.extend(left_over(simulation))
     run.uncharged, run.exploration = uncharged, sightings
+    is_drawn = not troubled.is_quiet and request.noise.seed is None
+    run.seed, run.is_seeded = request.seed, simulation.context.is_seeded or is_drawn
     run.machine["deterministic"] = simulation.context.is_deterministic
     if request.compute is not None and request.compute.is_everything:
         run.computation = _computation(simulation, request.compute)
@@ -202,6 +205,7 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
     if isolation is None or isolation.is_shared:
         with random, name, ProcessState, RankLogs, RankThreads:
             simulation.run(_main_of(program, comm, args, kwargs))
+        simulation.context.is_seeded |= random.is_used
         return
     with random, name, ProcessState, RankLogs, RankThreads, RankPickle(isolation) as pickling:
 
@@ -211,6 +215,7 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
             return own(comm)
 
         simulation.run(main)
+    simulation.context.is_seeded |= random.is_used
     simulation.results = [isolation.restore(result) for result in simulation.results]
     notes.extend(isolation.notes)
 

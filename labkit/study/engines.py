@@ -28,14 +28,14 @@ LOOK_S = 0.2
 STOP_S = 5.0
 
 
-def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes, is_once: bool) -> bytes:
+def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes) -> bytes:
     """Run one point on an engine; see `labkit.study.worker.answer`."""
     from labkit.study.worker import answer, load
 
     if version != __version__:
         raise MachineError(f"this engine has labkit {__version__}, and its client {version}")
     with settle(setting):
-        return answer(load(job), point, is_once)
+        return answer(load(job), point)
 
 
 @dataclass(eq=False)
@@ -86,9 +86,9 @@ class EnginePool:
         """Whether an engine has nothing to do."""
         return len(self._tasks) < len(self._engines()) - self._lost
 
-    def submit(self, point: Point, packed: bytes, is_once: bool) -> None:
+    def submit(self, point: Point, packed: bytes) -> None:
         """Give a point to whichever engine is free."""
-        what = __version__, self._setting, self._job, packed, is_once
+        what = __version__, self._setting, self._job, packed
         try:
             with self._view.temp_flags(block=False, track=False):
                 reply = self._view.apply_async(run_point, *what)

@@ -1,12 +1,13 @@
 """The harvest of a sweep: what its points gave, put together as a study.
 
-What the points before one have shown is applied when it is kept, in the order of the plan: that is how a
+What comes of a point depends on the point alone, and points are kept in the order of the plan: that is how a
 sweep over many workers gives the rows of a serial one.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +21,20 @@ from labkit.study.rows import how_counted
 from labkit.study.study import Study
 from labkit.timing.repeats import Conduct
 
-__all__ = ["Harvest"]
+__all__ = ["Harvest", "cut_short", "seeds_change_nothing"]
+
+
+def seeds_change_nothing(seeds: Iterable[str]) -> bool | None:
+    """Return whether the seed is known to matter nowhere, from `Found.seeds` of points; None: not known."""
+    tried = {one for one in seeds if one}
+    return "differ" not in tried if tried else None
+
+
+def cut_short(seeds: Mapping[int, str]) -> set[int]:
+    """Return the points that ran with too few seeds: two agreed there, and elsewhere they do not."""
+    if seeds_change_nothing(seeds.values()) is not False:
+        return set()
+    return {number for number, one in seeds.items() if one == "same"}
 
 
 @dataclass
@@ -33,8 +47,8 @@ class Harvest:
         How each point on a real machine was measured.
     about : dict
         How the sweep was called.
-    is_deterministic : bool or None
-        Whether the seeds are known to change nothing; None as long as no point has shown it.
+    seeds : dict of int to str
+        By the points' numbers whether the seed matters there (`Found.seeds`), where that was tried.
     """
 
     seed: int
@@ -46,24 +60,38 @@ class Harvest:
     conduct: list[dict[str, Any]] = field(default_factory=list)
     about: dict[str, Any] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)
-    is_deterministic: bool | None = None
+    seeds: dict[int, str] = field(default_factory=dict)
+    fewer: dict[str, int] = field(default_factory=dict)
     uncharged: Uncharged = field(default_factory=Uncharged)
 
+    @property
+    def is_deterministic(self) -> bool | None:
+        """Whether the seeds are known to change nothing; None as long as no point has shown it."""
+        return seeds_change_nothing(self.seeds.values())
+
+    def cut_short(self, plan: Iterable[Point]) -> list[Point]:
+        """Return the points of a plan that ran with too few seeds."""
+        few = cut_short(self.seeds)
+        return [point for point in plan if point.number in few]
+
     def keep(self, point: Point, found: Found) -> None:
-        """Keep a point's rows, or its error.
+        """Keep a point's rows, or its error; those of an earlier run of the point go.
 
         Raises
         ------
         Exception
             What the caller's `measure` raised.
         """
-        is_once = bool(self.is_deterministic) and not found.is_complete
-        rows = found.rows[:1] if is_once else found.rows
-        if not is_once and found.is_same is not None:
-            self.is_deterministic = found.is_same
-        if found.failure is not None and not (is_once and rows):
+        if self.seeds.pop(point.number, ""):
+            self.rows = [pair for pair in self.rows if pair[0] != point.number]
+        if found.failure is not None:
             self.fail(point, found.failure)
             return
+        rows = found.rows
+        if found.seeds:
+            self.seeds[point.number] = found.seeds
+        if found.fewer:
+            self.fewer[point.text] = found.fewer
         for one in rows:
             if isinstance(one, Exception):
                 raise one
@@ -104,6 +132,9 @@ class Harvest:
             warnings.warn(f"the point {point}{others} failed: {error}", StudyWarning, stacklevel=3)
         if self.uncharged.is_notable and REMARK not in self.remarks:  # none of the runs alone took long
             self.remarks.append(REMARK)
+        if self.fewer:
+            shown = "; ".join(f"{text}: {number}" for text, number in self.fewer.items())
+            self.remarks.append(f"expensive points ran with fewer seeds ({shown}); repeats=N runs N of them")
         notes: dict[str, Any] = {
             "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
             "counts": self.counts,

@@ -1,32 +1,34 @@
-"""One point of a sweep: run it, turn it into rows, and decide whether other seeds would say anything else.
+"""One point of a sweep: run it with as many seeds as matter, and turn the runs into rows.
 
 What happens at a point depends on nothing but the point, so it can happen in another process.
 """
 
 from __future__ import annotations
 
+import inspect
 import itertools
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import LabkitError
+from labkit.platform.noise import noise_of
 from labkit.real.repeat import measuring
 from labkit.result.uncharged import Uncharged
 from labkit.run import machine_of
 from labkit.study.points import Point, is_real
-from labkit.study.rows import run_rows
+from labkit.study.rows import HOST_METRICS, run_rows
 from labkit.timing.repeats import Repeats, Series, repeats_of
 
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["Found", "Job"]
+__all__ = ["SEEDS", "Found", "Job", "host_cost_s", "with_seed"]
 
-
+#: seeds of a simulated point by default; their time is that of `host_cost_s`
+SEEDS = Repeats(within=0, least=1, most=5, most_s=2.0)
 #: options of the simulated points, which real ones beside them do not have
-_SIMULATED = ("tolerance", "calibration", "compute")
+_SIMULATED = ("tolerance", "calibration", "compute", "noise")
 
 
 @dataclass
@@ -39,10 +41,12 @@ class Found:
         The rows of each repetition; an exception in place of those that the caller's `measure` failed on.
     failure : LabkitError or None
         Why the run behind these repetitions failed.
-    is_same : bool or None
-        Whether two seeds gave the same time; None where that was not tried, or says nothing.
-    is_complete : bool
-        Whether all repetitions count, whatever other points have shown.
+    seeds : str
+        Whether the seed matters here: ``"unused"`` where nothing was drawn from it, ``"same"`` where two
+        seeds gave the same rows, ``"differ"`` where they did not, or do not elsewhere; empty where that was
+        not tried.
+    fewer : int
+        The number of seeds, where the runs were too expensive for all of them; else 0.
     on : str
         The machine's name.
     machine : dict
@@ -62,8 +66,8 @@ class Found:
 
     rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)
     failure: LabkitError | None = None
-    is_same: bool | None = None
-    is_complete: bool = False
+    seeds: str = ""
+    fewer: int = 0
     on: str = ""
     machine: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
@@ -86,28 +90,25 @@ class Job:
     options: dict[str, Any]
     measure: Callable[[Run], Mapping[str, float]] | None
     runner: Callable[..., Run] | None
-    #: when enough repetitions were made; None: 5 where a machine does not decide, else `Repeats()`
+    #: when enough repetitions were made on a real machine, and of a simulation; None: after `repeats` of them
     asked: Repeats | None = None
+    asked_simulated: Repeats | None = None
+    #: whether the seeds are known to matter, so that each simulated point runs with all of them
+    is_every: bool = False
     #: what runs the points instead of `labkit.run`, with the same options: they wait in a queue already
     waiting: Callable[..., Run] | None = None
 
-    def find(self, point: Point, is_once: bool = False) -> Found:
-        """Run one point.
-
-        Parameters
-        ----------
-        point : Point
-        is_once : bool
-            Whether the seeds are known to change nothing, so that one simulated run says it all.
-        """
-        found = Found(is_complete=is_real(point.on) or self.repeats == 1)
+    def find(self, point: Point) -> Found:
+        """Run one point."""
+        found = Found(seeds="differ" if self.is_every and not is_real(point.on) else "")
         runs: list[Run] = []
         try:
-            self._run(point, is_once, runs, found)
+            self._run(point, runs, found)
         except LabkitError as error:
             found.failure = error
         for repetition, run in enumerate(runs):
-            found.rows.append(self._rows(run, point, repetition))
+            if repetition >= len(found.rows):
+                found.rows.append(self._rows(run, point, repetition))
             found.uncharged.add(getattr(run, "uncharged", None) or Uncharged())
         if runs:
             found.on, found.machine, found.notes = str(runs[0].on), runs[0].machine, list(runs[0].notes)
@@ -120,6 +121,7 @@ class Job:
         how: dict[str, Any] = {"args": self.args, "kwargs": point.parameters, "timeout_s": self.timeout_s}
         how |= self.options | ({"model": point.model} if point.model is not None else {})
         how |= {"on": point.on, "seed": self.seed} | point.options
+        how["kwargs"] = with_seed(self.program, self.args, point.parameters, self.seed)
         # a runner of the caller's own takes what it takes; on a real machine the warm-up is counted
         if self.runner is None and (self.warmup or not is_real(point.on)):
             how["count"] = True
@@ -143,7 +145,7 @@ class Job:
         except Exception as error:  # the caller's own code
             return error
 
-    def _run(self, point: Point, is_once: bool, runs: list[Run], found: Found) -> None:
+    def _run(self, point: Point, runs: list[Run], found: Found) -> None:
         """Run all repetitions that are needed; those that ended are in `runs`, also when one fails."""
         from labkit.run import run as labkit_run
 
@@ -155,21 +157,85 @@ class Job:
             if one.repetitions and self.runner is None:
                 runs[0].counts = every[0].counts
             return
-        if self.repeats == 1 or is_once:
-            runs.append(runner(self.program, point.ranks, **how))
-            return
-        series = Series(repeats_of(self.asked or self.repeats, self.timeout_s))
-        began = time.monotonic()
+        series, cost_s = Series(repeats_of(self.asked_simulated or self.repeats, self.timeout_s)), 0.0
         for k in itertools.count():
-            runs.append(runner(self.program, point.ranks, **(how | {"seed": self.seed + k})))
-            # Rare noise may spare the first two runs; it is drawn from the seed all the same.
-            is_quiet = "noise" not in runs[0].machine
-            is_same = k == 1 and is_quiet and runs[0].makespan_s == runs[1].makespan_s
-            if k == 1 and point.ranks > 1:  # one rank alone may well not show what the seed does
-                found.is_same = is_same
-            if is_same:
-                del runs[1:]
-                return
-            series.take(runs[k].makespan_s, 0.0, time.monotonic() - began)
+            how["kwargs"] = with_seed(self.program, self.args, point.parameters, self.seed + k)
+            run = runner(self.program, point.ranks, **(how | {"seed": self.seed + k}))
+            runs.append(run)
+            if k == 0 and self.repeats > 1 and not self.is_every:
+                found.seeds = self._first_look(run, point)
+                if found.seeds == "unused":
+                    return
+            if k == 1 and not found.seeds:
+                found.rows = [self._rows(one, point, number) for number, one in enumerate(runs)]
+                found.seeds = "same" if _is_same(*found.rows) else "differ"
+                if found.seeds == "same":
+                    del runs[1:], found.rows[1:]
+                    return
+            cost_s += host_cost_s(run)
+            series.take(run.makespan_s, 0.0, cost_s * (k + 2) / (k + 1))  # with the next one
             if series.stopped:
+                found.fewer = k + 1 if series.stopped == "time" else 0
                 return
+
+    def _first_look(self, run: Run, point: Point) -> str:
+        """Return what the first run of a point shows about the seeds, as in `Found.seeds`."""
+        if "noise" in run.machine and noise_of(self.launch(point).get("noise")).seed is None:
+            return "differ"  # rare noise may spare the first two runs; it is drawn all the same
+        called = [with_seed(self.program, self.args, point.parameters, seed) for seed in (0, 1)]
+        is_unseeded = getattr(run, "is_seeded", None) is False and called[0] == called[1]
+        return "unused" if is_unseeded and run.machine.get("deterministic") else ""
+
+
+def _is_same(one: list[dict[str, Any]] | Exception, other: list[dict[str, Any]] | Exception) -> bool:
+    """Whether the rows of two repetitions say the same, to the last bit."""
+    if isinstance(one, Exception) or isinstance(other, Exception):
+        return False
+    said = [[(row["metric"], row["phase"], row["value"]) for row in rows] for rows in (one, other)]
+    first, second = ([row for row in rows if row[0] not in HOST_METRICS] for rows in said)
+    return first == second
+
+
+def host_cost_s(run: Run) -> float:
+    """Estimate what a simulation costs this host from what it did, so that the answer is always the same.
+
+    Returns
+    -------
+    float
+        Seconds: 200 us for a rank, 5 us for a message, 1 us for an event of the engine, and 3 ns for a
+        comparison of the kernels of `labkit.local`; about what a core of 2020 takes.
+    """
+    counts = getattr(run, "counts", None)
+    compared = 0.0
+    if counts is not None and "comparisons" in counts:
+        compared = float(counts.loc[counts["phase"] == "", "comparisons"].sum())
+    events = float(run.machine.get("events", 0))
+    return 200e-6 * run.ranks + 5e-6 * (run.messages or 0) + 1e-6 * events + 3e-9 * compared
+
+
+def with_seed(program: Any, args: Sequence[Any], parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """Return a program's keyword arguments, with the parameter `seed` that it may have.
+
+    Parameters
+    ----------
+    program, args, parameters
+        As they are called; a `seed` among the arguments stays.
+    seed : int
+        Of the run. It is the program's `seed` where that has no default, and added to a default that is a
+        whole number; any other default stays.
+    """
+    given = dict(parameters)
+    if not callable(program) or "seed" in given:
+        return given
+    try:
+        own = [*inspect.signature(program).parameters.values()][1 + len(args) :]
+    except (TypeError, ValueError):  # a builtin without a signature
+        return given
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    one = next((one for one in own if one.name == "seed" and one.kind in by_name), None)
+    if one is None:
+        return given
+    if one.default is one.empty:
+        return given | {"seed": seed}
+    is_whole = isinstance(one.default, int) and not isinstance(one.default, bool)
+    return given | ({"seed": one.default + seed} if is_whole else {})

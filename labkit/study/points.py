@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError, MachineError
+from labkit.platform.noise import noise_of
 from labkit.real.engines.target import is_cluster
 from labkit.run import machine_of
 from labkit.selector import stated
@@ -59,21 +60,29 @@ class Point:
 
 
 def plan_points(
-    ranks: Any, on: Any, model: Any, parameters: Mapping[str, Any], coll: Any = None
+    ranks: Any,
+    on: Any,
+    model: Any,
+    parameters: Mapping[str, Any],
+    coll: Any = None,
+    noise: Sequence[Any] | None = None,
 ) -> list[Point]:
-    """Return every combination, the ranks outermost.
+    """Return every combination, the ranks outermost; `noise` is a list of choices, or None.
 
     Raises
     ------
     DataError
         There is nothing to run, ranks are no whole numbers, or a parameter has the name of a column.
     """
-    clash = sorted(set(parameters) & (_RESERVED if coll is None else {*_RESERVED, "coll"}))
+    varied = {name for name, value in (("coll", coll), ("noise", noise)) if value is not None}
+    clash = sorted(set(parameters) & (_RESERVED | varied))
     if clash:
         raise DataError(f"a parameter cannot be called {clash[0]!r}: the table has a column of that name")
     counts = _varied(ranks)
-    choices = collective_choices(coll)
-    axes = [counts, _varied(on), _varied(model), choices, *(_varied(v) for v in parameters.values())]
+    choices, noises = collective_choices(coll), [None] if noise is None else list(noise)
+    for one in noises:
+        noise_of(one)  # refuses what cannot be read
+    axes = [counts, _varied(on), _varied(model), choices, noises, *(_varied(v) for v in parameters.values())]
     if any(not axis for axis in axes):
         raise DataError("a sweep needs at least one value of ranks and of every parameter")
     for p in counts:
@@ -82,7 +91,7 @@ def plan_points(
             instead = "; write a list without quotes, as in [2, 4, 8]" if is_list else ""
             raise DataError(f"ranks must be whole numbers >= 1; got {p!r}{instead}")
     points = []
-    for number, (p, machine, net, choice, *values) in enumerate(itertools.product(*axes)):
+    for number, (p, machine, net, choice, disturbing, *values) in enumerate(itertools.product(*axes)):
         is_maker = callable(machine) and not hasattr(machine, "hosts") and not is_cluster(machine)
         where = machine(int(p)) if is_maker else machine
         chosen = dict(zip(parameters, values, strict=True))
@@ -95,6 +104,14 @@ def plan_points(
                     f"on='mpi', and {where!r} has those of its MPI library; leave out one of them"
                 )
             cells["coll"] = choice_text(choice)
+        if noise is not None:
+            if is_real(where):
+                raise MachineError(
+                    f"noise={list(noise)!r} disturbs simulated machines, and {where!r} has its own; leave "
+                    "out one of them"
+                )
+            options["noise"] = disturbing
+            cells["noise"] = "none" if disturbing is None else str(disturbing)
         points.append(Point(number, int(p), where, net, chosen, cells, options))
     return points
 

@@ -81,11 +81,11 @@ class LocalPool:
         """Whether another point can be given out."""
         return sum(worker.point is not None for worker in self._workers) < self._jobs
 
-    def submit(self, point: Point, packed: bytes, is_once: bool) -> None:
+    def submit(self, point: Point, packed: bytes) -> None:
         """Give a point to a worker that is free, or to a new one."""
         worker = next((one for one in self._workers if one.point is None), None) or self._start()
         worker.point = point
-        self._send(worker, (packed, is_once))
+        self._send(worker, packed)
         if worker.is_ready:
             worker.deadline = self._until(self._limit_s)
 

@@ -15,14 +15,20 @@ if TYPE_CHECKING:
     from labkit.result import Run
 
 __all__ = [
-    "FIXED", "MEASURED", "PLACE", "cell", "how_counted", "parameter_columns", "run_rows", "tidy", "unit_of",
+    "FIXED", "HOST_METRICS", "MEASURED", "PLACE", "SEED", "cell", "how_counted", "parameter_columns",
+    "run_rows", "tidy", "unit_of",
 ]  # fmt: skip
 
 #: columns before and after those of the parameters
 FIXED = ("program", "on", "model")
 #: where a batch job ran: neither parameters nor measured, and only in studies that have such runs
 PLACE = ("on_cluster", "on_partition", "on_nodes")
+#: what a repetition's random numbers were drawn from; only in studies that know it
+SEED = "seed"
 MEASURED = ("repetition", "metric", "phase", "value", "unit", "is_valid")
+
+#: metrics that another version of Python or NumPy may change
+HOST_METRICS = ("rank_memory_bytes",)
 
 _UNITS = {"_s": "s", "_bytes": "B", "bytes": "B", "_bytes_per_s": "B/s", "_flops": "flop"}
 
@@ -35,7 +41,7 @@ def unit_of(metric: str) -> str:
 
 def parameter_columns(data: pd.DataFrame) -> list[str]:
     """Return the columns that hold parameters: ``ranks`` and the program's own."""
-    return [str(c) for c in data.columns if c not in {*FIXED, *PLACE, *MEASURED}]
+    return [str(c) for c in data.columns if c not in {*FIXED, *PLACE, SEED, *MEASURED}]
 
 
 def cell(value: Any) -> Any:
@@ -77,10 +83,13 @@ def run_rows(
     if run.machine.get("kind") == "slurm":
         base |= {column: run.machine.get(column.removeprefix("on_")) for column in PLACE}
 
+    seed = getattr(run, "seed", None)
+    seeded = {} if seed is None else {SEED: seed}
+
     def row(metric: str, value: float, phase: str = "", is_valid: bool = True) -> dict[str, Any]:
         return {
-            **base, "repetition": repetition, "metric": metric, "phase": phase, "value": float(value),
-            "unit": unit_of(metric), "is_valid": is_valid,
+            **base, **seeded, "repetition": repetition, "metric": metric, "phase": phase,
+            "value": float(value), "unit": unit_of(metric), "is_valid": is_valid,
         }  # fmt: skip
 
     is_valid = bool(run.is_valid)
@@ -151,4 +160,5 @@ def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     if "ranks" in parameters:
         parameters = ["ranks", *(c for c in parameters if c != "ranks")]
     place = [column for column in PLACE if column in data.columns]
+    place += [SEED] if SEED in data.columns else []
     return data[[*FIXED, *parameters, *place, *MEASURED]].reset_index(drop=True)

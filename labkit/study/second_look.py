@@ -33,11 +33,11 @@ class SecondLook:
     def __init__(self, job: Job, packed: bytes, setting: Any) -> None:
         seed = "1" if workers_seed() == "0" else "0"
         self._pool = LocalPool(packed, setting, 1, job.timeout_s, job.repeats, hash_seed=seed)
-        self._asked: tuple[Point, bytes, bool] | None = None
+        self._asked: tuple[Point, bytes] | None = None
 
-    def begin(self, point: Point, packed: bytes, is_once: bool) -> None:
+    def begin(self, point: Point, packed: bytes) -> None:
         """Begin to run the point."""
-        self._asked = point, packed, is_once
+        self._asked = point, packed
         self._pool.submit(*self._asked)
 
     def is_of(self, point: Point) -> bool:
@@ -73,4 +73,4 @@ def _is_telling(found: Found) -> bool:
 
 def _said(found: Found) -> str:
     """Return all that a study gets of a point, to the last bit."""
-    return repr((found.rows, type(found.failure), str(found.failure), found.is_same, found.notes))
+    return repr((found.rows, type(found.failure), str(found.failure), found.seeds, found.notes))

@@ -1,8 +1,7 @@
 """A sweep over many workers, with the rows, failures and remarks of a serial one.
 
-Points are run in any order, and kept in the order of the plan. Where seeds may matter, the first point with
-more than one rank is waited for: it nearly always shows that one run of each of the others is enough.
-Where the workers' hash seed may be another than here, that point is also run under a second one.
+Points are run in any order, and kept in the order of the plan. Where the workers' hash seed may be another
+than here, the first point with more than one rank is also run under a second one.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ class Pool(Protocol):
     def has_room(self) -> bool:
         """Whether another point can be given out."""
 
-    def submit(self, point: Point, packed: bytes, is_once: bool) -> None:
+    def submit(self, point: Point, packed: bytes) -> None:
         """Give a point out, packed by `labkit.study.worker_setup.pack_points`."""
 
     def next(self) -> tuple[Point, Found]:
@@ -102,18 +101,20 @@ def second_look(jobs: Any, job: Job) -> SecondLook | None:
     return SecondLook(job, pack_job(job), setting_of())
 
 
-def one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Any) -> None:
-    """Run the points in this process."""
+def one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Any) -> bool:
+    """Run the points in this process; return whether all of them were."""
     for point in plan:
         bar.set_postfix_str(point.text, refresh=False)
         try:
-            harvest.keep(point, job.find(point, bool(harvest.is_deterministic)))
+            harvest.keep(point, job.find(point))
         except KeyboardInterrupt:
-            harvest.remarks.append(f"interrupted by the user at {point.text}; the later points are missing")
+            left = "have one seed only" if job.is_every else "are missing"
+            harvest.remarks.append(f"interrupted by the user at {point.text}; the later points {left}")
             if not harvest.rows:
                 raise
-            return
+            return False
         bar.update()
+    return True
 
 
 def spread(
@@ -123,8 +124,8 @@ def spread(
     bar: Any,
     pool: Pool,
     second: SecondLook | None = None,
-) -> None:
-    """Run the points on the workers, and keep them in the order of the plan.
+) -> bool:
+    """Run the points on the workers, and keep them in the order of the plan; return whether all were run.
 
     Parameters
     ----------
@@ -142,7 +143,7 @@ def spread(
                 point, found = work.next()
             except MachineError as error:  # the workers cannot go on: what is done is not lost
                 work.give_up(error)
-                return
+                return False
             bar.set_postfix_str(point.text, refresh=False)
             bar.update()
             work.take(point, found)
@@ -150,15 +151,17 @@ def spread(
         pool.close()
         harvest.remarks.append(REMARK)
         bar.update(-len(work.done))  # nothing has been kept
-        one_by_one(job, plan, harvest, bar)
+        return one_by_one(job, plan, harvest, bar)
     except KeyboardInterrupt:
         work.interrupted()
         if not harvest.rows:
             raise
+        return False
     finally:
         pool.close()
         if second is not None:
             second.close()
+    return True
 
 
 class _Depends(Exception):
@@ -183,23 +186,16 @@ class _Spread:
         self.at = {point.number: index for index, point in enumerate(plan)}
         self.done: dict[int, Found] = {}
         self.given = self.kept = 0
-        self.probe: int | None = None  # the point that shall show whether the seeds matter
 
     def next(self) -> tuple[Point, Found]:
         """Give out what can be given out, and wait for a point."""
-        while self.given < len(self.plan) and self.pool.has_room and not self._is_waiting_for_probe():
-            point = self.plan[self.given]
-            if self.probe is None and _may_show(self.job, point, self.harvest):
-                self.probe = self.given
-            what = point, self.packed[self.given], bool(self.harvest.is_deterministic)
+        while self.given < len(self.plan) and self.pool.has_room:
+            what = self.plan[self.given], self.packed[self.given]
             self.pool.submit(*what)
             if self.second is not None and self.given == self.shown:
                 self.second.begin(*what)
             self.given += 1
         return self.pool.next()
-
-    def _is_waiting_for_probe(self) -> bool:
-        return self.probe is not None and self.kept <= self.probe
 
     def take(self, point: Point, found: Found) -> None:
         """Take in a point, and keep all whose turn has come.
@@ -236,13 +232,10 @@ class _Spread:
         for index in sorted(self.done):
             _keep(self.harvest, self.plan[index], self.done[index])
         shown = "; ".join(missing[:_NAMED]) + ("; …" if len(missing) > _NAMED else "")
+        left = "have one seed only" if self.job.is_every else "are missing"
         self.harvest.remarks.append(
-            f"interrupted by the user: {len(missing)} of {len(self.plan)} points are missing ({shown})"
+            f"interrupted by the user: {len(missing)} of {len(self.plan)} points {left} ({shown})"
         )
-
-
-def _may_show(job: Job, point: Point, harvest: Harvest) -> bool:
-    return job.repeats > 1 and point.ranks > 1 and harvest.is_deterministic is None
 
 
 def _keep(harvest: Harvest, point: Point, found: Found) -> None:

@@ -19,11 +19,12 @@ from labkit.errors import DataError, MachineError, ProgramError
 from labkit.live import told_to
 from labkit.local.costs import find_calibration
 from labkit.nearest import nearest
+from labkit.platform.noise import noise_of
 from labkit.run import machine_of, together
 from labkit.sim.computation import MOST_BYTES, Records
 from labkit.sim.measured import Measured, measured_of
 from labkit.study.harvest import Harvest
-from labkit.study.measure import Job
+from labkit.study.measure import SEEDS, Job
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.progress import BarView, progress_bar
 from labkit.study.recipe import recipe_of
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from labkit.result import Run
 
 __all__ = ["Planned", "plan_sweep", "records_of", "sweep"]
-
-#: repetitions of a simulated point, where seeds change something
-_SIMULATED = 5
 
 
 def sweep(
@@ -58,6 +56,7 @@ def sweep(
     compute: Any = None,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
     coll: Any = None,
+    noise: Any = None,
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
     jobs: Any = None,
@@ -77,11 +76,13 @@ def sweep(
         with the ranks. A callable gets the number of ranks and returns the machine. A list is one more
         dimension of the sweep.
     repeats : int or Repeats, optional
-        Repetitions of a point: a number, or when to stop. Default: 5 in simulation; on real machines
-        `labkit.Repeats()`, until the 95 % interval of the median is within 5 %, 6 to 50 times. Simulated runs
-        are deterministic: when two seeds give the same time at the first point, each point runs once. On
-        real machines all ranks start in a window of rank 0's clock, and starts that are late on some rank
-        are thrown away and counted; ``study.methods()`` says how it went.
+        Repetitions of a point: a number, or when to stop. Default on real machines: `labkit.Repeats()`, until
+        the 95 % interval of the median is within 5 %, 6 to 50 times. Default in simulation: 5 seeds, or
+        fewer where those of a point would take this host more than about 2 s (estimated from messages and
+        events, so that the number is always the same; a remark names these points). Whatever the number, a
+        simulated point runs once if nothing is drawn from the seed, or if two seeds give the same times and
+        counts at every point. On real machines all ranks start in a window of rank 0's clock, and starts
+        that are late on some rank are thrown away and counted; ``study.methods()`` says how it went.
     warmup : int
         Runs on real MPI before the repetitions, in the same launch; they are thrown away.
     args : sequence
@@ -89,7 +90,10 @@ def sweep(
     model : str or list, optional
         The network model of simulated runs.
     seed : int
-        The first repetition's seed; real measurements are also taken in an order shuffled by it.
+        The first repetition's seed; repetition k has ``seed + k``, in the column ``seed`` of the study. It
+        seeds `random`, `numpy.random`, `labkit.datasets.inputs` and noise, and is the program's parameter
+        `seed` (added to its default), if it has one; on real machines, all repetitions of a point get the
+        same `seed` as a parameter. Real measurements are also taken in an order shuffled by it.
     timeout_s : float
         Limit of host time for each point.
     progress : bool, optional
@@ -108,8 +112,12 @@ def sweep(
         Algorithms of the collectives of simulated runs, as in `labkit.run`, or as on the command line:
         ``"allreduce=ring"``. A list is one more dimension, the column ``coll`` of the study:
         ``["allreduce=ring", "allreduce=rabenseifner"]`` or ``{"allreduce": ["ring", "rabenseifner"]}``.
+    noise : Noise, str, or list of them, optional
+        What disturbs the simulated runs, as in `labkit.run`; ``"none"``: nothing. Noise without a seed of its
+        own differs between repetitions. A list is one more dimension, the column ``noise`` of the study:
+        ``["none", "jitter=50us"]``.
     options : mapping, optional
-        Further options of `labkit.run`, such as ``{"noise": "jitter=50us"}``.
+        Further options of `labkit.run`, such as ``{"mapping": "cyclic"}``.
     runner : callable, optional
         What runs a point instead of `labkit.run`.
     jobs : int or cluster, optional
@@ -142,7 +150,7 @@ def sweep(
     planned = plan_sweep(
         program, ranks, on, repeats=repeats, warmup=warmup, args=args, model=model, seed=seed,
         timeout_s=timeout_s, tolerance=tolerance, calibration=calibration, compute=compute, measure=measure,
-        coll=coll, options=options, runner=runner, jobs=jobs, **parameters,
+        coll=coll, noise=noise, options=options, runner=runner, jobs=jobs, **parameters,
     )  # fmt: skip
     planned.carry_out(progress)
     study = planned.harvest.study()
@@ -172,15 +180,35 @@ class Planned:
     workers: Any
     harvest: Harvest
 
-    def carry_out(self, progress: bool | None) -> None:
-        """Run the points."""
+    def carry_out(self, progress: bool | None) -> bool:
+        """Run the points; return whether all were run."""
         job, plan, harvest = self.job, self.plan, self.harvest
         with _handed_in(job, plan) as ready, progress_bar(len(plan), progress) as bar, told_to(BarView(bar)):
-            if self.workers == 1:
-                one_by_one(ready, plan, harvest, bar)
-            else:
-                pool = pool_of(self.workers, job, len(plan))
-                spread(job, plan, harvest, bar, pool, second_look(self.workers, job))
+            return run_points(ready, plan, harvest, bar, self.workers)
+
+
+def run_points(job: Job, plan: list[Point], harvest: Harvest, bar: Any, workers: Any = 1) -> bool:
+    """Run the points, and again those where two seeds agreed, with all seeds, if they differ elsewhere.
+
+    Returns
+    -------
+    bool
+        Whether all points were run.
+    """
+
+    def run(job: Job, plan: list[Point], has_second_look: bool = False) -> bool:
+        if workers == 1:
+            return one_by_one(job, plan, harvest, bar)
+        second = second_look(workers, job) if has_second_look else None
+        return spread(job, plan, harvest, bar, pool_of(workers, job, len(plan)), second)
+
+    if not run(job, plan, True):
+        return False
+    rest = harvest.cut_short(plan)
+    if not rest:
+        return True
+    bar.total = (bar.total or 0) + len(rest)
+    return run(dataclasses.replace(job, is_every=True), rest)
 
 
 def plan_sweep(
@@ -199,6 +227,7 @@ def plan_sweep(
     compute: Any = None,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
     coll: Any = None,
+    noise: Any = None,
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
     jobs: Any = None,
@@ -210,22 +239,27 @@ def plan_sweep(
     _refuse_unknown(parameters, program)
     options = dict(options or {})
     compute = options.pop("compute", None) if compute is None else compute
-    plan = plan_points(ranks, on, model, parameters, _collectives(coll, options, program))
+    for name, value in (("coll", coll), ("noise", noise)):
+        _refuse_twice(name, value, options, program)
+    noises = list(noise) if isinstance(noise, list | tuple) else None
+    noise = options.pop("noise", None) if noise is None else noise
+    plan = plan_points(ranks, on, model, parameters, coll, noises)
     how = {
         **options,
         **_tolerance(tolerance, program, plan),
         **_simulated("calibration", calibration, find_calibration, program, plan),
         **_simulated("compute", compute, _recorded, program, plan),
+        **_simulated("noise", None if noises else noise, _checked_noise, program, plan),
     }
-    asked, most = _repeats(repeats, any(is_real(point.on) for point in plan))
-    job = Job(program, tuple(args), most, warmup, seed, timeout_s, how, measure, runner, asked)
     is_shuffled = any(is_real(point.on) for point in plan)
+    asked, simulated, most = _repeats(repeats, is_shuffled)
+    job = Job(program, tuple(args), most, warmup, seed, timeout_s, how, measure, runner, asked, simulated)
     if is_shuffled:
         random.Random(seed).shuffle(plan)
     workers = check_jobs(jobs, plan, how)
     harvest = Harvest(seed)
     harvest.about = {
-        "repeats": asked.to_dict() if asked is not None else most, "warmup": warmup, "points": len(plan),
+        "repeats": most if asked is None else asked.to_dict(), "warmup": warmup, "points": len(plan),
         "order": "shuffled" if is_shuffled else "planned", "labkit": __version__,
         "python": platform.python_version(), "numpy": np.__version__,
     }  # fmt: skip
@@ -242,8 +276,8 @@ def _handed_in(job: Job, plan: list[Point]) -> Iterator[Job]:
         yield dataclasses.replace(job, waiting=waiting)
 
 
-def _repeats(repeats: Any, has_real: bool) -> tuple[Repeats | None, int]:
-    """Return when to stop, or None where the number decides, and that number.
+def _repeats(repeats: Any, has_real: bool) -> tuple[Repeats | None, Repeats | None, int]:
+    """Return when to stop on real machines and in simulation, None where the number decides, and that number.
 
     Raises
     ------
@@ -251,12 +285,13 @@ def _repeats(repeats: Any, has_real: bool) -> tuple[Repeats | None, int]:
         It is neither.
     """
     if isinstance(repeats, Repeats):
-        return repeats, repeats.most
+        return repeats, repeats, repeats.most
     if repeats is None:
-        return (Repeats() if has_real else None), _SIMULATED
+        asked = Repeats() if has_real else SEEDS
+        return asked, SEEDS, asked.most
     if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
         raise DataError(f"repeats is a whole number of at least 1, or labkit.Repeats(...); got {repeats!r}")
-    return None, int(repeats)
+    return None, None, int(repeats)
 
 
 def _tolerance(tolerance: Any, program: Any, plan: list[Point]) -> dict[str, float]:
@@ -311,13 +346,17 @@ def keep_computation(study: Study, job: Job) -> None:
     study.notes["computation"] = records.kept
 
 
-def _collectives(coll: Any, options: Mapping[str, Any] | None, program: Any) -> Any:
-    """Refuse algorithms that are chosen twice, or that the program has a parameter for."""
-    if coll is not None:
-        _require_own("coll", program)
-        if "coll" in (options or {}):
-            raise DataError("the collectives are chosen twice: coll=... and options={'coll': ...}")
-    return coll
+def _refuse_twice(name: str, value: Any, options: Mapping[str, Any], program: Any) -> None:
+    """Refuse a choice that is made twice, or that the program has a parameter for."""
+    if value is not None:
+        _require_own(name, program)
+        if name in options:
+            raise DataError(f"{name} is given twice: {name}=... and options={{{name!r}: ...}}; leave one out")
+
+
+def _checked_noise(noise: Any) -> Any:
+    noise_of(noise)
+    return noise
 
 
 def _refuse_unknown(parameters: Iterable[str], program: Any) -> None:

@@ -46,7 +46,7 @@ def load(data: bytes) -> Any:
     return _Unpickler(io.BytesIO(data)).load()
 
 
-def answer(job: Job, point: bytes, is_once: bool) -> bytes:
+def answer(job: Job, point: bytes) -> bytes:
     """Run one point, and pack what was found.
 
     Parameters
@@ -54,8 +54,6 @@ def answer(job: Job, point: bytes, is_once: bool) -> bytes:
     job : Job
     point : bytes
         A packed `labkit.study.points.Point`.
-    is_once : bool
-        As for `Job.find`.
 
     Returns
     -------
@@ -67,9 +65,9 @@ def answer(job: Job, point: bytes, is_once: bool) -> bytes:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            found = job.find(load(point), is_once)
+            found = job.find(load(point))
         except Exception as error:  # of a runner of the caller's own: a serial sweep would raise it
-            found = Found(rows=[error], is_complete=True)
+            found = Found(rows=[error])
     found.printed, found.order = (out.getvalue(), err.getvalue()), fingerprint()
     try:
         return dumps(found)
@@ -100,8 +98,7 @@ def main() -> None:
             return
         answers.send("ready")
         while True:
-            point, is_once = requests.get()
-            answers.send(answer(job, point, is_once))
+            answers.send(answer(job, requests.get()))
 
 
 def _read_requests(requests: queue.SimpleQueue[Any]) -> None:

@@ -148,6 +148,7 @@ class _RankRun:
             turns = Turns(header, lambda: interruptible(base), barrier)
             for repetition in turns:
                 machine.reset()
+                machine.run_seed = header["seed"] + repetition
                 self.communicator(base, repetition)
                 counting = header.get("counts") if repetition == 0 else None
                 if header.get("recording") is not None and repetition < header["recorded"]:
@@ -168,7 +169,7 @@ class _RankRun:
                 end = time.monotonic()
                 if self.recorder is not None:
                     self.recorder.finish()
-                times = {"begin": begin, "end": end, "phases": machine.phases}
+                times = {"begin": begin, "end": end, "phases": machine.phases, "seed": machine.run_seed}
                 times |= machine.end_counting() | machine.end_deciding() | (counting or {})
                 if meter is not None:
                     clock.append(meter.compare())

@@ -206,6 +206,7 @@ class _Child:
         with open(self.path("result"), "wb") as file:
             for repetition in turns:
                 machine.reset()
+                machine.run_seed = self.header["seed"] + repetition
                 counting = self.header.get("counts") if repetition == 0 else None
                 machine.begin_counting(counting is not None)
                 call = load_program(
@@ -223,7 +224,7 @@ class _Child:
                 end = time.monotonic()
                 if self.recording is not None:
                     self.recording.finish()
-                times = {"begin": begin, "end": end, "phases": machine.phases}
+                times = {"begin": begin, "end": end, "phases": machine.phases, "seed": machine.run_seed}
                 times |= machine.end_counting() | machine.end_deciding() | (counting or {})
                 if self.recording is not None:
                     times["timeline"] = self.recording.timeline()

@@ -82,6 +82,11 @@ class RankRandom:
         self._numpy: dict[int, np.random.RandomState] = {}
         self._fresh: dict[int, int] = {}
 
+    @property
+    def is_used(self) -> bool:
+        """Whether any rank has used a generator that the seed has set up."""
+        return bool(self._python or self._numpy or self._fresh)
+
     def python(self, rank: int) -> random.Random:
         """Return a rank's generator behind `random`."""
         made = self._python.get(rank)

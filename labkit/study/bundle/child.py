@@ -53,6 +53,7 @@ class Rerun:
     def rows(self, index: int, repetition: int) -> list[dict[str, Any]]:
         """Run one repetition of a point, and return its rows; raises as `labkit.run`."""
         from labkit.run import run
+        from labkit.study.measure import with_seed
         from labkit.study.rows import cell, run_rows
 
         point = self.points[index]
@@ -60,7 +61,8 @@ class Rerun:
         options = {"calibration": self.calibration} | self.options | self.value(point.get("options", {}))
         done = run(
             self.program, point["ranks"], on=self.platforms[point["platform"]],
-            model=self.models[point["model"]], args=self.args, kwargs=parameters, timeout_s=self.timeout_s,
+            model=self.models[point["model"]], args=self.args, timeout_s=self.timeout_s,
+            kwargs=with_seed(self.program, self.args, parameters, self.seed + repetition),
             seed=self.seed + repetition, count=True, **options,
         )  # fmt: skip
         extra = self.measure(done) if self.measure else None

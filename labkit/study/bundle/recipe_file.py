@@ -16,14 +16,13 @@ from labkit.real.slurm.options import is_slurm
 from labkit.study.bundle.functions import Carrier
 from labkit.study.bundle.plain import encode
 from labkit.study.points import Point, is_real
+from labkit.study.rows import HOST_METRICS
 
 if TYPE_CHECKING:
     from labkit.study.recipe import Recipe
 
-__all__ = ["HOST_METRICS", "RecipeWriter", "numbers", "spans"]
+__all__ = ["RecipeWriter", "numbers", "spans"]
 
-#: those of labkit that another version of Python or NumPy may change
-HOST_METRICS = ("rank_memory_bytes",)
 _LEFT_OUT = ("trace", "trace_ti", "calibration")  # what a run keeps beside its figures; what is a machine's
 
 

@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError
 from labkit.study.bundle.provenance import environment, find_notebook, packages, read_notebook
-from labkit.study.bundle.recipe_file import HOST_METRICS, RecipeWriter, numbers
+from labkit.study.bundle.recipe_file import RecipeWriter, numbers
+from labkit.study.rows import HOST_METRICS
 from labkit.study.store import study_files, write_zip
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
 """The declaration of a study: a TOML file, checked as a whole before any work starts.
 
 It says what program is run, at which points, how often, and what growth is expected; ``labkit study FILE``
-carries it out, and ``labkit study --help`` has an example. ``[parameters]`` needs ranks; on, model, coll and
-the program's own may stand beside them, each a value or a list. ``[run]`` has options of `labkit.sweep`, each
-``[[expect]]`` the arguments of `labkit.Study.expect`.
+carries it out, and ``labkit study --help`` has an example. ``[parameters]`` needs ranks; on, model, coll,
+noise and the program's own may stand there as well, each a value or a list. ``[run]`` has options of
+`labkit.sweep`, each ``[[expect]]`` the arguments of `labkit.Study.expect`.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _RUN = (
     "compute",
 )  # fmt: skip
 #: of the runs, not of the sweep
-_OPTIONS = ("mapping", "noise", "compute")
+_OPTIONS = ("mapping", "compute")
 _REPEATS = ("within", "level", "statistic", "least", "most", "most_s")
 _EXPECT = ("growth", "metric", "phase", "parameter", "where", "given", "deviation")
 #: parameters of the machine, beside those of the program
-_AXES = ("ranks", "on", "model", "coll")
+_AXES = ("ranks", "on", "model", "coll", "noise")
 #: the modules of programs as they were when a study of this process imported them, by name
 _imported: dict[str, tuple[Path, bytes]] = {}
 
@@ -153,6 +153,8 @@ def read_declaration(path: str | os.PathLike[str]) -> Declaration:
     if "ranks" not in parameters:
         raise DataError(f"{name}: [parameters] needs ranks, as in ranks = [4, 8, 16, 32, 64]")
     run = _run(_table(content, "run", name), name)
+    if "noise" in run and "noise" in parameters:
+        raise DataError(f"{name}: noise is given in [run] and in [parameters]; leave out one of them")
     program_text = _text(content, "program", name, needed=True)
     folder = place.resolve().parent
     program, files = _program(program_text, folder, name)
@@ -235,7 +237,7 @@ def _parameters(table: dict[str, Any], where: str) -> dict[str, Any]:
             continue
         if any(isinstance(one, dict | list) for one in parts):
             raise DataError(f"{where}, [parameters]: {key} is a value or a list of values, got {value!r}")
-        if key in ("on", "model") and not all(isinstance(one, str) for one in parts):
+        if key in ("on", "model", "noise") and not all(isinstance(one, str) for one in parts):
             raise DataError(f"{where}, [parameters]: {key} is a text or a list of texts, got {value!r}")
     return dict(table)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
 import time
 from collections import Counter
@@ -17,7 +18,7 @@ from labkit.sim.computation import Records
 from labkit.study.declared.content import Content, differences
 from labkit.study.declared.declaration import Declaration
 from labkit.study.declared.results import Results, key_of, place_of
-from labkit.study.harvest import Harvest
+from labkit.study.harvest import Harvest, cut_short, seeds_change_nothing
 from labkit.study.measure import Found
 from labkit.study.points import Point
 from labkit.study.study import Study
@@ -44,15 +45,16 @@ class _Writer(Harvest):
         DataError
             They cannot be written, or belong to files that were edited during the run.
         """
-        before, began = len(self.rows), time.time()
+        began = time.time()
         super().keep(point, found)
         self._work.require_unchanged(point)
-        rows = [row for _, row in self.rows[before:]]
+        own = itertools.takewhile(lambda pair: pair[0] == point.number, reversed(self.rows))
+        rows = [row for _, row in own][::-1]
         if rows:
             entry = {
                 "point": point.text, "unix_time_s": began, "rows": rows, "on": found.on,
                 "machine": found.machine, "notes": found.notes, "counts": self.counts.get(found.on),
-                "is_deterministic": self.is_deterministic,
+                "seeds": found.seeds,
             }  # fmt: skip
             key = {"place": self._work.places[point.number], "content": self._work.contents[point.number]}
             self._work.results.add(self._work.keys[point.number], key | entry | self._computation())
@@ -111,7 +113,15 @@ class Work:
     @property
     def missing(self) -> list[Point]:
         """The points that nobody has measured yet, in the order in which they will run."""
-        return [point for point in self.planned.plan if self.keys[point.number] not in self.results.points]
+        known, seeds = self.results.points, self._seeds
+        few = cut_short(seeds)
+        return [p for p in self.planned.plan if self.keys[p.number] not in known or p.number in few]
+
+    @property
+    def _seeds(self) -> dict[int, str]:
+        """What the measured points of this study have shown about their seeds, by their numbers."""
+        known = self.results.points
+        return {n: str(known[key].get("seeds", "")) for n, key in self.keys.items() if key in known}
 
     @property
     def machines(self) -> dict[str, str]:
@@ -165,15 +175,12 @@ class Work:
             missing = self.missing
             if not missing:
                 return
-            known = [self.results.points[key] for key in self.keys.values() if key in self.results.points]
-            records = records_of(self.planned.job)
-            harvest = _Writer(self.planned.harvest.seed, self, records)
-            harvest.about = self.planned.harvest.about
-            said = [
-                entry.get("is_deterministic") for entry in known if entry.get("is_deterministic") is not None
-            ]
-            harvest.is_deterministic = said[-1] if said else None
-            dataclasses.replace(self.planned, plan=missing, harvest=harvest).carry_out(progress)
+            harvest = _Writer(self.planned.harvest.seed, self, records_of(self.planned.job))
+            harvest.about, harvest.seeds = self.planned.harvest.about, self._seeds
+            work = dataclasses.replace(self.planned, plan=missing, harvest=harvest)
+            if work.carry_out(progress) and (late := harvest.cut_short(self.planned.plan)):
+                every = dataclasses.replace(self.planned.job, is_every=True)
+                dataclasses.replace(work, job=every, plan=late).carry_out(progress)
             self.failures = harvest.failures
             self.remarks = [one for one in harvest.remarks if one.startswith("interrupted")]
 
@@ -218,8 +225,7 @@ class Work:
             versions = [str(one[name]) for one in environments.values() if one.get(name)]
             if versions:
                 about[name] = " and ".join(dict.fromkeys(versions))
-        said = [one["is_deterministic"] for one in entries if one.get("is_deterministic") is not None]
-        return about | {"is_deterministic": said[-1] if said else None}
+        return about | {"is_deterministic": seeds_change_nothing(one.get("seeds", "") for one in entries)}
 
     def save(self, study: Study) -> Path:
         """Save the study in the folder of results; `labkit.load` and ``labkit judge`` read it."""

@@ -82,7 +82,7 @@ def _simulated(facts: Facts) -> list[str]:
     if not noisy and facts.fewest == 1:
         once = "every point was simulated once" if not facts.real else "its points were simulated once"
         if facts.sweep.get("is_deterministic"):
-            said.append(f"Simulated times are deterministic, and two seeds gave the same, so {once}.")
+            said.append(f"Simulated times are deterministic and do not depend on the seed, so {once}.")
         else:
             said.append(f"Simulated times are deterministic for a given seed, and {once}.")
     return said

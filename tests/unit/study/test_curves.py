@@ -76,7 +76,7 @@ def test_algorithms_are_one_more_dimension():
     [
         ({"coll": "allreduce=rign"}, ScheduleError, "no algorithm 'rign'"),
         ({"coll": ["allreduce=ring"], "on": ["star", "slurm"]}, MachineError, "those of its MPI library"),
-        ({"coll": "allreduce=ring", "options": {"coll": {"bcast": "linear"}}}, DataError, "chosen twice"),
+        ({"coll": "allreduce=ring", "options": {"coll": {"bcast": "linear"}}}, DataError, "given twice"),
         ({"coll": []}, DataError, "at least one value"),
     ],
 )

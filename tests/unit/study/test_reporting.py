@@ -93,7 +93,7 @@ def test_a_simulated_study_is_deterministic_and_says_so() -> None:
     assert study.rules()[5].why == "simulated times are deterministic, and the study says so"
     text = study.methods()
     assert "The machine star was simulated by labkit" in text
-    assert "Simulated times are deterministic, and two seeds gave the same, so every point was" in text
+    assert "Simulated times are deterministic and do not depend on the seed, so every point was" in text
     assert "warm-up" not in text
     once = lk.sweep(program, [2, 4], "star", repeats=1, progress=False).methods()
     assert "deterministic for a given seed, and every point was simulated once" in once

@@ -23,8 +23,7 @@ from labkit.errors import DataError, MachineError, ProgramError, RankError
 from labkit.study.harvest import Harvest
 from labkit.study.measure import Job
 from labkit.study.points import plan_points
-from labkit.study.spread import spread
-from labkit.study.sweep_points import sweep
+from labkit.study.sweep_points import run_points, sweep
 
 
 @dataclass
@@ -73,8 +72,8 @@ class AnyOrder:
     def has_room(self) -> bool:
         return len(self.found) < self.room
 
-    def submit(self, point: Any, packed: bytes, is_once: bool) -> None:
-        self.found.append((point, self.job.find(point, is_once)))
+    def submit(self, point: Any, packed: bytes) -> None:
+        self.found.append((point, self.job.find(point)))
 
     def next(self) -> Any:
         return self.found.pop(self.order.randrange(len(self.found)))
@@ -84,6 +83,8 @@ class AnyOrder:
 
 
 class NoBar:
+    total = 0
+
     def set_postfix_str(self, *args: Any, **how: Any) -> None:
         pass
 
@@ -98,7 +99,7 @@ class NoBar:
     failing=st.sampled_from([0.0, 0.4]),
     ranks=st.lists(st.integers(1, 5), min_size=1, max_size=6),
     repeats=st.integers(1, 4),
-    room=st.integers(1, 5),
+    room=st.integers(2, 5),
 )
 def test_any_order_of_answers_gives_the_serial_study(seed, noisy, failing, ranks, repeats, room) -> None:
     def measure(run: FakeRun) -> dict[str, float]:
@@ -108,11 +109,15 @@ def test_any_order_of_answers_gives_the_serial_study(seed, noisy, failing, ranks
     plan = plan_points(ranks, "star", None, {"n": [1, 2], "kind": "u"})
     job = Job(None, (), repeats, 1, 0, 60.0, {}, measure, runner)
     serial, other = Harvest(0), Harvest(0)
-    for point in plan:
-        serial.keep(point, job.find(point, bool(serial.is_deterministic)))
+    run_points(job, plan, serial, NoBar())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("labkit.study.spread.pack_points", lambda plan: [b""] * len(plan))
-        spread(job, plan, other, NoBar(), AnyOrder(job, room, random.Random(seed)))
+        patch.setattr("labkit.study.sweep_points.second_look", lambda workers, job: None)
+        patch.setattr(
+            "labkit.study.sweep_points.pool_of",
+            lambda workers, job, points: AnyOrder(job, workers, random.Random(seed)),
+        )
+        run_points(job, plan, other, NoBar(), room)
     assert other.rows == serial.rows
     assert other.failures == serial.failures
     assert other.remarks == serial.remarks

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import random
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +14,7 @@ import pandas as pd
 import pytest
 
 import labkit as lk
+from labkit.datasets import inputs
 from labkit.errors import DataError, ExpectationError, MachineError, RankError
 from labkit.study import Study, parameter_columns, sweep
 
@@ -106,19 +109,19 @@ def test_a_phase_counts_the_longest_rank_with_its_entries_summed() -> None:
 def test_simulated_points_run_once_when_the_seed_changes_nothing() -> None:
     still, noisy = Machine(), Machine(noise=0.1)
     assert set(sweep(program, RANKS, runner=still).data["repetition"]) == {0}
-    assert len(still.calls) == len(RANKS) + 1  # one more to see that it is so
+    assert len(still.calls) == 2 * len(RANKS)  # one more at each point to see that it is so
     assert set(sweep(program, RANKS, repeats=4, runner=noisy).data["repetition"]) == {0, 1, 2, 3}
     assert len(noisy.calls) == 4 * len(RANKS)
 
 
-def test_one_rank_does_not_show_that_the_seed_changes_nothing() -> None:
+def test_points_whose_two_seeds_agree_by_chance_run_with_all_seeds_where_others_do_not() -> None:
     class OnlyTogether(Machine):
         def one(self, p: int, n: int, on: str, seed: int) -> FakeRun:
             return super().one(p, n, on, seed if p > 1 else 0)
 
     study = sweep(program, [1, 2, 4], repeats=3, runner=OnlyTogether(noise=0.1))
-    assert study.data[study.data["ranks"] == 1]["repetition"].max() == 0
-    assert study.data[study.data["ranks"] == 4]["repetition"].max() == 2
+    assert study.data.groupby("ranks")["repetition"].max().tolist() == [2, 2, 2]
+    assert study.notes["sweep"]["is_deterministic"] is False
 
 
 def test_real_points_repeat_in_one_launch_and_drop_the_warm_up() -> None:
@@ -332,3 +335,96 @@ def test_measured_computation_of_a_sweep_grows_with_the_work():
         lk.sweep(computing, ranks=[1], on="mpi", compute="measured")
     with pytest.raises(MachineError, match="compute='mesured' is not known"):
         lk.sweep(computing, ranks=[1], compute="mesured")
+
+
+def summing(comm):
+    lk.compute(seconds=1e-3)
+    comm.allreduce(1.0)
+
+
+def test_noise_is_a_keyword_of_sweeps_as_of_runs():
+    text = "jitter=50us,period=1ms"
+    study = lk.sweep(summing, [2, 4], noise=text, repeats=3, seed=5, progress=False)
+    times = study.data.query("metric == 'makespan_s' and ranks == 4")["value"].tolist()
+    assert times == [lk.run(summing, 4, noise=text, seed=seed).makespan_s for seed in (5, 6, 7)]
+    assert "noise" not in study.parameters
+
+
+def test_a_list_of_noise_is_one_more_dimension():
+    study = lk.sweep(summing, [2, 4], noise=["none", "jitter=50us", lk.Noise(stragglers=1)], progress=False)
+    assert study.data["noise"].unique().tolist() == ["none", "jitter=50us", "1 of hosts 2 times slower"]
+    assert len(study.curves("makespan_s")) == 3
+    quiet, jittery = (study.filter(noise=one, metric="makespan_s").data for one in ("none", "jitter=50us"))
+    assert len(quiet) == 2, "the seeds change nothing where there is no noise"
+    assert len(jittery) == 10, "and do where there is"
+
+
+@pytest.mark.parametrize(
+    ("how", "error", "words"),
+    [
+        ({"noise": "jitter=50"}, lk.errors.PlatformError, "has no unit"),
+        ({"noise": 5}, lk.errors.PlatformError, "noise must be a labkit.Noise or a string"),
+        ({"noise": []}, DataError, "at least one value"),
+        ({"noise": "jitter=50us", "on": "mpi"}, MachineError, "noise belongs to simulated runs"),
+        ({"noise": ["none"], "on": ["star", "mpi"]}, MachineError, "'mpi' has its own"),
+        ({"noise": "none", "options": {"noise": "none"}}, DataError, "given twice"),
+    ],
+)
+def test_noise_that_makes_no_sense_is_refused_before_anything_runs(how, error, words):
+    with pytest.raises(error, match=words):
+        lk.sweep(lambda comm: pytest.fail("it ran"), [2], progress=False, **how)
+
+
+def drawing(comm, how, seed=7):
+    """Send bytes: a number that is always the same, or drawn in one of the ways in which programs draw."""
+    draws = {
+        "nothing": lambda: 5000,
+        "numpy": lambda: np.random.randint(9000),
+        "fresh": lambda: int(np.random.default_rng().integers(9000)),
+        "python": lambda: random.randrange(9000),
+        "keys": lambda: int(inputs.keys("uniform", comm.rank, comm.size, 1, dtype="u2")[0]),
+        "parameter": lambda: int(np.random.default_rng([seed, comm.rank]).integers(9000)),
+        "unused": lambda: 5000 + 0 * np.random.randint(9000),
+    }
+    comm.sendrecv(bytes(draws[how]()), (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+
+
+@pytest.mark.parametrize("how", ["numpy", "fresh", "python", "keys", "parameter"])
+def test_each_way_to_draw_an_input_is_repeated_with_other_seeds(how):
+    study = lk.sweep(drawing, [2, 4, 8], how=how, seed=3, progress=False)
+    times = study.data.query("metric == 'makespan_s'")
+    assert times.groupby("ranks")["value"].nunique().tolist() == [5, 5, 5]
+    assert times.groupby("ranks")["seed"].unique().map(list).tolist() == [[3, 4, 5, 6, 7]] * 3
+    named = {"seed": 7 + 5} if how == "parameter" else {}
+    again = lk.run(drawing, 4, kwargs={"how": how, **named}, seed=5)
+    assert again.makespan_s == times.query("ranks == 4 and seed == 5")["value"].item()
+    assert again.seed == 5
+
+
+@pytest.mark.parametrize(("how", "runs"), [("nothing", 1), ("unused", 2)])
+def test_what_does_not_depend_on_the_seed_runs_once(how, runs):
+    called = []
+
+    def runner(*args, **options):
+        called.append(options["seed"])
+        return lk.run(*args, **options)
+
+    study = lk.sweep(functools.partial(drawing, seed=None), [2, 4], how=how, runner=runner, progress=False)
+    assert called == [*range(runs)] * 2
+    assert set(study.data["repetition"]) == {0}
+    assert study.notes["sweep"]["is_deterministic"] is True
+
+
+def test_expensive_points_run_with_fewer_seeds_and_say_so():
+    class Expensive(Machine):
+        def one(self, p: int, n: int, on: str, seed: int) -> FakeRun:
+            run = super().one(p, n, on, seed)
+            run.messages = {4: 100, 8: 180_000, 16: 10**6}[p]
+            return run
+
+    study = sweep(program, [4, 8, 16], runner=Expensive(noise=0.1))
+    assert study.data.groupby("ranks")["repetition"].max().tolist() == [4, 1, 0]
+    assert "expensive points ran with fewer seeds (ranks=8: 2; ranks=16: 1)" in repr(study)
+    every = sweep(program, [4, 8, 16], repeats=3, runner=Expensive(noise=0.1))
+    assert every.data.groupby("ranks")["repetition"].max().tolist() == [2, 2, 2]
+    assert "fewer" not in repr(every)
