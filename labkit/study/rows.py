@@ -160,5 +160,8 @@ def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     if "ranks" in parameters:
         parameters = ["ranks", *(c for c in parameters if c != "ranks")]
     place = [column for column in PLACE if column in data.columns]
-    place += [SEED] if SEED in data.columns else []
+    if SEED in data.columns:
+        place.append(SEED)
+        if pd.api.types.is_numeric_dtype(data[SEED]) and data[SEED].notna().all():
+            data[SEED] = data[SEED].astype("int64")
     return data[[*FIXED, *parameters, *place, *MEASURED]].reset_index(drop=True)

@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError
-from labkit.study.rows import FIXED, MEASURED, PLACE, parameter_columns, unit_of
+from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, unit_of
 
 __all__ = ["rows_of_frame", "wide_frame"]
 
 #: what may be missing in a wide frame
-_KEPT = (*FIXED, *PLACE, "repetition", "is_valid")
+_KEPT = (*FIXED, *PLACE, SEED, "repetition", "is_valid")
 
 
 def wide_frame(data: pd.DataFrame) -> pd.DataFrame:
@@ -22,7 +22,7 @@ def wide_frame(data: pd.DataFrame) -> pd.DataFrame:
 
     A metric of a phase is ``metric:phase``. Metrics that were measured less often are NaN elsewhere.
     """
-    points = [c for c in (*FIXED, *parameter_columns(data), *PLACE, "repetition") if c in data.columns]
+    points = [c for c in (*FIXED, *parameter_columns(data), *PLACE, SEED, "repetition") if c in data.columns]
     names = data["metric"].where(data["phase"] == "", data["metric"] + ":" + data["phase"])
     rows = data.assign(_name=names.astype(str))
     order = list(dict.fromkeys(rows["_name"]))
@@ -44,7 +44,7 @@ def rows_of_frame(
         raise DataError(f"two columns of this frame are called {twice[0]!r}")
     is_long = {"metric", "value"} <= set(data.columns) and metrics is None
     if is_long:
-        rows = data[[c for c in data.columns if c in MEASURED or c in (*FIXED, *PLACE)]].copy()
+        rows = data[[c for c in data.columns if c in MEASURED or c in (*FIXED, *PLACE, SEED)]].copy()
         for name in _names(parameters, data) or [c for c in data.columns if c not in rows.columns]:
             rows[name] = data[name]
         for column in ("metric", "phase"):

@@ -13,7 +13,7 @@ import pandas as pd
 
 from labkit.errors import DataError
 from labkit.study.formats.experiment import experiment_files
-from labkit.study.rows import FIXED, MEASURED, PLACE, parameter_columns
+from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns
 from labkit.study.store import replace_file, study_files, write_zip
 
 __all__ = ["FORMATS", "REMARK", "ROOT", "Group", "export_study", "groups_of"]
@@ -87,7 +87,8 @@ def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
 
 def _constants(data: pd.DataFrame, parameters: list[str]) -> dict[str, Any]:
     """Return what is the same in all rows, as plain data."""
-    columns = [c for c in (*FIXED, *PLACE, *parameter_columns(data)) if c in data and c not in parameters]
+    columns = [*FIXED, *PLACE, SEED, *parameter_columns(data)]
+    columns = [c for c in columns if c in data and c not in parameters]
     same = {c: data[c].iloc[0] for c in columns if data[c].nunique(dropna=False) == 1}
     return {c: v.item() if hasattr(v, "item") else v for c, v in same.items() if not pd.isna(v) and v != ""}
 

@@ -141,8 +141,8 @@ def test_files_edited_during_the_run_belong_to_neither_version(folder, capsys, m
 
     find = Job.find
 
-    def edited(self, point, is_once=False):
-        found = find(self, point, is_once)
+    def edited(self, point):
+        found = find(self, point)
         (folder / "m.xml").write_text(XML.replace("1GBps", "1MBps"))
         return found
 

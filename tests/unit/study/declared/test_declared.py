@@ -289,3 +289,18 @@ def test_any_file_gets_a_sentence_or_is_a_study(folder, table, keeps):
     except LabkitError as error:
         said = str(error)
     assert said == "" or "any.toml" in said
+
+
+def test_points_whose_seeds_agreed_get_all_seeds_once_a_later_point_shows_that_they_matter(folder):
+    (folder / "draws.py").write_text(
+        "import numpy as np\n\n\ndef program(comm):\n"
+        "    n = np.random.randint(9000)\n"
+        "    comm.bcast(bytes(n if comm.size > 2 else 10), root=0)\n"
+    )
+    text = 'program = "draws.py:program"\n[parameters]\nranks = {}\n'
+    for ranks, repetitions in (("[1, 2]", [1, 1]), ("[1, 2, 4]", [5, 5, 5])):
+        (folder / "draws.toml").write_text(text.format(ranks))
+        assert main(["study", "draws.toml"]) == 0
+        times = lk.load(folder / "draws.results" / "data.study").data.query("metric == 'makespan_s'")
+        assert times.groupby("ranks")["seed"].count().tolist() == repetitions
+    assert main(["study", "draws.toml", "--dry-run"]) == 0
