@@ -14,7 +14,7 @@ from labkit.grading.causes import Told
 from labkit.grading.grade import Grade
 from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.sandbox import Limits, Sandbox
-from labkit.grading.sandbox.notes import named_in, noted
+from labkit.grading.sandbox.notes import noted
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
 
@@ -150,7 +150,7 @@ class Assignment:
             seed = secrets.randbits(128) if seed is None else seed
             bench = SandboxBench(sandbox, source, self.function, self.also)
             grade = self._judge(bench, student, seed, only)
-        grade.attempts = noted(named_in(source), grade.attempts)
+        grade.attempts = noted(sandbox.named, grade.attempts)
         return grade
 
     def try_out(

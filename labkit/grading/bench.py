@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 from labkit import context
 from labkit.comm.surface import METHODS
-from labkit.errors import DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
+from labkit.errors import DataError, DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
+from labkit.grading.limited import limited
 from labkit.grading.needed import without_trials
 from labkit.grading.sandbox.caller import SUBMISSION
 from labkit.grading.sandbox.outcome import Limits, Outcome, Work
@@ -110,7 +111,10 @@ class SandboxBench:
         outcome = self._tried(run)
         if outcome.is_loading and not self._is_shortened:
             self._is_shortened = True
-            self.source = without_trials(self.source, (self.function, *self.also))
+            try:
+                self.source = limited(without_trials, self.source, (self.function, *self.also))
+            except DataError:
+                return outcome
             outcome = self._tried(run)
         return outcome
 

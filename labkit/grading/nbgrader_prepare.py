@@ -17,6 +17,7 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.grading.clean import clean, clean_name
 from labkit.grading.ipynb.large import read_notebook
+from labkit.grading.limited import limited
 from labkit.grading.submission import MOST_BYTES
 
 __all__ = ["UNREADABLE", "prepare", "student_id"]
@@ -66,7 +67,7 @@ def prepare(course: Path, assignment: str, submitted: dict[str, Path | DataError
         try:
             if not isinstance(found, Path):
                 raise found
-            made = _rebuilt(_cells_of(found), teachers)
+            made = _rebuilt(limited(_cells_of, found, what=clean_name(found.name)), teachers)
             _copy_time(found.parent, folder)
         except DataError as error:
             made = _stand_in(str(error), teachers)
@@ -74,7 +75,7 @@ def prepare(course: Path, assignment: str, submitted: dict[str, Path | DataError
 
 
 def _cells_of(path: Path) -> list[dict[str, Any]]:
-    """Return kind, text and grade id of a notebook's cells."""
+    """Return kind, text and grade id of a notebook's cells; for `limited`."""
     name = clean_name(path.name)
     try:
         if path.is_symlink() or not path.is_file():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import symtable
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 __all__ = ["needed_source", "without_trials"]
@@ -124,63 +124,159 @@ def _is_future(one: _Statement) -> bool:
 
 
 def _followed(
-    statements: list[_Statement], needed: set[str], functions: Collection[str] | None, setters: set[int]
+    statements: list[_Statement], wanted: set[str], functions: Collection[str] | None, setters: set[int]
 ) -> set[int]:
     """Return the statements to keep, by id."""
-    trials = _trials(statements, functions)
-    fixed = {name for one in statements for name in one.binds if _is_fixed(one)}
-    fixed -= {name for one in statements for name in one.binds if not _is_fixed(one)}
-    fixed -= {name for one in statements if one.is_definition for name in one.stores}  # global, in functions
-    definitions = _definitions(statements)
-    own = {name for one in statements if not one.is_import for name in one.binds}
-    effects = {id(one): _effects(one, definitions) for one in statements}
-    kept: set[int] = set()
-    is_open = True
-    order = statements
-    while is_open:
-        is_open = False
-        data = needed - fixed
-        order = order[::-1]  # names are mostly bound before they are used, but functions may stand anyhow
-        for one in order:
-            if id(one) in kept:
+    following = _Following(statements, _trials(statements, functions))
+    following.need(wanted)
+    for one in statements:
+        if _is_star(one) or (id(one) in setters and not (one.is_definition or one.is_import)):
+            following.keep(one)
+    following.finish()
+    return following.kept
+
+
+class _Following:
+    """Follows needed names to the statements that give them what they are; each of both is visited once."""
+
+    def __init__(self, statements: list[_Statement], trials: set[int]) -> None:
+        self.fixed = _fixed(statements)
+        self.own = {name for one in statements if not one.is_import for name in one.binds}
+        self.trials, self.kept = trials, set[int]()
+        self.by_text = {name for one in statements if id(one) not in trials for name in one.binds}
+        self._needed: set[str] = set()
+        self._open: list[str] = []
+        self._loops: list[_Statement] = []
+        self._shortened: dict[int, tuple[str, set[str]]] = {}
+        #: name -> who binds it; who fills it for sure, and perhaps; the same of definitions
+        self._binders, self._stores, self._fills = _Index(), _Index(), _Index()
+        self._hooks, self._defined_by = _Index(), _Index()
+        #: name -> who comes to it by a call: statements, hooks of definitions, bodies of definitions
+        self._calls, self._hook_calls, self._bodies = _Index(), _Index(), _Index()
+        #: names whose functions come to a statement that changes something needed: as data, as a name
+        self._filling: set[str] = set()
+        self._hooking: set[str] = set()
+        for one in statements:
+            self._note(one)
+
+    def _note(self, one: _Statement) -> None:
+        self._binders.add(one.binds, one)
+        if one.is_definition:
+            self._bodies.add(one.uses, one)
+            self._defined_by.add(one.changes | one.stores, one)
+            changed, called = _hooks_of(one.node)
+            self._hooks.add(changed, one)
+            self._hook_calls.add(changed | called, one)
+        elif not one.is_import:
+            is_trial = id(one) in self.trials
+            if not (is_trial and one.calls):
+                self._stores.add(one.stores, one)
+            if not is_trial:
+                self._fills.add(one.changes | one.stores, one)
+                if one.calls:
+                    self._calls.add(one.uses, one)
+
+    def need(self, names: set[str]) -> None:
+        """Add names to those that are needed."""
+        self._open += names - self._needed
+        self._needed |= names
+
+    def keep(self, one: _Statement) -> None:
+        """Keep a statement, and need what it uses."""
+        if id(one) in self.kept:
+            return
+        self.kept.add(id(one))
+        self.need(one.uses)
+        if one.uses & _BY_TEXT:
+            self.need(self.by_text)
+            self.by_text = set()
+
+    def finish(self) -> None:
+        """Follow all names; loops that try a function out come last, when it is known what they are for."""
+        while self._open or self._loops:
+            while self._open:
+                self._follow(self._open.pop())
+            if self._loops:
+                self._keep_loop(self._loops.pop())
+
+    def _follow(self, name: str) -> None:
+        for one in self._binders[name]:
+            if id(one) in self._shortened:
+                self._lengthen(one)
+            elif id(one) in self.trials and id(one) not in self.kept and isinstance(one.node, ast.For):
+                self._loops.append(one)
+            else:
+                self.keep(one)
+        for one in self._stores[name]:
+            self.keep(one)
+        if name not in self.fixed:
+            for one in self._fills[name]:
+                self.keep(one)
+            self._spread(name, self._filling, self._calls)
+        if name in self.own:
+            for one in self._hooks[name]:
+                self.keep(one)
+            self._spread(name, self._hooking, self._hook_calls)
+
+    def _spread(self, name: str, marked: set[str], callers: _Index) -> None:
+        """Keep whoever calls a function that comes to one which changes what a name stands for."""
+        open_ = [new for one in self._defined_by[name] for new in one.binds]
+        while open_:
+            called = open_.pop()
+            if called in marked:
                 continue
-            wanted = bool(one.binds & needed) or _is_star(one)
-            if wanted and id(one) in trials:
-                _without_trials(one, needed)
-            elif one.is_definition and not wanted:
-                wanted = bool(effects[id(one)] & needed & own)
-            if not (wanted or one.is_definition or one.is_import):
-                wanted = id(one) in setters or bool(one.stores & needed and not one.calls)
-                if id(one) not in trials:
-                    wanted = wanted or bool(effects[id(one)] & data) or bool(one.stores & needed)
-            if wanted:
-                kept.add(id(one))
-                needed |= one.uses
-                if one.uses & _BY_TEXT:
-                    needed |= {name for s in statements if id(s) not in trials for name in s.binds}
-                is_open = True
-    return kept
+            marked.add(called)
+            for one in callers[called]:
+                self.keep(one)
+            for one in self._bodies[called]:
+                open_ += one.binds
+
+    def _keep_loop(self, one: _Statement) -> None:
+        """Keep a loop without what it tries out, if only its own variables are needed."""
+        if id(one) in self.kept or id(one) in self._shortened:
+            return
+        assert isinstance(one.node, ast.For)
+        targets = {part.id for part in ast.walk(one.node.target) if isinstance(part, ast.Name)}
+        shorter = _without_body(one.node) if one.binds & self._needed <= targets else None
+        if shorter is not None:
+            self._shortened[id(one)] = one.text, one.uses
+            one.text, one.uses = shorter.text.removesuffix("\n    pass") + " pass", shorter.uses
+        self.keep(one)
+
+    def _lengthen(self, one: _Statement) -> None:
+        """Put back what a loop does, if more of it is needed after all."""
+        assert isinstance(one.node, ast.For)
+        targets = {part.id for part in ast.walk(one.node.target) if isinstance(part, ast.Name)}
+        if not one.binds & self._needed <= targets:
+            one.text, one.uses = self._shortened.pop(id(one))
+            self.kept.discard(id(one))
+            self.keep(one)
+
+
+class _Index:
+    """Statements by name."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[_Statement]] = {}
+
+    def add(self, names: Iterable[str], one: _Statement) -> None:
+        """Note a statement under each of some names."""
+        for name in names:
+            self._found.setdefault(name, []).append(one)
+
+    def __getitem__(self, name: str) -> Sequence[_Statement]:
+        return self._found.get(name, ())
 
 
 def _is_star(one: _Statement) -> bool:
     return isinstance(one.node, ast.ImportFrom) and any(alias.name == "*" for alias in one.node.names)
 
 
-def _definitions(statements: list[_Statement]) -> dict[str, list[_Statement]]:
-    found: dict[str, list[_Statement]] = {}
-    for one in statements:
-        if one.is_definition:
-            for name in one.binds:
-                found.setdefault(name, []).append(one)
-    return found
+def _hooks_of(node: ast.stmt) -> tuple[set[str], set[str]]:
+    """Return what a definition hands to its decorators and bases, and the names of these.
 
-
-def _effects(one: _Statement, definitions: Mapping[str, list[_Statement]]) -> set[str]:
-    """Return the names that a statement may change: by itself, or in the functions that it comes to."""
-    if not one.is_definition:
-        return one.changes | one.stores | (_changed_by(one.uses, definitions) if one.calls else set())
-    # A definition calls its decorators, and its bases learn of a class (__init_subclass__, __subclasses__).
-    node = one.node
+    A definition calls its decorators, and its bases learn of a class (__init_subclass__, __subclasses__).
+    """
     bases = [*node.bases, *(word.value for word in node.keywords)] if isinstance(node, ast.ClassDef) else []
     found, named = {root for base in bases if (root := _root(base)) is not None}, set()
     for decorator in getattr(node, "decorator_list", ()):
@@ -188,51 +284,63 @@ def _effects(one: _Statement, definitions: Mapping[str, list[_Statement]]) -> se
         named |= names
         called = decorator.func if isinstance(decorator, ast.Call) else decorator
         found |= names - {called.id} if isinstance(called, ast.Name) else names
-    return found | _changed_by(found | named, definitions)
+    return found, named
 
 
-def _changed_by(names: set[str], definitions: Mapping[str, list[_Statement]]) -> set[str]:
-    """Return what the functions and classes of these names may change, or those that they come to."""
-    found: set[str] = set()
-    seen, open_ = set(names), list(names)
-    while open_:
-        for one in definitions.get(open_.pop(), ()):
-            found |= one.changes | one.stores
-            open_ += one.uses - seen
-            seen |= one.uses
-    return found
-
-
-def _without_trials(one: _Statement, needed: set[str]) -> None:
-    """Take from a loop that tries the function out what it tries: only its own variables are needed."""
-    node = one.node
-    if not isinstance(node, ast.For):
-        return
-    targets = {part.id for part in ast.walk(node.target) if isinstance(part, ast.Name)}
-    if one.binds & needed <= targets:
-        line = ast.For(node.target, node.iter, [ast.Pass()], [], None)
-        try:
-            shorter = next(_statements(ast.unparse(ast.fix_missing_locations(line))))
-        except RecursionError:  # a list of thousands of sums
-            return
+def _without_body(node: ast.For) -> _Statement | None:
+    """Return a loop that does nothing; None for one that cannot be written, such as thousands of sums."""
+    line = ast.For(node.target, node.iter, [ast.Pass()], [], None)
+    try:
         # one line: in a script whose lines keep their numbers, the next line is another statement's
-        one.text, one.uses = shorter.text.removesuffix("\n    pass") + " pass", shorter.uses
+        return next(_statements(ast.unparse(ast.fix_missing_locations(line))))
+    except RecursionError:
+        return None
 
 
 def _trials(statements: list[_Statement], functions: Collection[str] | None) -> set[int]:
     """Return the statements that call something which comes, in the end, to a function: they try it out."""
     if functions is None:
         return {id(one) for one in statements if one.calls and not _is_fixed(one)}
-    reaches = set(functions)
-    is_open = True
-    while is_open:
-        is_open = False
-        for one in statements:
+    users = _Index()
+    for one in statements:
+        if not one.is_import:
+            users.add(one.uses, one)
+    reaches, open_ = set(functions), list(functions)
+    while open_:
+        for one in users[open_.pop()]:
             new = one.binds - reaches
-            if new and one.uses & reaches and not one.is_import:
-                reaches |= new
-                is_open = True
+            reaches |= new
+            open_ += new
     return {id(one) for one in statements if one.calls and one.uses & reaches and not one.is_definition}
+
+
+def _fixed(statements: list[_Statement]) -> set[str]:
+    """Return the names that are bound to what no call can change, and to nothing else."""
+    others = {name for one in statements for name in one.binds if not _is_fixed(one)}
+    others |= {name for one in statements if one.is_definition for name in one.stores}
+    found = {name for one in statements for name in one.binds if one.is_definition or one.is_import}
+    for one in statements:
+        if _is_fixed(one) and not (one.is_definition or one.is_import):
+            same = _same_as(getattr(one.node, "value", None))
+            (found if same <= found and not same & others else others).update(one.binds)
+    return found - others
+
+
+def _same_as(value: ast.expr | None) -> set[str]:
+    """Return the names whose objects, or parts of them, an expression may have for its value."""
+    if isinstance(value, ast.Name | ast.Attribute | ast.Subscript | ast.Starred):
+        root = _root(value)
+        return set() if root is None else {root}
+    parts: list[ast.expr] = []
+    if isinstance(value, ast.IfExp):
+        parts = [value.body, value.orelse]
+    elif isinstance(value, ast.BoolOp):
+        parts = value.values
+    elif isinstance(value, ast.Tuple):
+        parts = value.elts
+    elif isinstance(value, ast.NamedExpr):
+        parts = [value.value]
+    return set().union(*map(_same_as, parts))
 
 
 def _is_fixed(one: _Statement) -> bool:
@@ -296,8 +404,11 @@ def _statements(cell: str) -> Iterator[_Statement]:
             first, begin = min(first, decorator.lineno), 0
         end_line = node.end_lineno or node.lineno
         part = lines[first - 1 : end_line]
-        part[-1] = part[-1][: node.end_col_offset]
-        part[0] = part[0][begin:]
+        if len(part) == 1:  # cut out of a line with thousands of statements, not copied with what is before
+            part[0] = part[0][begin : node.end_col_offset]
+        else:
+            part[-1] = part[-1][: node.end_col_offset]
+            part[0] = part[0][begin:]
         yield _looked_at(_Statement(b"\n".join(part).decode(), node, line=first))
 
 

@@ -1,4 +1,4 @@
-"""A submission's source: read from a Python file or a notebook, never run here."""
+"""A submission's source: read from a Python file or a notebook in a child process with limits, never run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ from labkit.errors import DataError
 from labkit.grading.clean import clean_name
 from labkit.grading.ipynb.cells import parsed, python_of
 from labkit.grading.ipynb.large import read_notebook
+from labkit.grading.limited import limited
 from labkit.grading.needed import needed_source
+from labkit.grading.sandbox.imports import compiled
 
 __all__ = [
     "notebook_source",
@@ -46,11 +48,16 @@ def read_submission(path: str | os.PathLike[str], function: str | Sequence[str] 
         It cannot be read, is no Python, or does not define the function.
     """
     path = Path(path)
-    text = submitted_text(path)
+    text: str = limited(_read, path, function, what=clean_name(path.name))
+    return text
+
+
+def _read(path: Path, function: str | Sequence[str] | None) -> str:
+    text = _submitted_text(path)
     if _is_notebook(path):
-        text = source_of_cells(_cells(text), function)
+        text = _source_of_cells(_cells(text), function)
     if function is not None:
-        require_function(text, function if isinstance(function, str) else function[0], path.name)
+        _require_function(text, function if isinstance(function, str) else function[0], path.name)
     return text
 
 
@@ -62,6 +69,11 @@ def submitted_text(path: Path) -> str:
     DataError
         It cannot be read.
     """
+    text: str = limited(_submitted_text, path, what=clean_name(path.name))
+    return text
+
+
+def _submitted_text(path: Path) -> str:
     name = clean_name(path.name)
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -113,12 +125,23 @@ def _cells(text: str) -> list[str]:
 
 
 def require_function(source: str, function: str, name: str = "the submission") -> None:
-    """Refuse a source that is no Python or never names a function; whether it defines it, its run shows.
+    """Refuse a source that is no Python, is too much to compile, or never names a function.
+
+    Whether it defines the function, its run shows.
 
     Raises
     ------
     DataError
     """
+    limited(_require_compiled, source, function, name, what=clean_name(name))
+
+
+def _require_compiled(source: str, function: str, name: str) -> None:
+    _require_function(source, function, name)
+    compiled(source)
+
+
+def _require_function(source: str, function: str, name: str) -> None:
     if not _names(parsed(source, clean_name(name)), function):
         raise DataError(
             f"{clean_name(name)} does not define {function}: the task asks for a function of that name"
@@ -133,7 +156,8 @@ def notebook_source(text: str, function: str | None = None) -> str:
     DataError
         It is no notebook, or no cell that is Python defines the function.
     """
-    return source_of_cells(_sources(text), function)
+    source: str = limited(lambda: _source_of_cells(_sources(text), function), what="the notebook")
+    return source
 
 
 def _sources(text: str) -> list[str]:
@@ -184,6 +208,11 @@ def source_of_cells(sources: list[str], function: str | Sequence[str] | None = N
     MachineError
         There are magics, and no IPython that could read them.
     """
+    source: str = limited(_source_of_cells, sources, function, what="the notebook")
+    return source
+
+
+def _source_of_cells(sources: list[str], function: str | Sequence[str] | None) -> str:
     cells, wrong = [], []
     for number, source in enumerate(sources, 1):
         try:

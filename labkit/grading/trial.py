@@ -255,6 +255,7 @@ _HEADS = {
     "forbidden": "a call that this assignment excludes",
     "budget": "the program calls far too often",
     "protocol": "the rank did not answer as a rank does",
+    "source": "the source cannot be loaded",
 }
 _HINTS = {
     "error": "The last line of the traceback says what; the line above it says where.",

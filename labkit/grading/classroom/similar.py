@@ -26,6 +26,9 @@ from typing import Any
 
 import numpy as np
 
+from labkit.errors import DataError
+from labkit.grading.limited import limited
+
 __all__ = ["Alike", "Pair", "similar"]
 
 _PASSAGE, _WINDOW = 12, 6
@@ -100,7 +103,7 @@ def similar(sources: Mapping[str, str], given: Sequence[str] = (), threshold: fl
     -------
     Alike
     """
-    tokens = {student: _tokens(source) for student, source in sources.items()}
+    tokens = {student: _tokens_of(source) for student, source in sources.items()}
     prints = {student: _fingerprints([kind for kind, _ in own]) for student, own in tokens.items()}
     known = set().union(*(_all_passages([kind for kind, _ in _tokens(source)]) for source in given), set())
     counts = Counter(one for own in prints.values() for one in own)
@@ -124,6 +127,14 @@ def similar(sources: Mapping[str, str], given: Sequence[str] = (), threshold: fl
         pairs.append(Pair((one, other), share, both, longest, lines))
     usual = median(shares) if shares else 0.0
     return Alike(pairs, usual, len(compared), len(own) - len(compared), threshold)
+
+
+def _tokens_of(source: str) -> list[tuple[str, int]]:
+    """Return the tokens of an untrusted source; none where these cannot be told within the limits."""
+    try:
+        return [(kind, line) for kind, line in limited(_tokens, source)]
+    except DataError:
+        return []
 
 
 def _tokens(source: str) -> list[tuple[str, int]]:

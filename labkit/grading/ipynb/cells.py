@@ -38,6 +38,8 @@ def parsed(text: str, name: str) -> ast.Module:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
         what = str(error.args[0] if error.args else error)[:200]
+        if isinstance(error, MemoryError):
+            what = "nested too deeply, or too large, for Python's parser"
         raise DataError(f"{name}{line}: not Python: {what}") from error
 
 

@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
 
+from labkit.errors import DataError
 from labkit.grading.sandbox.caller import SUBMISSION
 
 __all__ = ["SHOWN_BY_NAME", "Silent", "StandIns", "compiled", "imported_by", "load"]
@@ -28,6 +29,8 @@ __all__ = ["SHOWN_BY_NAME", "Silent", "StandIns", "compiled", "imported_by", "lo
 _LOADED = ("scipy", "pandas", "tqdm")
 _ACTING = ("antigravity", "this", "idlelib", "turtle", "turtledemo", "tkinter", "test", "__main__", "lib2to3")
 _MOST = 64
+#: of compiled code, which each rank of each run is sent
+_MOST_CODE_BYTES = 8 << 20
 #: what such a package loads when it is first used, by a library that must not be loaded in a rank
 _PARTS = {"scipy": "scipy.linalg"}
 #: what only shows
@@ -77,13 +80,22 @@ def compiled(source: str) -> bytes | None:
     -------
     bytes or None
         None for one that cannot be compiled, or not without a warning: each rank does, and says so itself.
+
+    Raises
+    ------
+    DataError
+        The code is far longer than what such a source compiles to.
+    MemoryError
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            return marshal.dumps(compile(source, SUBMISSION, "exec", dont_inherit=True, optimize=0))
-    except (Warning, SyntaxError, ValueError, OverflowError, RecursionError, MemoryError):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            code = marshal.dumps(compile(source, SUBMISSION, "exec", dont_inherit=True, optimize=0))
+    except (SyntaxError, ValueError, OverflowError, RecursionError):
         return None
+    if len(code) > _MOST_CODE_BYTES:
+        raise DataError(f"it compiles to more than {_MOST_CODE_BYTES >> 20} MiB of code")
+    return None if told else code
 
 
 def _may_load(name: str) -> bool:

@@ -101,7 +101,8 @@ class Outcome:
     kind : str
         "finished", or how it failed: "error" (an exception), "deadlock", "mismatch" (ranks disagree in a
         collective), "time", "memory", "ended" (a process left), "forbidden" (a call the task excludes),
-        "budget" (too many calls or bytes), "protocol" (answers that are none), "spent" (not begun: earlier
+        "budget" (too many calls or bytes), "protocol" (answers that are none), "source" (not begun: reading
+        or compiling the source exceeded a limit), "spent" (not begun: earlier
         runs took all of the time there is), "machine" (a process that ended before its submission began).
     message : str
         The failure in words.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import json
 import os
@@ -15,9 +16,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from labkit.comm import pickling
-from labkit.errors import DeadlockError, LabkitError, MachineError, MismatchError, RankError
+from labkit.errors import DataError, DeadlockError, LabkitError, MachineError, MismatchError, RankError
+from labkit.grading.limited import limited
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure
 from labkit.grading.sandbox.imports import compiled, imported_by
+from labkit.grading.sandbox.notes import named_in, noted
 from labkit.grading.sandbox.outcome import Limits, Outcome, Work, explain_end
 from labkit.grading.sandbox.proxy import RankProxy
 from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
@@ -50,6 +53,8 @@ class Sandbox:
         Which walls stand; known once it has started.
     worked_s : float
         Seconds of a processor that the ranks of all runs have used.
+    named : list of str
+        Which of the grader's modules the source names (`labkit.grading.sandbox.notes.named_in`).
     """
 
     def __init__(
@@ -63,6 +68,8 @@ class Sandbox:
         self._loaded: set[str] = set()
         self._source: str | None = None  # of the last run
         self._code: bytes | None = None
+        self._refused = ""
+        self.named: list[str] = []
         self.worked_s = 0.0
 
     def __enter__(self) -> Sandbox:
@@ -222,6 +229,8 @@ class Sandbox:
         job = {"source": source, "function": function, "ranks": ranks, "seed": seed, "mode": mode}
         job["has_tasks"] = work is not None
         self._load(source)
+        if self._refused:
+            return Outcome("source", ranks, self._refused)
         descriptors, pids = self._fork(ranks, seed)
         budget = Budget(self.limits, pids)
         rules = (budget, only_messages, charges, work, talks_early, packs)
@@ -253,6 +262,8 @@ class Sandbox:
         """
         job = {"source": source, "function": function, "ranks": 1, "seed": 0, "mode": "schedule"}
         self._load(source)
+        if self._refused:
+            return Outcome("source", 1, self._refused)
         descriptors, pids = self._fork(1, seed=0)
         budget = Budget(self.limits, pids)
         proxies = [RankProxy(0, descriptors[0], pids[0], budget, only_messages=True)]
@@ -273,8 +284,15 @@ class Sandbox:
         assert self._control is not None
         if source == self._source:
             return
-        self._source, self._code = source, compiled(source)
-        modules = [name for name in imported_by(source) if name not in self._loaded]
+        self._source, self._code, self._refused = source, None, ""
+        try:
+            modules, named, code = limited(_looked_at, source)
+        except DataError as error:
+            self._refused = str(error)
+            return
+        self.named = noted(self.named, named)
+        self._code = None if code is None else base64.b64decode(code)
+        modules = [name for name in modules if name not in self._loaded]
         if modules:
             self._loaded.update(modules)
             self._control.sendall(json.dumps({"do": "load", "modules": modules}).encode() + b"\n")
@@ -323,6 +341,12 @@ class Sandbox:
         answer = self._answer(_START_S)
         self.worked_s += answer["worked_s"]
         return {int(rank): code for rank, code in answer["ends"].items()}
+
+
+def _looked_at(source: str) -> tuple[list[str], list[str], str | None]:
+    """Return which modules a source imports, which of the grader's, and its code; for `limited`."""
+    code = compiled(source)
+    return imported_by(source), named_in(source), None if code is None else base64.b64encode(code).decode()
 
 
 @contextlib.contextmanager
