@@ -68,7 +68,8 @@ def main(folder: Path) -> None:
     (folder / "static" / "style.css").write_text(f"{style}\n{colours}\n", encoding="utf-8")
     shutil.copy(Path(bokehjs_path()) / "js" / "bokeh.min.js", folder / "static")
     shutil.copy(ROOT / "labkit" / "plot" / "js" / "export.js", folder / "static")
-    shutil.copy(ROOT / "docs" / "phases.png", folder / "static")
+    for picture in (ROOT / "docs").glob("*.png"):
+        shutil.copy(picture, folder / "static")
     print(manual.build(folder))
     faults = broken_links(folder.resolve())
     if faults:
@@ -105,7 +106,7 @@ def linked(text: str) -> str:
 
 def index(pages: list[Page]) -> Page:
     """Return the first page: what the README says, and the course."""
-    readme = (ROOT / "README.md").read_text("utf-8").replace("docs/phases.png", "static/phases.png")
+    readme = re.sub(r"docs/(\w+\.png)", r"static/\1", (ROOT / "README.md").read_text("utf-8"))
     intro, _, _ = readme.partition("## Folders")
     intro = re.sub(r"\[([^\]]+)\]\((?!static|https?:)[^)]*\)", r"\1", intro.partition("\n")[2])
     rows = "".join(f'<li><a href="{page.name}.html">{escape(page.title)}</a></li>' for page in pages)

@@ -2,6 +2,7 @@
 
 ``python tests/browser/screenshots.py [--stored] [--height PIXELS] [NOTEBOOK ...]``: page after page in
 ``build/screenshots/pages``, to be looked at. ``--stored`` shows the outputs in the file, without a kernel.
+The README's picture is ``docs/first_screen.ipynb --height 1420``.
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def main() -> int:
     parser.add_argument("notebooks", nargs="*")
     parser.add_argument("--stored", action="store_true")
     parser.add_argument("--height", type=int, default=768)
+    parser.add_argument("--width", type=int, default=1366)
     asked = parser.parse_args()
     names = [f"{Path(one).stem}.ipynb" for one in asked.notebooks]
     names = names or sorted(one.name for one in (ROOT / "notebooks").glob("*.ipynb"))
@@ -83,8 +85,11 @@ def main() -> int:
         lab = Lab(folder)
         try:
             lab.start()
+            for one in asked.notebooks:  # those that are no part of the course
+                if Path(one).is_file() and not (lab.notebooks / Path(one).name).exists():
+                    shutil.copy(one, lab.notebooks)
             for name in names:
-                context = browser.new_context(viewport={"width": 1366, "height": asked.height})
+                context = browser.new_context(viewport={"width": asked.width, "height": asked.height})
                 visitor = Visitor(context, lab)
                 try:
                     visitor.arrive()

@@ -1,4 +1,4 @@
-"""The examples of CONTRIBUTING.md: each is as small as its commit would be, and each works.
+"""The examples of README.md, CONTRIBUTING.md and docs/developing: each works.
 
 A fenced block whose first line is a comment with a path is a file; Python blocks without one are a program
 that is run beside them, in an interpreter of its own. Files under ``algorithms/``, ``datasets/``,
@@ -16,11 +16,16 @@ from pathlib import Path
 import pytest
 
 TEXT_FOLDER = Path(__file__).parents[2]
-TEXT = (TEXT_FOLDER / "CONTRIBUTING.md").read_text()
+DOCUMENTS = [
+    *(TEXT_FOLDER / name for name in ("README.md", "CONTRIBUTING.md")),
+    *sorted((TEXT_FOLDER / "docs/developing").glob("*.md")),
+]
+TEXT = "".join(path.read_text() for path in DOCUMENTS)
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 _FILE = re.compile(r"# ((?:\w+/)+[\w.]+)\n")
 
 BEFORE = """\
+import importlib
 from pathlib import Path
 import labkit.algorithms
 import labkit.datasets
@@ -31,6 +36,9 @@ for package, folder in (
     (labkit.plot, "labkit/plot"),
 ):
     package.__path__ = [str(Path(folder).absolute()), *package.__path__]
+for folder in Path("algorithms").absolute().glob("*"):
+    problem = importlib.import_module(f"labkit.algorithms.{folder.name}")
+    problem.__path__ = [str(folder), *problem.__path__]
 """
 
 
@@ -42,7 +50,9 @@ def sections() -> dict[str, str]:
 
 def test_the_promised_examples_are_there() -> None:
     machines = {"Add a machine", "Add a topology", "Add a collective", "Add a selector"}
-    assert machines | {"Add a wait state", "Add a figure or an explorer"} <= set(sections())
+    assert machines | {"Add a wait state", "Add a figure or an explorer", "Your first change"} <= set(
+        sections()
+    )
 
 
 def test_the_way_of_a_run_is_drawn_as_the_files_call_each_other() -> None:

@@ -1,4 +1,4 @@
-"""What CONTRIBUTING.md says of rooms, kinds of tests, paths and commands is so."""
+"""CONTRIBUTING.md and docs/developing agree with packages, kinds of tests, paths and targets."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 from tests.packaging.test_import_direction import ROOMS
 
 ROOT = Path(__file__).parents[2]
-TEXT = (ROOT / "CONTRIBUTING.md").read_text()
+FIRST_PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+OTHERS = [path.read_text() for path in sorted((ROOT / "docs/developing").glob("*.md"))]
+TEXT = "\n".join([FIRST_PAGE, *OTHERS])
 
 
 def first_column(head: str) -> list[str]:
@@ -19,9 +21,13 @@ def first_column(head: str) -> list[str]:
     return [name for row in rows[2:] for name in re.findall(r"`([\w./]+)`", row.split("|")[1])]
 
 
+def test_the_first_page_is_short() -> None:
+    assert len(FIRST_PAGE.splitlines()) <= 120
+
+
 def test_the_rooms_stand_in_their_order() -> None:
     there = [r for r in ROOMS if (ROOT / "labkit" / r).is_dir() or (ROOT / "labkit" / f"{r}.py").exists()]
-    assert first_column("room") == there
+    assert first_column("package") == there
 
 
 def test_every_kind_of_tests_is_said() -> None:

@@ -31,7 +31,7 @@ MOST_OF = {
     r"\bAny\b": 4800,
     "fmt: skip": 615,
     "type: ignore": 110,
-    r"^ +global ": 15,
+    r"^ +global ": 16,
     r"^    +(from|import) \w": 680,
 }
 

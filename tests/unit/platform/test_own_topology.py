@@ -1,4 +1,4 @@
-"""A topology of one's own: the example of CONTRIBUTING.md, as a file in the folder of the topologies."""
+"""A custom topology: the example of docs/developing/machines.md, as a file among the topologies."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(autouse=True)
 def hypercube(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Put the example's file into the folder, and take it away again."""
-    chapter = (ROOT / "CONTRIBUTING.md").read_text("utf-8").split("## Add a topology")[1]
+    chapter = (ROOT / "docs/developing/machines.md").read_text("utf-8").split("## Add a topology")[1]
     found = re.search(r"```python\n(.*?)```", chapter, re.DOTALL)
     assert found is not None
     (tmp_path / "hypercube.py").write_text(found[1])
