@@ -94,7 +94,8 @@ if importlib.util.find_spec("labkit._kernels") is None:
         "to use an installed labkit."
     )
 
-__version__ = "0.1.0"
+#: the only place of the version; pyproject.toml reads it from here
+__version__ = "1.0.0rc1"
 
 #: what people ask for under another name, and what to write
 _INSTEAD = {
