@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from labkit.scaling import Model
     from labkit.study import Study
 
-__all__ = ["Baseline", "read_baseline", "write_baseline"]
+__all__ = ["Baseline", "by_place", "read_baseline", "write_baseline"]
 
 
 @dataclass(frozen=True)
@@ -47,14 +49,33 @@ class Baseline:
         """Return the baseline of a model fitted to a study."""
         return cls(
             str(model.term), model.formula, model.parameter,
-            {f"{x:g}": float(y) for x, y in zip(model.x, model.y, strict=True)}, made_with(study),
+            by_place(model.x, model.y), made_with(study),
         )  # fmt: skip
+
+    def factor(self, values: Mapping[str, float]) -> tuple[float, str] | None:
+        """Return how many times larger values are than these, and where that is; None where nothing compares.
+
+        It is the larger one of the factor at the largest value of the parameter and the median of all.
+        """
+        found = {at: values[at] / old for at, old in self.values.items() if at in values and old > 0}
+        if not found:
+            return None
+        last = max(found, key=float)
+        middle = statistics.median(found.values())
+        if found[last] >= middle:
+            return found[last], f"at {self.parameter} = {last}"
+        return middle, f"in the median of {len(found)} values of {self.parameter}"
 
     def changed(self, study: Study) -> list[str]:
         """Return in words what is not as it was when the baseline was made."""
         now = made_with(study)
         names = [name for name in {**self.made_with, **now} if self.made_with.get(name) != now.get(name)]
         return [f"{name} was {self.made_with.get(name)!r} and is {now.get(name)!r}" for name in names]
+
+
+def by_place(x: Iterable[float], y: Iterable[float]) -> dict[str, float]:
+    """Return measurements by the parameter's values, as a baseline keeps them."""
+    return {f"{at:.15g}": float(value) for at, value in zip(x, y, strict=True)}
 
 
 def made_with(study: Study) -> dict[str, Any]:

@@ -6,13 +6,19 @@ A test hands its program to the fixture; the marker says where it runs and what 
     def test_my_broadcast(scaling):
         scaling(my_broadcast)
 
-Without ``expect`` the growth found first is the baseline, kept as JSON beside the test (``scaling/``), and
-later runs must not grow faster. ``--scaling-update`` writes it again.
+Without ``expect`` the growth found first is the baseline, kept as JSON next to the test (``scaling/``): later
+runs must not grow faster, and must not take more than 1.5 times as long (``slower``). ``--scaling-update``
+writes it again.
+
+A test whose verdict is undecided fails; with ``undecided="xfail"`` (``--scaling-undecided``,
+``scaling_undecided`` in pytest's configuration) it is an expected failure with its reason.
 """
 
 from __future__ import annotations
 
+import math
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,15 +29,19 @@ import pytest
 if TYPE_CHECKING:
     from labkit.scaling import Verdict
     from labkit.study import Study
+    from labkit.testing.baseline import Baseline
 
 __all__ = ["Scaling", "scaling"]
 
 _JUDGING = ("metric", "phase", "deviation", "given", "space", "aggregate", "tolerance")
-_OWN = ("expect", "is_strict", "measure_with")
+_OWN = ("expect", "undecided", "slower")
+_UNDECIDED = ("fail", "xfail")
+#: simulated times and counts of a program that is as it was do not change at all
+_SLOWER = 1.5
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add ``--scaling-update`` and ``--scaling-figures``."""
+    """Add the options of scaling tests."""
     group = parser.getgroup("labkit", "scaling promises")
     group.addoption(
         "--scaling-update", action="store_true", help="write the baselines of scaling tests again"
@@ -40,15 +50,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--scaling-figures", metavar="FOLDER", default=".labkit/scaling",
         help="where figures of failed scaling tests go (default: .labkit/scaling; 'none' for no figures)",
     )  # fmt: skip
+    undecided = "what becomes of a scaling test whose verdict is undecided: fail (the default) or xfail"
+    slower = f"fail above this factor of the baseline's measurements (default: {_SLOWER:g}; 'none' for never)"
+    group.addoption("--scaling-undecided", choices=_UNDECIDED, help=undecided)
+    parser.addini("scaling_undecided", undecided, default="")
+    group.addoption("--scaling-slower", metavar="FACTOR", help=slower)
+    parser.addini("scaling_slower", slower, default="")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the marker known."""
     config.addinivalue_line(
         "markers",
-        "scaling(expect, ranks, on, metric, phase, deviation, is_strict, **sweep): the growth that the "
-        "program given to the fixture `scaling` keeps; without `expect` it must not grow faster than its "
-        "baseline",
+        "scaling(expect, ranks, on, metric, phase, deviation, undecided, slower, **sweep): the growth that "
+        "the program given to the fixture `scaling` keeps; without `expect` it must not grow faster than its "
+        "baseline, nor be slower by more than a factor",
     )
 
 
@@ -64,6 +80,12 @@ class Scaling:
         The baseline's file.
     name : str
         The test.
+    is_update : bool
+        Whether baselines are written.
+    figures : Path or None
+        The folder of figures.
+    properties : list
+        What the test reports.
     """
 
     settings: dict[str, Any]
@@ -82,8 +104,9 @@ class Scaling:
             ``program(comm, ...)``, or a study that was measured already.
         **settings
             As in the marker, and before it: ``expect``, ``ranks``, ``on``, ``metric``, ``phase``,
-            ``deviation``, ``tolerance``, ``is_strict`` (fail where nothing can be decided), and what
-            `labkit.sweep` takes.
+            ``deviation``, ``tolerance``, ``undecided`` (``"fail"`` or ``"xfail"``), ``slower`` (the factor of
+            the baseline's measurements above which the test fails; None for never), and what `labkit.sweep`
+            takes, such as ``noise``.
 
         Returns
         -------
@@ -92,15 +115,18 @@ class Scaling:
         """
         __tracebackhide__ = True
         chosen = {**self.settings, **settings}
+        if (undecided := chosen.get("undecided", "fail")) not in _UNDECIDED:
+            pytest.fail(f"undecided must be one of: fail, xfail; got {undecided!r}", pytrace=False)
+        limit = _factor(chosen.get("slower", _SLOWER))
         study = self._measured(program, chosen)
         judging = {name: chosen[name] for name in _JUDGING if name in chosen}
         note = ""
-        expect = chosen.get("expect")
+        expect, baseline = chosen.get("expect"), None
         if expect is None:
             baseline = self._baseline(study, judging)
             if baseline is None:
                 return None
-            expect, note = baseline
+            expect, note = baseline.growth, self._changes(baseline, study)
             judging.setdefault("deviation", "log^0.5 p")
         verdict = study.expect(expect, **judging)
         self.properties += [
@@ -109,11 +135,37 @@ class Scaling:
             ("scaling_growth", str(verdict.model.term) if verdict.model else ""),
             ("scaling_reading", verdict.reading),
         ]
-        if verdict.match == "undecided" and not chosen.get("is_strict"):
-            pytest.skip(verdict.reading)
-        if not verdict:
-            pytest.fail(self._message(verdict, note), pytrace=False)
+        slower = "" if baseline is None else self._slower(baseline, verdict, limit)
+        if slower and "slower" not in chosen and _is_by_the_clock(study, verdict):
+            from labkit.errors import StudyWarning
+
+            warnings.warn(f"{self.name}: {slower}", StudyWarning, stacklevel=2)  # another host, or a busy one
+            slower = ""
+        if verdict.match == "undecided" and undecided == "xfail" and not slower:
+            pytest.xfail(verdict.reading)
+        if slower or not verdict:
+            pytest.fail(self._message(verdict, note, slower), pytrace=False)
         return verdict
+
+    def _slower(self, baseline: Baseline, verdict: Verdict, limit: float) -> str:
+        """Say how much larger the measurements are than the baseline's; empty within the limit."""
+        from labkit.testing.baseline import by_place
+
+        if verdict.samples is None or limit == math.inf:
+            return ""
+        now = by_place(verdict.samples.x, verdict.samples.aggregate(verdict.aggregate))
+        found = baseline.factor(now)
+        self.properties.append(("scaling_factor", f"{found[0]:.3g}" if found else ""))
+        if found is None:
+            return (
+                f"the baseline has no value at {baseline.parameter} = {', '.join(now)}, so nothing can be "
+                "compared; run pytest with --scaling-update"
+            )
+        factor, where = found
+        if factor <= limit:
+            return ""
+        what = verdict.phase or verdict.metric or "the measurement"
+        return f"{what} is {factor:.3g} times the baseline's {where}; at most {limit:g} times is allowed"
 
     def _measured(self, program: Callable[..., Any] | Study, chosen: Mapping[str, Any]) -> Study:
         from labkit.study import Study, sweep
@@ -133,8 +185,8 @@ class Scaling:
             pytest.fail(f"the program failed at {first.get('point')}: {first.get('error')}", pytrace=False)
         return study
 
-    def _baseline(self, study: Study, judging: Mapping[str, Any]) -> tuple[str, str] | None:
-        """Return the growth to keep and a note on what has changed; None when it was written just now."""
+    def _baseline(self, study: Study, judging: Mapping[str, Any]) -> Baseline | None:
+        """Return the baseline to keep; None when it was written just now."""
         from labkit.testing.baseline import Baseline, read_baseline, write_baseline
 
         fitting = {name: judging[name] for name in ("metric", "phase", "aggregate") if name in judging}
@@ -151,6 +203,10 @@ class Scaling:
                 f"To keep that as its baseline, run pytest with --scaling-update, and commit\n{self.where}",
                 pytrace=False,
             )
+        return baseline
+
+    def _changes(self, baseline: Baseline, study: Study) -> str:
+        """Return a note on the baseline, and on what has changed since."""
         changed = baseline.changed(study)
         note = f"the baseline is {baseline.growth} ({baseline.model}), from {self.where}"
         if changed:
@@ -158,13 +214,13 @@ class Scaling:
                 f"; since then {'; '.join(changed)}: the change may lie there and not in the program. "
                 "Look, then run --scaling-update"
             )
-        return baseline.growth, note
+        return note
 
-    def _message(self, verdict: Verdict, note: str) -> str:
+    def _message(self, verdict: Verdict, note: str, slower: str = "") -> str:
         """Return what a failed test says: the sentence, the numbers, and where the figure is."""
         from labkit.html import quantity
 
-        lines = [f"{self.name}: {verdict.reading}", ""]
+        lines = [f"{self.name}: {slower or verdict.reading}", ""]
         if verdict.samples is not None:
             points = verdict.samples.aggregate(verdict.aggregate)
             expected = verdict.expectation(verdict.samples.x)
@@ -197,6 +253,22 @@ class Scaling:
         return path
 
 
+def _factor(value: Any) -> float:
+    """Read `slower`; None and "none" are no limit."""
+    try:
+        limit = math.inf if str(value).lower() == "none" else float(value)
+    except ValueError:
+        limit = math.nan
+    if not limit >= 1:
+        pytest.fail(f"slower must be a factor of at least 1, or 'none'; got {value!r}", pytrace=False)
+    return limit
+
+
+def _is_by_the_clock(study: Study, verdict: Verdict) -> bool:
+    """Whether the verdict is about times of a real machine, which other hosts do not repeat."""
+    return verdict.unit == "s" and not study.data["model"].astype(bool).all()
+
+
 def _file_name(name: str) -> str:
     return re.sub(r"[^\w.-]+", "_", name).strip("_")
 
@@ -205,7 +277,13 @@ def _file_name(name: str) -> str:
 def scaling(request: pytest.FixtureRequest) -> Scaling:
     """Return the call that keeps a scaling promise: ``scaling(program)``; the marker `scaling` says which."""
     marker = request.node.get_closest_marker("scaling")
-    settings = dict(marker.kwargs) if marker else {}
+    config = request.config
+    configured = {
+        name: config.getoption(f"--scaling-{name}") or config.getini(f"scaling_{name}")
+        for name in ("undecided", "slower")
+    }
+    settings: dict[str, Any] = {name: value for name, value in configured.items() if value}
+    settings |= marker.kwargs if marker else {}
     if marker and marker.args:
         settings.setdefault("expect", marker.args[0])
     figures = request.config.getoption("--scaling-figures")

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+import math
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pandas as pd
 import pytest
 
-from labkit.errors import DataError
+from labkit.errors import DataError, StudyWarning
+from labkit.study import Study
 from labkit.testing.baseline import read_baseline
+from labkit.testing.plugin import Scaling
 
 pytest_plugins = ["pytester"]
 
@@ -43,12 +50,12 @@ def test_status_quo(scaling):
     scaling(linear if os.environ.get("SLOW") else binomial)
 
 @pytest.mark.scaling(expect="p")
-@pytest.mark.parametrize("is_strict", [False, True])
-def test_too_few(scaling, is_strict):
+@pytest.mark.parametrize("how", [{}, {"undecided": "xfail"}])
+def test_too_few(scaling, how):
     import pandas as pd
     from labkit.study import Study
     rows = [{"ranks": p, "metric": "makespan_s", "value": p} for p in (1, 2, 4)]
-    scaling(Study(pd.DataFrame(rows)), is_strict=is_strict)
+    scaling(Study(pd.DataFrame(rows)), **how)
 
 @pytest.mark.scaling(expect="p")
 def test_no_ranks(scaling):
@@ -69,7 +76,7 @@ def run(project: pytest.Pytester, *words: str) -> pytest.RunResult:
 @pytest.mark.slow
 def test_promises_and_baselines(project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(project, "--junitxml=out.xml")
-    result.assert_outcomes(passed=1, failed=4, skipped=1)
+    result.assert_outcomes(passed=1, failed=4, xfailed=1)
     text = result.stdout.str()
     assert "No match: it grows as p, faster than log p by p/log p" in text
     assert "allowed: what the expectation would grow by" in text
@@ -79,7 +86,12 @@ def test_promises_and_baselines(project: pytest.Pytester, monkeypatch: pytest.Mo
     assert "<html" in Path(figure.removeprefix("figure: ")).read_text().lower()
     assert 'name="scaling_growth" value="p"' in (project.path / "out.xml").read_text()
 
+    configured = run(project, "-k", "few", "-o", "scaling_undecided=xfail", "-rx")
+    configured.assert_outcomes(xfailed=2)
+    assert "Undecided" in configured.stdout.str()
+
     run(project, "-k", "status", "--scaling-update").assert_outcomes(passed=1)
+    run(project, "-k", "status", "--scaling-slower=1").assert_outcomes(passed=1)
     path = project.path / "scaling" / "test_bcast.test_status_quo.json"
     kept = json.loads(path.read_text())
     assert kept["growth"] == "log p"
@@ -105,3 +117,79 @@ def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(DataError, match="is not a baseline of scaling tests"):
             read_baseline(path)
+
+
+def study_of(
+    factor: float = 1.0, model: str = "lab", first: int = 2, points: int = 6, **more: float
+) -> Study:
+    """Simulated times of log p, or of a real machine where the model has no name."""
+    ranks = [2**k for k in range(first, first + points)]
+    rows = [
+        {"ranks": p, "metric": "makespan_s", "model": model, "value": 1e-4 * factor * math.log2(p)}
+        for p in ranks
+    ]
+    for name, at in more.items():
+        next(row for row in rows if row["ranks"] == int(name[1:]))["value"] *= at
+    return Study(pd.DataFrame(rows))
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Callable[..., Scaling]:
+    """A test with a baseline, by its settings."""
+    path = tmp_path / "scaling" / "test.json"
+    Scaling({}, path, "test_it", True, None, [])(study_of())
+
+    def make(**settings: Any) -> Scaling:
+        return Scaling(settings, path, "test_it", False, None, [])
+
+    return make
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.4, 0.3])
+def test_a_run_that_is_about_as_fast_as_its_baseline_passes(kept, factor) -> None:
+    assert kept()(study_of(factor))
+
+
+@pytest.mark.parametrize(
+    ("study", "words"),
+    [
+        (study_of(3.0), "makespan_s is 3 times the baseline's at p = 128; at most 1.5 times is allowed"),
+        (study_of(2.0, first=4), "is 2 times the baseline's at p = 128"),
+        (study_of(1.7, p128=1 / 1.7), "is 1.7 times the baseline's in the median of 6 values of p"),
+        (study_of(first=20), "the baseline has no value at p = 1048576, 2097152"),
+    ],
+)
+def test_a_run_that_keeps_its_growth_and_is_slower_than_its_baseline_fails(kept, study, words) -> None:
+    with pytest.raises(pytest.fail.Exception, match=re.escape(words)) as failed:
+        kept(deviation="p")(study)
+    assert "the baseline is log p" in str(failed.value)
+
+
+def test_how_much_slower_is_allowed_can_be_chosen(kept) -> None:
+    for limit in (3.5, "4", None, "none"):
+        assert kept(slower=limit)(study_of(3.0))
+    with pytest.raises(pytest.fail.Exception, match=re.escape("is 1.2 times")):
+        kept()(study_of(1.2), slower=1.1)
+    for wrong in (0.5, "fast", float("nan")):
+        with pytest.raises(pytest.fail.Exception, match="slower must be a factor of at least 1"):
+            kept(slower=wrong)(study_of())
+
+
+def test_times_of_a_real_machine_warn_unless_a_factor_was_chosen(kept) -> None:
+    with pytest.warns(StudyWarning, match="is 3 times the baseline's"):
+        kept()(study_of(3.0, model=""))
+    with pytest.raises(pytest.fail.Exception, match="is 3 times"):
+        kept(slower=2)(study_of(3.0, model=""))
+
+
+def test_an_undecided_test_fails_or_is_an_expected_failure_and_never_skipped(kept) -> None:
+    few = study_of(points=3)
+    for how in ({}, {"undecided": "fail"}):
+        with pytest.raises(pytest.fail.Exception, match="Undecided"):
+            kept(expect="log p", **how)(few)
+    with pytest.raises(pytest.xfail.Exception, match="Undecided"):
+        kept(expect="log p", undecided="xfail")(few)
+    with pytest.raises(pytest.fail.Exception, match="undecided must be one of: fail, xfail; got 'skip'"):
+        kept(undecided="skip")(few)
+    with pytest.raises(pytest.fail.Exception, match="is 3 times"):
+        kept(undecided="xfail")(study_of(3.0, points=3))
