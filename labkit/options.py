@@ -39,7 +39,13 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
         "MPI's own"}),
     (("--mapping",), None, {
         "metavar": "HOW",
-        "help": "hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line"}),
+        "help": "hosts of the ranks: block (default: as many on a host as it has cores), block:1 (a "
+        "host for each rank), cyclic, random:SEED, fragmented:SEED (any hosts, each filled), or a file, a "
+        "host a line"}),
+    (("--shape",), None, {
+        "metavar": "SIDES",
+        "help": "block of hosts of a torus that the run gets as a torus of its own: its sides as in 4x4x2, "
+        "compact (the smallest that holds the ranks; default of Blue Genes) or whole"}),
     (("--timeout",), "60", {
         "metavar": "SECONDS", "help": "limit of host time (default 60; none for no limit)"}),
     (("--seed",), 0, {
@@ -148,6 +154,7 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
         **({"regions": ",".join(arguments.region)} if arguments.region else {}),
         **({"leave_out": ",".join(arguments.leave_out)} if arguments.leave_out else {}),
         **({"storage": arguments.storage} if arguments.storage else {}),
+        **({"shape": arguments.shape} if arguments.shape else {}),
         **({"summary": True} if arguments.summary else {}),
         **({"counters": ",".join(arguments.counters)} if arguments.counters else {}),
         **({"check": True} if arguments.check else {}),

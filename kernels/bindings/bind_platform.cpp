@@ -123,13 +123,16 @@ Model make_model(const nb::kwargs& values) {
     field = nb::cast<std::decay_t<decltype(field)>>(values[name]);
   };
   FactorTable latency, bandwidth;
-  CostTable send, isend, recv;
+  CostTable send, isend, recv, message;
+  std::vector<std::tuple<std::string, double, double, double, double>> collective;
   std::vector<double> penalties;
   std::string sharing;
   get("name", model.name);
   get("weight_s_bytes", model.weight_s_bytes);
   get("latency_factor", latency);
   get("bandwidth_factor", bandwidth);
+  get("message_latency", message);
+  get("collective_network", collective);
   get("tcp_gamma_bytes", model.tcp_gamma_bytes);
   get("cross_traffic", model.cross_traffic);
   get("penalties", penalties);
@@ -151,6 +154,10 @@ Model make_model(const nb::kwargs& values) {
   model.penalties = to_penalties(penalties);
   model.contention =
       word<Contention>("sharing", sharing, {{"maxmin", Contention::maxmin}, {"delay", Contention::delay}});
+  model.message_latency = to_cost(message);
+  for (const auto& [operation, least_s, start_s, stage_s, per_byte_s] : collective) {
+    model.collective_network[operation] = {least_s, start_s, stage_s, per_byte_s};
+  }
   model.send_overhead = to_cost(send);
   model.isend_overhead = to_cost(isend);
   model.recv_overhead = to_cost(recv);

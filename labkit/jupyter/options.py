@@ -24,7 +24,7 @@ __all__ = [
 #: options of simulated machines: those of the session rest while a cell runs on a real one
 SIMULATED_ONLY = (
     *("model", "no_crosstraffic", "coll", "mapping", "tolerance", "calibration", "noise", "compute"),
-    *("trace_ti", "storage", "check", "explore"),
+    *("trace_ti", "storage", "check", "explore", "shape"),
 )
 
 _HELP = {

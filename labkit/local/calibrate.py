@@ -30,7 +30,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from labkit.local import packing, work
-from labkit.local.costs import PACKING, Cost, KernelCosts, find_calibration
+from labkit.local.costs import PACKING, REFERENCE_FLOPS_PER_S, Cost, KernelCosts, find_calibration
 from labkit.local.grid import jobs
 
 __all__ = ["fit_cost", "main", "measure", "measure_packing", "to_toml"]
@@ -137,7 +137,7 @@ def to_toml(calibration: KernelCosts, base: str = "") -> str:
         "# Node-local costs:",
         "#   seconds = call_s + items * (item_s + item_log_s * log2(log_of)) + entries * entry_s",
         "# Measured; do not edit by hand. largest_error is the formula's largest relative error.",
-        f'base = "{base}"' if base else f"reference_flops_per_s = {calibration.reference_flops_per_s:.1f}",
+        *([f'base = "{base}"'] if base else []),
         "",
         "[machine]",
         *(f'{key} = "{value}"' for key, value in calibration.machine.items()),
@@ -167,12 +167,13 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--samples and --rounds must be at least 1, got {options.samples} and {options.rounds}")
     machine = describe_machine()
     if options.pack is None:
-        text = to_toml(KernelCosts("measured", machine, 1e9, measure(options.samples, options.rounds)))
+        costs = measure(options.samples, options.rounds)
+        text = to_toml(KernelCosts("measured", machine, REFERENCE_FLOPS_PER_S, costs))
     else:
-        speed = find_calibration(options.pack).reference_flops_per_s
+        find_calibration(options.pack)
         machine["command"] += f" --pack {options.pack}"
         costs = {PACKING: measure_packing(options.samples, options.rounds)}
-        text = to_toml(KernelCosts("measured", machine, speed, costs), options.pack)
+        text = to_toml(KernelCosts("measured", machine, REFERENCE_FLOPS_PER_S, costs), options.pack)
     if options.out is None:
         sys.stdout.write(text)
     else:

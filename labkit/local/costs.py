@@ -4,10 +4,11 @@ A kernel that handles ``n`` items of one size costs ``call_s + n (item_s + item_
 is the number the kernel's logarithm is about: the keys of a sort, the runs of a merge, the haystack of a
 search. The coefficients were measured once by ``python -m labkit.local.calibrate`` and are shipped as TOML.
 
-Scaling with the host's speed: the calibrated machine counts as a host of `KernelCosts.reference_flops_per_s`
-(1 Gflop/s, what a platform's host has unless it says otherwise), and work is charged as that many operations.
-A simulated host of 2 Gflop/s does the same work in half the time. This is one number for compute-bound and
-memory-bound work alike: a declared simplification, the same that flop-counting simulators make.
+The costs are seconds on one core, and no flop rate scales them: how fast a core sorts does not follow from
+its peak. A named machine has the costs of its own cores (``datasets/calibrations``); every other machine has
+those of the default, whatever its speed, and a run says so where the speed is not that of the default. Where
+the hosts of a machine differ, the costs are those of its first host, and the others take longer or shorter
+in proportion to their speeds.
 
 Packing is free, unless the calibration has ``[kernels.pack.1]``: then gathering what a datatype with gaps
 sends, and scattering what it receives, costs ``call_s + bytes item_s + pieces entry_s``, where the pieces are
@@ -33,6 +34,7 @@ from labkit.plain import text_of, toml_of
 
 __all__ = [
     "DEFAULT_CALIBRATION",
+    "REFERENCE_FLOPS_PER_S",
     "Cost",
     "KernelCosts",
     "calibration",
@@ -44,6 +46,9 @@ __all__ = [
 #: name of the file in datasets/calibrations that is used unless the program chooses another
 DEFAULT_CALIBRATION = "default"
 
+
+#: speed of a simulated core that says nothing else
+REFERENCE_FLOPS_PER_S = 1e9
 
 #: kernels that compare keys: each item so often as the logarithm of the cost formula says
 _COMPARING = frozenset(
@@ -100,15 +105,22 @@ class KernelCosts:
     machine : dict
         What was measured, when and how.
     reference_flops_per_s : float
-        The speed of the simulated host on which work takes exactly as long as it was measured.
+        The speed of the simulated core on which work takes exactly as long as it was measured: a run sets it
+        to that of its machine's first host.
     costs : dict
         (kernel, item size in bytes) -> `Cost`.
+    memory_bytes_per_s : float or None
+        What one core copies while all cores of its host do (bytes read and bytes written are both counted).
+    facts : tuple of (str, str)
+        Where the figures come from: what, and its value with the source or the word assumed.
     """
 
     name: str
     machine: dict[str, Any] = field(compare=False)
     reference_flops_per_s: float
     costs: dict[tuple[str, int], Cost]
+    memory_bytes_per_s: float | None = field(default=None, compare=False)
+    facts: tuple[tuple[str, str], ...] = field(default=(), compare=False)
 
     def seconds(self, kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> float:
         """Return what one call of `kernel` costs on the calibrated machine, in seconds.
@@ -147,7 +159,11 @@ class KernelCosts:
 
     @classmethod
     def read(cls, text: str, name: str) -> KernelCosts:
-        """Read a calibration from TOML text; what it does not say is as in its ``base``, if it names one.
+        """Read a calibration from TOML text.
+
+        What it does not say is as in its ``base``, if it names one, times the kernel's factor in ``[scaled]``
+        (``all`` is that of every other kernel). ``[memory]`` has ``bytes_per_s``; each of ``[[facts]]`` has
+        what, value and source or assumed.
 
         Raises
         ------
@@ -157,13 +173,19 @@ class KernelCosts:
         try:
             table = toml_of(text)
             base = _load(table["base"]) if "base" in table else None
-            costs = ({} if base is None else base.costs) | {
+            costs = _scaled({} if base is None else base.costs, table.get("scaled", {})) | {
                 (kernel, int(itemsize)): _cost(entry)
                 for kernel, sizes in table["kernels"].items()
                 for itemsize, entry in sizes.items()
             }
-            speed = table["reference_flops_per_s"] if base is None else base.reference_flops_per_s
-            return cls(name, table["machine"], float(speed), costs)
+            memory = table.get("memory", {}).get("bytes_per_s")
+            if memory is not None and not 0 < float(memory) < math.inf:
+                raise ValueError(f"[memory] bytes_per_s must be finite and > 0, got {memory}")
+            facts = tuple((fact["what"], _with_source(fact)) for fact in table.get("facts", ()))
+            return cls(
+                name, table["machine"], REFERENCE_FLOPS_PER_S, costs,
+                None if memory is None else float(memory), facts,
+            )  # fmt: skip
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
                 f"calibration {name} cannot be read: {type(error).__name__}: {error}; "
@@ -171,10 +193,34 @@ class KernelCosts:
             ) from error
 
 
+def _with_source(fact: dict[str, str]) -> str:
+    kind = "source" if "source" in fact else "assumed"
+    return f"{fact['value']} ({kind}: {fact[kind]})"
+
+
+def _scaled(costs: dict[tuple[str, int], Cost], factors: dict[str, float]) -> dict[tuple[str, int], Cost]:
+    """Multiply the costs by their kernels' factors."""
+    known = {kernel for kernel, _ in costs}
+    for kernel, factor in factors.items():
+        if kernel not in known | {"all"} or not 0 < float(factor) < math.inf:
+            allowed = ", ".join(["all", *sorted(known)])
+            raise ValueError(f"[scaled] {kernel} = {factor!r}; allowed: a factor > 0 of {allowed}")
+    found = {}
+    for (kernel, itemsize), cost in costs.items():
+        factor = float(factors.get(kernel, factors.get("all", 1.0)))
+        times = (factor * t for t in (cost.call_s, cost.item_s, cost.item_log_s, cost.entry_s))
+        found[kernel, itemsize] = Cost(*times, cost.largest_error) if factor != 1 else cost
+    return found
+
+
+_COEFFICIENTS = ("call_s", "item_s", "item_log_s", "entry_s", "largest_error")
+
+
 def _cost(entry: dict[str, float]) -> Cost:
-    cost = Cost(
-        *(float(entry[key]) for key in ("call_s", "item_s", "item_log_s", "entry_s", "largest_error"))
-    )
+    unknown = sorted(set(entry) - set(_COEFFICIENTS))
+    if unknown or not entry:
+        raise ValueError(f"a kernel has {', '.join(_COEFFICIENTS)}; got {', '.join(entry) or 'nothing'}")
+    cost = Cost(*(float(entry.get(key, 0.0)) for key in _COEFFICIENTS))
     if not all(0 <= value < math.inf for value in (cost.call_s, cost.item_s, cost.item_log_s, cost.entry_s)):
         raise ValueError(f"coefficients must be finite and >= 0, got {cost}")
     return cost
@@ -202,6 +248,7 @@ def charge(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int
     if machine is not None and not getattr(machine, "is_measured", False):
         table: KernelCosts = getattr(machine, "calibration", None) or calibration()
         seconds = table.seconds(kernel, itemsize, items, log_of, entries)
+        machine.uses_kernels = True  # type: ignore[attr-defined]
         machine.compute(None, seconds * table.reference_flops_per_s)
 
 

@@ -3,7 +3,8 @@
 ::
 
     title = "a cluster of 128 nodes"
-    spec = "fattree:16x8:1x4:1x2,bw=12.5GBps,lat=300ns"   # or zones = "NAME.xml", SimGrid's, beside it
+    spec = "fattree:16x8:1x4:1x2,bw=12.5GBps,lat=300ns,calibration=xeon-e5-2670"
+    # or zones = "NAME.xml", SimGrid's file next to it, and calibration = "xeon-e5-2670"
 
     [[facts]]                                              # one for each figure
     what = "links"
@@ -66,4 +67,5 @@ def load(name: str) -> Machine:
         return Machine(name, table["title"], parse_spec(table["spec"]), facts)
     with importlib.resources.as_file(folder() / table["zones"]) as path:
         spec, _, _ = read_platform(Path(path), source=name)
+    spec.calibration = table.get("calibration")
     return Machine(name, table["title"], spec, facts)

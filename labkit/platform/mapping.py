@@ -1,4 +1,4 @@
-"""Mappings of ranks to hosts: block, cyclic, seeded random, or as a file says."""
+"""Mappings of ranks to hosts: block, cyclic, seeded random or fragmented, or as a file says."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ __all__ = [
     "FORMS",
     "BlockMapping",
     "CyclicMapping",
+    "FragmentedMapping",
     "ListedMapping",
     "RandomMapping",
     "RankMapping",
@@ -30,8 +31,8 @@ __all__ = [
 Hosts = NDArray[np.int32]
 #: What a mapping may be, for messages.
 FORMS = (
-    "block, cyclic, random, random:SEED, a list with a host (number or name) for each rank, or a file with a "
-    "host on each line"
+    "block, cyclic, random, random:SEED, block:RANKS_PER_HOST, fragmented, fragmented:SEED, a list with a "
+    "host (number or name) for each rank, or a file with a host on each line"
 )
 
 
@@ -63,17 +64,44 @@ class RankMapping(ABC):
         del ranks
         return 1
 
+    def job_hosts(self, ranks: int, cores: int) -> int | None:
+        """Count the hosts of a job; None for a rule that places ranks anywhere in the machine."""
+        del ranks, cores
+        return None
+
 
 @dataclass(frozen=True)
 class BlockMapping(RankMapping):
-    """The first ranks on the first host, as many as it has cores (or evenly, where there are more ranks)."""
+    """The first ranks on the first host, as many as it has cores (or evenly, where there are more ranks).
+
+    Attributes
+    ----------
+    per_host : int or None
+        Ranks on a host, where not as many as it has cores: 1 gives each rank a host of its own.
+    """
+
+    per_host: int | None = None
 
     def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
         """Rank r on host r // per host."""
-        return (np.arange(ranks, dtype=np.int64) // _per_host(ranks, hosts, cores)).astype(np.int32)
+        per_host = self.per_host or _per_host(ranks, hosts, cores)
+        if ranks > hosts * per_host:
+            raise PlatformError(
+                f"mapping {self} puts {ranks} ranks on {-(-ranks // per_host)} hosts, and there are {hosts}; "
+                "put more ranks on a host, or use more hosts"
+            )
+        return (np.arange(ranks, dtype=np.int64) // per_host).astype(np.int32)
+
+    def least_hosts(self, ranks: int) -> int:
+        """As many as the ranks need."""
+        return -(-ranks // self.per_host) if self.per_host else 1
+
+    def job_hosts(self, ranks: int, cores: int) -> int:
+        """As many as the ranks fill."""
+        return -(-ranks // (self.per_host or cores))
 
     def __str__(self) -> str:
-        return "block"
+        return "block" if self.per_host is None else f"block:{self.per_host}"
 
 
 @dataclass(frozen=True)
@@ -83,6 +111,11 @@ class CyclicMapping(RankMapping):
     def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
         """Rank r on host r % hosts."""
         return (np.arange(ranks, dtype=np.int64) % hosts).astype(np.int32)
+
+    def job_hosts(self, ranks: int, cores: int) -> int:
+        """As many as ranks: a host for each, where there are enough."""
+        del cores
+        return ranks
 
     def __str__(self) -> str:
         return "cyclic"
@@ -110,6 +143,29 @@ class RandomMapping(RankMapping):
 
     def __str__(self) -> str:
         return f"random:{self.seed}"
+
+
+@dataclass(frozen=True)
+class FragmentedMapping(RankMapping):
+    """Hosts anywhere in the machine, each filled: what a scheduler gives when the machine is nearly full.
+
+    The hosts are sorted by keys of PCG64's raw stream, which no release of NumPy changes.
+
+    Attributes
+    ----------
+    seed : int
+        From 0 on.
+    """
+
+    seed: int = 0
+
+    def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
+        """Rank r on the (r // per host)-th of the shuffled hosts."""
+        order = np.argsort(np.random.PCG64(self.seed).random_raw(hosts), kind="stable")
+        return order[np.arange(ranks, dtype=np.int64) // _per_host(ranks, hosts, cores)].astype(np.int32)
+
+    def __str__(self) -> str:
+        return f"fragmented:{self.seed}"
 
 
 @dataclass(frozen=True)
@@ -169,9 +225,11 @@ def mapping_of(
     Parameters
     ----------
     what : str, path, sequence of int or str, or RankMapping
-        ``block``, ``cyclic``, ``random`` (seed 0), ``random:7``; a sequence with the host of each rank, by
-        number or name; or a file: a host on each line, by number or name, ``host:3`` for three ranks in a
-        row; what follows a # is a remark. That is the form of SimGrid's host files too.
+        ``block`` (as many ranks on a host as it has cores), ``block:1`` (a host for each rank), ``cyclic``,
+        ``random`` (any core; seed 0), ``random:7``, ``fragmented:7`` (any hosts, each filled); a sequence
+        with the host of each rank, by number or name; or a file: a host on each line, by number or name,
+        ``host:3`` for three ranks in a row; what follows a # is a remark. That is the form of SimGrid's host
+        files too.
     number_of : callable, optional
         Gives the number of a host from its name, None for an unknown one; default: hosts have no names.
 
@@ -207,13 +265,20 @@ def named_mapping(text: str) -> RankMapping | None:
     if text in ("block", "cyclic"):
         return BlockMapping() if text == "block" else CyclicMapping()
     name, colon, seed = text.partition(":")
-    if name != "random":
+    if name == "block":
+        if not (seed.isascii() and seed.isdigit() and 0 < len(seed) < 10 and int(seed) > 0):
+            raise PlatformError(
+                f"mapping {text!r}: {seed!r} is not a number of ranks on a host; write block or, for "
+                "example, block:1"
+            )
+        return BlockMapping(int(seed))
+    if name not in ("random", "fragmented"):
         return None
     if colon and not (seed.isascii() and seed.isdigit() and len(seed) < 19):
         raise PlatformError(
-            f"mapping {text!r}: {seed!r} is not a seed; write random or, for example, random:7"
+            f"mapping {text!r}: {seed!r} is not a seed; write {name} or, for example, {name}:7"
         )
-    return RandomMapping(int(seed or 0))
+    return RandomMapping(int(seed or 0)) if name == "random" else FragmentedMapping(int(seed or 0))
 
 
 def _per_host(ranks: int, hosts: int, cores: int) -> int:
@@ -248,7 +313,7 @@ def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapp
     except (OSError, ValueError) as error:  # UnicodeDecodeError; a NUL in the name
         raise PlatformError(
             f"mapping {os.fspath(path)!r} is neither known nor a readable file ({error})"
-            f"{nearest(path.name, ('block', 'cyclic', 'random'))}; allowed: {FORMS}"
+            f"{nearest(path.name, ('block', 'cyclic', 'random', 'fragmented'))}; allowed: {FORMS}"
         ) from None
     listed: list[int] = []
     lines: list[int] = []

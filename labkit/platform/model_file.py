@@ -11,11 +11,14 @@ numbers in three sections::
     weight_s_bytes = 8775.0                # S: a link adds S / bandwidth to a transfer's weight
     latency_factor = [[0, 1.9], [1426, 1.6]]       # rows of (threshold in bytes, factor)
     bandwidth_factor = [[0, 0.81], [65472, 0.94]]
+    message_latency = [[0, 3e-6, 0.0]]     # added to the links' latencies: (threshold, s, s per byte)
     tcp_gamma_bytes = 4194304.0            # the window: rate <= gamma / (2 latency); 0: no such bound
     cross_traffic = true                   # 5 % of a transfer loads the way back
     penalties = [0.965, 0.925, 1.35]       # Be, Bs, ys of InfiniBand; [] for none
     sharing = "maxmin"                     # or "delay": LogGPS, with latency_s, gap_s, gap_per_byte_s
     envelope_bytes = 16
+    # operations of all ranks on a network of their own: least s, start s, s per log2(ranks), s per byte
+    collective_network = [["barrier", 0.0, 9.5e-7, 0.0, 0.0]]
 
     [protocol]
     detached_below_bytes = 65536           # a smaller payload lets the sender go on
@@ -50,8 +53,9 @@ __all__ = ["SECTIONS", "read_model", "read_options"]
 #: section -> the fields of `NetworkModel` it may give
 SECTIONS = {
     "network": (
-        "weight_s_bytes", "latency_factor", "bandwidth_factor", "tcp_gamma_bytes", "cross_traffic",
-        "penalties", "sharing", "latency_s", "gap_s", "gap_per_byte_s", "envelope_bytes",
+        "weight_s_bytes", "latency_factor", "bandwidth_factor", "message_latency", "tcp_gamma_bytes",
+        "cross_traffic", "penalties", "sharing", "latency_s", "gap_s", "gap_per_byte_s", "collective_network",
+        "envelope_bytes",
     ),
     "protocol": (
         "detached_below_bytes", "eager_below_bytes", "send_overhead", "isend_overhead", "recv_overhead",
@@ -211,7 +215,10 @@ def _option_value(key: str, value: str) -> Any:
         return value
     if key == "penalties":
         return tuple(map(float, value.split(";"))) if value else ()
-    if key.endswith(("_factor", "_overhead")):
+    if key == "collective_network":
+        rows = (row.split(":") for row in value.split(";") if row)
+        return tuple((operation, *map(float, costs)) for operation, *costs in rows)
+    if key.endswith(("_factor", "_overhead", "message_latency")):
         return tuple(
             (_number(row.partition(":")[0]), *map(float, row.split(":")[1:]))
             for row in value.split(";")
@@ -232,6 +239,10 @@ def _form_of(key: str) -> str:
         return "write Be;Bs;ys, as in 0.965;0.925;1.35"
     if key.endswith("_factor"):
         return "write THRESHOLD:FACTOR;..., as in 0:2.0;1426:1.6"
-    if key.endswith("_overhead"):
+    if key == "collective_network":
+        return (
+            "write OPERATION:LEAST:START:STAGE:PER_BYTE;..., as in bcast:0:1.3e-5:3.1e-7:4.45e-10, or nothing"
+        )
+    if key.endswith(("_overhead", "message_latency")):
         return "write THRESHOLD:SECONDS:SECONDS_PER_BYTE;..., as in 0:9e-6:7e-10"
     return "write a number"

@@ -39,7 +39,7 @@ def names() -> list[str]:
     Examples
     --------
     >>> names()
-    ['cm02', 'graphene', 'ib', 'lab', 'loggps', 'lv08', 'raw', 'rdma', 'smpi']
+    ['bgp', 'bgq', 'cm02', 'graphene', 'ib', 'lab', 'loggps', 'lv08', 'raw', 'rdma', 'smpi']
     """
     return sorted(_folder())
 

@@ -48,6 +48,9 @@ class NetworkModel:
         S of the sharing weight: a link adds S / bandwidth seconds to a flow's weight.
     latency_factor, bandwidth_factor : tuple of (threshold_bytes, factor)
         The factor of the largest threshold strictly below the size (payload and envelope); 1 below the first.
+    message_latency : tuple of (threshold_bytes, a_s, b_s_per_byte)
+        What a message takes besides the latencies of its links, a + b * payload of the last section strictly
+        below the payload: while it lasts, neither an end of the message nor a link is busy. Empty: nothing.
     tcp_gamma_bytes : float
         Largest window: a flow's rate is at most gamma / (2 latency); 0 for no such bound.
     cross_traffic : bool
@@ -59,6 +62,9 @@ class NetworkModel:
         behind the messages before it at its two hosts' interfaces (LogGPS).
     latency_s, gap_s, gap_per_byte_s : float
         Of "delay" only: L, g and G. L and G may be negative: that of the message's route and factors.
+    collective_network : tuple of (operation, least_s, start_s, stage_s, per_byte_s)
+        Operations of all ranks that the machine carries out on a network of its own, such as the collective
+        tree of a Blue Gene: max(least, start + stage * log2(ranks)) + per_byte * bytes. Empty: there is none.
     envelope_bytes : int
         What travels with every payload.
     detached_below_bytes : int
@@ -77,6 +83,7 @@ class NetworkModel:
     weight_s_bytes: float = 0.0
     latency_factor: _Factor = ()
     bandwidth_factor: _Factor = ()
+    message_latency: _Cost = ()
     tcp_gamma_bytes: float = 0.0
     cross_traffic: bool = False
     penalties: tuple[float, ...] = ()
@@ -84,6 +91,7 @@ class NetworkModel:
     latency_s: float = -1.0
     gap_s: float = 0.0
     gap_per_byte_s: float = -1.0
+    collective_network: tuple[tuple[str, float, float, float, float], ...] = ()
     envelope_bytes: int = 16
     detached_below_bytes: int = 65536
     eager_below_bytes: int = 0
@@ -106,6 +114,7 @@ class NetworkModel:
             for row, (_, *costs) in enumerate(getattr(self, name)):
                 if not all(0 <= cost < float("inf") for cost in costs):
                     raise self._refusal(name, f"a cost must be finite and 0 or more, got {costs}", row)
+        self._check_collective_network()
         for name in _NUMBERS:
             value = self._number(name)
             if not 0 <= value < float("inf"):
@@ -136,6 +145,23 @@ class NetworkModel:
                 f"eager_below_bytes={self.eager_below_bytes} is above detached_below_bytes="
                 f"{self.detached_below_bytes}; an eager sender is always detached",
             )
+
+    def _check_collective_network(self) -> None:
+        """Refuse rows that are not an operation and four finite costs, or an operation given twice."""
+        name, seen = "collective_network", set()
+        if not isinstance(self.collective_network, tuple):
+            raise self._refusal(name, f"must be a list of rows, got {self.collective_network!r}")
+        for row, entry in enumerate(self.collective_network):
+            is_row = isinstance(entry, tuple) and len(entry) == 5 and all(map(_is_number, entry[1:]))
+            if not is_row or not all(0 <= cost < float("inf") for cost in entry[1:]):
+                why = "each row is an operation and four costs (least_s, start_s, stage_s, per_byte_s) >= 0"
+                raise self._refusal(name, f"{why}, got {entry!r}", row)
+            if entry[0] not in ON_COLLECTIVE_NETWORKS:
+                allowed = ", ".join(ON_COLLECTIVE_NETWORKS)
+                raise self._refusal(name, f"{entry[0]!r} is not known; allowed: {allowed}", row)
+            if entry[0] in seen:
+                raise self._refusal(name, f"{entry[0]} is given twice", row)
+            seen.add(entry[0])
 
     def _refusal(self, key: str, why: str, row: int | None = None) -> ModelValueError:
         return ModelValueError(self.name, key, why, row)
@@ -201,7 +227,9 @@ SHARINGS = ("maxmin", "delay")
 #: What may be changed in `get`, and what a model file may hold: every field that changes times.
 OPTIONS = tuple(f.name for f in fields(NetworkModel) if f.name not in ("name", "title", "source"))
 _FACTORS = ("latency_factor", "bandwidth_factor")
-_COSTS = ("send_overhead", "isend_overhead", "recv_overhead")
+_COSTS = ("message_latency", "send_overhead", "isend_overhead", "recv_overhead")
+#: Operations that a collective network may carry out: those with an algorithm ``collective_network``.
+ON_COLLECTIVE_NETWORKS = ("allreduce", "barrier", "bcast")
 _WHOLE = ("detached_below_bytes", "eager_below_bytes", "envelope_bytes")
 _NUMBERS = ("weight_s_bytes", "tcp_gamma_bytes", "gap_s", *_WHOLE, "wtime_s", "test_s", "iprobe_s")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
+from labkit.local.costs import DEFAULT_CALIBRATION, REFERENCE_FLOPS_PER_S, KernelCosts, find_calibration
 from labkit.plain import text_of, toml_of
 from labkit.platform import machines, models
-from labkit.platform.mapping import BlockMapping, RankMapping, mapping_of
+from labkit.platform import quantities as units
+from labkit.platform.mapping import BlockMapping, ListedMapping, RankMapping, mapping_of
 from labkit.platform.show import Shown
 from labkit.platform.spec import ClusterSpec, MachineSpec, kinds, parse_spec
 from labkit.platform.xml.reader import read_platform
@@ -90,6 +93,42 @@ class Platform(Shown):
         parts = [self.description.content, repr(self.mapping), network.digest]
         return sha256("\0".join(parts).encode()).hexdigest()
 
+    def kernel_costs(self, given: Any = None) -> KernelCosts:
+        """Return what node-local work costs the ranks of a run.
+
+        Parameters
+        ----------
+        given : str, path or KernelCosts, optional
+            What the run names; None: the machine's own costs, unless the process uses others than the default
+            (`labkit.local.use_calibration`).
+
+        Returns
+        -------
+        KernelCosts
+            Charged as measured on every core as fast as those of the machine's first host.
+
+        Raises
+        ------
+        DataError
+            It cannot be found or read.
+        """
+        costs, own = find_calibration(given), self.description.calibration
+        if given is None and own is not None and costs.name == DEFAULT_CALIBRATION:
+            costs = find_calibration(own)
+        return replace(costs, reference_flops_per_s=self.description.speed)
+
+    @property
+    def lacks_costs(self) -> str:
+        """What is said where a machine has a speed and no node-local costs of its own; else empty."""
+        if self.description.calibration is not None or self.description.speed == REFERENCE_FLOPS_PER_S:
+            return ""
+        cpu = find_calibration(DEFAULT_CALIBRATION).machine["cpu"]
+        return (
+            f"{self.name} has no node-local costs of its own: sorting, merging and the other kernels of "
+            f"labkit.local cost what they do on one core of {cpu}, whatever the speed, because a peak flop "
+            "rate does not say how fast a core sorts; calibration= names other costs"
+        )
+
     @property
     def capacity(self) -> int | None:
         """Most ranks it holds; None for a machine that grows."""
@@ -128,6 +167,54 @@ class Platform(Shown):
             mapping_of(mapping, self.description.host_number),
             self.facts,
         )
+
+    def shaped(self, shape: str | None) -> Platform:
+        """Return the machine whose jobs get blocks of hosts of this shape; itself for None.
+
+        Parameters
+        ----------
+        shape : str or None
+            ``compact``, the sides of a block such as ``4x4x2``, or ``whole``: all hosts are the job's.
+
+        Raises
+        ------
+        PlatformError
+            It is no such shape, or the machine is no torus.
+        """
+        if shape is None:
+            return self
+        described = self.description
+        if not isinstance(described, ClusterSpec) or "shape" not in described.options():
+            raise PlatformError(
+                f"shape={shape!r} is a block of hosts of a torus, and {self.name} is none; leave it out"
+            )
+        option = None if shape == "whole" else described.options()["shape"].read(str(shape))
+        changed: Any = replace(described, **{"shape": option})
+        return Platform(changed, self.name, self.source, self._mapping, self.facts)
+
+    def allocated(self, ranks: int) -> Platform:
+        """Return the part of the machine that a job of so many ranks gets; itself if that is all of it.
+
+        Parameters
+        ----------
+        ranks : int
+            At least 1.
+
+        Raises
+        ------
+        PlatformError
+            The ranks do not fit.
+        """
+        described = self.description
+        if self.hosts is None or described.allocated(1) is described:
+            return self
+        hosts = self.hosts_for(ranks)
+        needed = self.mapping.job_hosts(int(ranks), described.cores)
+        part = described.allocated(None if needed is None else min(needed, hosts))
+        if part is described:
+            return self
+        facts = [("allocation", f"a block of {part.size} hosts of {described.size}"), *self.facts]
+        return Platform(part, self.name, self.source, self._mapping, facts)
 
     def hosts_for(self, ranks: int) -> int:
         """Count the hosts of the machine when so many ranks run on it.
@@ -182,7 +269,36 @@ class Platform(Shown):
         PlatformError
             They do not fit, or the mapping names a host that is not there.
         """
-        return self.mapping.place(int(ranks), self.hosts_for(ranks), self.description.cores)
+        part = self.allocated(ranks)
+        return self.mapping.place(int(ranks), part.hosts_for(ranks), part.description.cores)
+
+    def placement(self, ranks: int) -> dict[str, Any]:
+        """Describe where the ranks of a run are, as `Run.machine` keeps it.
+
+        Parameters
+        ----------
+        ranks : int
+            At least 1.
+
+        Returns
+        -------
+        dict
+            mapping, used_hosts, most_ranks_on_a_host; of a block of a torus also shape and allocation; of a
+            list or file of hosts also rank_hosts, because nothing else could repeat it.
+        """
+        placed = self.rank_hosts(ranks)
+        on_host = np.bincount(placed)
+        described: dict[str, Any] = {
+            "mapping": str(self.mapping),
+            "used_hosts": int(np.count_nonzero(on_host)),
+            "most_ranks_on_a_host": int(on_host.max()),
+        }
+        allocation = dict(self.facts).get("allocation")
+        if allocation is not None:
+            described |= {"shape": self.description.size, "allocation": allocation}
+        if isinstance(self.mapping, ListedMapping):
+            described["rank_hosts"] = placed.tolist()
+        return described
 
     def build(self, ranks: int) -> Any:
         """Compile the machine for the engine, with so many ranks placed on it.
@@ -202,11 +318,11 @@ class Platform(Shown):
         PlatformError
             The ranks do not fit.
         """
-        hosts = self.hosts_for(ranks)
-        return self.description.sized(hosts).build(self.rank_hosts(ranks).tolist())
+        part = self.allocated(ranks)
+        return part.description.sized(part.hosts_for(ranks)).build(self.rank_hosts(ranks).tolist())
 
     def sized(self, ranks: int) -> Platform:
-        """Return the machine as it is when so many ranks run on it; itself unless it grows.
+        """Return the machine as it is when so many ranks run on it: grown, or the part that they get.
 
         Parameters
         ----------
@@ -225,7 +341,7 @@ class Platform(Shown):
         """
         if self.hosts is not None:
             self.hosts_for(ranks)
-            return self
+            return self.allocated(ranks)
         return Platform(self.description.sized(self.hosts_for(ranks)), mapping=self._mapping)
 
     def _rows(self) -> list[tuple[str, str]]:
@@ -234,7 +350,32 @@ class Platform(Shown):
         if self._mapping is not None:
             rows.append(("ranks on hosts", str(self._mapping)))
         rows.append(("network model", f"{self.description.model}: {self.model.title}"))
-        return rows + list(self.facts)
+        return rows + self._cost_rows() + list(self.facts)
+
+    def _cost_rows(self) -> list[tuple[str, str]]:
+        """Show what a core of the machine takes for its node-local work, and where the figures come from."""
+        if self.description.calibration is None:
+            return [("node-local costs", self.lacks_costs)] if self.lacks_costs else []
+        costs = self.kernel_costs()
+        keys, buckets = 10**6, 256
+        shown = {
+            "sort": costs.seconds("sort", 8, keys, keys),
+            "merge of two runs": costs.seconds("merge", 8, keys, 2),
+            f"partition into {buckets}": costs.seconds("distribute", 8, keys, buckets, buckets - 1),
+            f"histogram of {buckets}": costs.seconds("histogram", 8, keys, buckets, buckets - 1),
+        }
+        memory = costs.memory_bytes_per_s
+        if memory is not None:
+            shown["copy"] = 2 * 8 * keys / memory
+        texts = (f"{what} {seconds:.3g} s" for what, seconds in shown.items())
+        rows = [
+            ("node-local costs", f"{costs.name}: a core of {costs.machine['cpu']}"),
+            ("seconds per 10^6 keys", f"{', '.join(texts)} (64-bit keys)"),
+        ]
+        if memory is not None:
+            core, host = (units.format_bandwidth(memory * cores) for cores in (1, self.description.cores))
+            rows.append(("bandwidth of memory", f"{host} a host, {core} a core while all of them copy"))
+        return rows + [(f"core: {what}", text) for what, text in costs.facts]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Platform) and self._identity == other._identity

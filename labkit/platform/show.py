@@ -88,11 +88,11 @@ class Shown(ABC):
             More than 2^21 links, or ranks that do not fit.
         """
         one = self._sized if ranks is None else self.sized(ranks)
-        return link_table(one.build(1))
+        return link_table(one.description.build([0]))
 
     @property
     def _sized(self) -> Shown:
-        return self.sized(_SHOWN_RANKS if self.hosts is None else 1)
+        return self.sized(_SHOWN_RANKS) if self.hosts is None else self
 
     def _measures(self) -> list[tuple[str, str]]:
         rows = []
@@ -122,7 +122,7 @@ class Shown(ABC):
 
 def _drawn(one: Shown) -> str:
     """The picture, and what of it is smaller than the machine; nothing for machines without one."""
-    sized = one.sized(_SHOWN_RANKS if one.hosts is None else 1).description
+    sized = one._sized.description
     try:
         small = sized.smaller()
         drawing = _as_image(picture(small.lay_out()))

@@ -61,9 +61,10 @@ def topology(
     'torus of 4x4 hosts. Stubs continue at the opposite end. From host 0 to host 10: 4 links, 4 µs.'
     """
     whole = platform(machine)
-    whole = whole.sized(ranks or (16 if whole.hosts is None else 1))
+    if ranks or whole.hosts is None:
+        whole = whole.sized(ranks or 16)
     drawn = Platform(whole.description.smaller())
-    built = whole.build(1)
+    built = whole.description.build([0])
     layout = drawn.description.lay_out()
     reading = f"{built!r}. {layout.said}"
     is_whole = drawn.description == whole.description

@@ -329,6 +329,9 @@ class Run(Recorded):
             pairs.append(("messages", format_count(self.messages)))
         if self.bytes is not None:
             pairs.append(("payload", format_bytes(self.bytes)))
+        used = self.machine.get("used_hosts", self.ranks)
+        if used != self.ranks or "allocation" in self.machine:
+            pairs.append(("hosts", self._hosts_text(used)))
         if self.machine.get("mapping", "block") != "block":
             pairs.append(("ranks on hosts", str(self.machine["mapping"])))
         pairs.append(("host time", format_seconds(self.host_seconds)))
@@ -341,6 +344,16 @@ class Run(Recorded):
         if self.tolerance is not None:
             pairs.append(("tolerance", self.tolerance.text()))
         return pairs
+
+    def _hosts_text(self, used: int) -> str:
+        """Say how many hosts the ranks were on, how many on each, and which block of the machine that was."""
+        most = self.machine["most_ranks_on_a_host"]
+        each = (
+            f"{'up to ' if self.ranks != used * most else ''}{most:,} rank{'s' if most != 1 else ''} on each"
+        )
+        allocation = self.machine.get("allocation")
+        filled = "block: " if self.machine.get("mapping") == "block" else ""
+        return f"{used:,} ({filled}{each}{f'; {allocation}' if allocation else ''})"
 
     def __repr__(self) -> str:
         lines = [self.headline()]

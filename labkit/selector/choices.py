@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from labkit.errors import ScheduleError
 from labkit.selector.settled import settled
 from labkit.selector.situation import Selector, Situation
@@ -25,6 +27,10 @@ class Choices:
         where the choice leaves it open. Default: what the algorithm says.
     copied_below_bytes : int
         As in `Situation`.
+    collective_network : sequence of str
+        Operations of all ranks for which the machine has a network of its own.
+    all_ranks : int
+        The ranks of the run.
 
     Attributes
     ----------
@@ -33,12 +39,20 @@ class Choices:
     """
 
     def __init__(
-        self, selector: Selector, machine: str = "", node: int | None = None, copied_below_bytes: int = 0
+        self,
+        selector: Selector,
+        machine: str = "",
+        node: int | None = None,
+        copied_below_bytes: int = 0,
+        collective_network: Sequence[str] = (),
+        all_ranks: int = 0,
     ) -> None:
         self.selector = selector
         self.machine = machine
         self.node = node
         self.copied_below_bytes = copied_below_bytes
+        self.collective_network = frozenset(collective_network)
+        self.all_ranks = all_ranks
         self.made: dict[Situation, str] = {}
 
     def __call__(
@@ -62,7 +76,12 @@ class Choices:
             return settled(at, given, self.node)
         name = self.made.get(at)
         if name is None:
-            name = self.selector.choose(at._replace(copied_below_bytes=self.copied_below_bytes))
+            name = self.selector.choose(
+                at._replace(
+                    copied_below_bytes=self.copied_below_bytes,
+                    on_collective_network=operation in self.collective_network and ranks == self.all_ranks,
+                )
+            )
             if name is None:
                 raise ScheduleError(
                     f"no algorithm for {operation} on {ranks} ranks (commutative={commutative})"

@@ -13,7 +13,8 @@ they fill), ``bytes`` (the message of a bcast, reduction or scan, one block of t
 (bytes x ranks), ``bytes_per_rank`` (bytes / ranks), ``copy_limits`` and ``total_copy_limits`` (bytes, and
 bytes x ranks, by the length below which the machine's messages are copied; infinite where none is) are
 compared by ``_from``, ``_below`` and ``_at_most``; ``power_of_two`` and ``even`` (of the ranks),
-``commutative`` and ``cuttable`` (of the operator) are true or false; ``machine`` is a pattern of the
+``commutative`` and ``cuttable`` (of the operator) and ``collective_network`` (all ranks of the run, on a
+machine with a network of its own for the operation) are true or false; ``machine`` is a pattern of the
 platform's spec.
 
 ``use = [[4096, "ring"], [65536, "bruck"], "pairwise"]`` is three rules in one: below 4096 bytes, below 65536,
@@ -61,6 +62,7 @@ _FLAGS: dict[str, Callable[[Situation], bool]] = {
     "even": lambda at: at.ranks % 2 == 0,
     "commutative": lambda at: at.is_commutative,
     "cuttable": lambda at: at.is_cuttable,
+    "collective_network": lambda at: at.on_collective_network,
 }
 
 

@@ -30,6 +30,9 @@ class Situation(NamedTuple):
     copied_below_bytes : int
         Below this length the machine's messages are copied (`labkit.platform.network_model.NetworkModel`);
         0 where none is, or that is not known: on real MPI, and in `Run.collectives`, which leaves it out.
+    on_collective_network : bool
+        Whether all ranks of the run take part in an operation for which the machine has a network of its own
+        (`NetworkModel.collective_network`); `Run.collectives` leaves it out.
     """
 
     operation: str
@@ -40,12 +43,15 @@ class Situation(NamedTuple):
     machine: str = ""
     ranks_per_node: int = 1
     copied_below_bytes: int = 0
+    on_collective_network: bool = False
 
     def __repr__(self) -> str:
-        """Tell what is known: that messages are copied below 0 bytes is not."""
+        """Leave out what the machine does not have."""
         told = self._asdict()
         if not self.copied_below_bytes:
             del told["copied_below_bytes"]
+        if not self.on_collective_network:
+            del told["on_collective_network"]
         return f"Situation({', '.join(f'{name}={value!r}' for name, value in told.items())})"
 
 

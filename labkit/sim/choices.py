@@ -36,11 +36,11 @@ def choices_on(machine: Platform, ranks: int, model: Any = None, coll: Any = Non
     ScheduleError
         For an unknown collective, algorithm or selector.
     """
-    node = node_of(machine.rank_hosts(ranks))
+    node, network = node_of(machine.rank_hosts(ranks)), machine.network(model)
     selector = coll if isinstance(coll, Selector) else selector_of(coll)
     return Choices(
         selector.on(partial(time_alone, machine, model, node)), machine.spec, node,
-        machine.network(model).copied_below_bytes,
+        network.copied_below_bytes, [row[0] for row in network.collective_network], ranks,
     )  # fmt: skip
 
 

@@ -35,6 +35,10 @@ class Simulated(Machine):
     check : bool
         Look at buffers that are changed or used twice before their Wait, at datatypes of both ends, at
         requests that are never waited for, and say at which lines (`labkit.sim.checking`).
+    shape : str
+        The block of hosts of a torus that the run gets as a torus of its own: its sides, ``"4x4x2"``,
+        ``"compact"`` (the smallest that holds the ranks; the default of Blue Genes) or ``"whole"``. Of
+        functions, too.
     start : mapping
         How Python starts the script: ``module``, its name behind ``-m``, or ``"-c"``; ``rc``, settings of
         mpi4py.rc; ``pool``, whether the ranks besides 0 are workers, as with ``-m mpi4py.futures``.
@@ -42,7 +46,7 @@ class Simulated(Machine):
 
     name = "a simulated run"
     is_real = False
-    options = ("storage", "stdin", "start", "explore", "check", "summary")
+    options = ("storage", "stdin", "start", "explore", "check", "summary", "shape")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a platform: nobody else's, then."""
@@ -56,7 +60,6 @@ class Simulated(Machine):
 
     def checked(self, request: RunRequest) -> RunRequest:
         """Read platform, mapping, calibration, noise and computation, before anything runs."""
-        from labkit.local.costs import find_calibration
         from labkit.platform.noise import noise_of
         from labkit.platform.storage import storage_of
         from labkit.selector import selector_of
@@ -80,10 +83,12 @@ class Simulated(Machine):
             raise MachineError(
                 f"{self.name} has at most {MOST_RANKS:,} ranks, got {echoed(f'{request.ranks:,}')}"
             )
-        on = platform_for(request.on, request.ranks, request.model, request.mapping)
+        on = platform_for(
+            request.on, request.ranks, request.model, request.mapping, request.options.get("shape")
+        )
         return request.changed(
             on=on, mapping=None, coll=selector_of(request.coll),
-            calibration=find_calibration(request.calibration), noise=noise_of(request.noise),
+            calibration=on.kernel_costs(request.calibration), noise=noise_of(request.noise),
             compute=measured_of("charged" if request.compute is None else request.compute),
             options={
                 **request.options,
@@ -135,17 +140,17 @@ class Simulated(Machine):
         return simulate(request)
 
 
-def platform_for(on: Any, ranks: int, model: Any = None, mapping: Any = None) -> Platform:
-    """Refuse a platform that is not known or too small, a model or a mapping that is not known.
+def platform_for(on: Any, ranks: int, model: Any = None, mapping: Any = None, shape: Any = None) -> Platform:
+    """Refuse a platform that is not known or too small, a model, mapping or shape that is not known.
 
     Returns
     -------
     Platform
-        The platform, with its ranks mapped.
+        What the ranks get of the platform, with its ranks mapped.
     """
     from labkit.platform import models, platform
 
-    machine = platform(on).mapped(mapping)
+    machine = platform(on).mapped(mapping).shaped(shape).allocated(ranks)
     machine.rank_hosts(ranks)
     if model is not None:
         models.get(model)

@@ -49,6 +49,8 @@ class RankContext:
         self.own_waits: Any = None
         #: what the ranks' node-local work costs (`labkit.local.costs`)
         self.calibration = calibration
+        #: whether kernels of `labkit.local` have been charged
+        self.uses_kernels = False
         #: what gathering and scattering data with gaps costs them; None where it is free
         self.packing = self.calibration.packing
         #: what ranks have set and done by hand of MPI's start and end (`labkit.comm.environment`), by rank

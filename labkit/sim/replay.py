@@ -154,8 +154,8 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
         phases=phase_frame(by_entry(engine.phases())), output=[""] * ranks,
         messages=int(engine.messages), bytes=int(engine.bytes), trace=recorded,
         machine={
-            "platform": machine.spec, "model": network.name, "events": int(engine.events),
-            "finish_s": finish_s,
+            "platform": machine.spec, "model": network.name, **machine.placement(ranks),
+            "events": int(engine.events), "finish_s": finish_s,
         },
         notes=_notes(engine),
     )  # fmt: skip

@@ -11,8 +11,9 @@ from typing import Any, cast
 import numpy as np
 
 from labkit.errors import LabkitError, MachineError
+from labkit.local.costs import DEFAULT_CALIBRATION
 from labkit.platform import models
-from labkit.platform.mapping import ListedMapping, crowding
+from labkit.platform.mapping import crowding
 from labkit.platform.platform import Platform
 from labkit.regions import Regions
 from labkit.request import RunRequest
@@ -97,6 +98,8 @@ def simulate(request: RunRequest) -> Run:
     uncharged = None if simulation.context.is_charged else own.found
     if uncharged is not None and uncharged.is_notable:
         notes.append(REMARK)
+    if simulation.context.uses_kernels and simulation.calibration.name == DEFAULT_CALIBRATION:
+        notes.extend([machine.lacks_costs] if machine.lacks_costs else [])
     if target is not None:
         notes.append(write_calls(simulation, target))
     notes.extend(crowding(built))
@@ -264,7 +267,7 @@ def _as_run(
             "platform": machine.spec,
             "model": network.name,
             "hosts": int(hub.hosts),
-            **_placement(machine, simulation.ranks),
+            **machine.placement(simulation.ranks),
             "calibration": simulation.calibration.name,
             "digest": simulation.context.setting,
             "events": int(hub.events),
@@ -302,16 +305,6 @@ def _computation(simulation: Simulation, measured: Measured) -> Computation:
             'compute="measured"'
         )
     return measured.replay
-
-
-def _placement(machine: Platform, ranks: int) -> dict[str, Any]:
-    """Describe where the ranks are; a list or a file is kept whole, because nothing else could repeat it."""
-    placed = machine.rank_hosts(ranks)
-    most = int(np.bincount(placed).max())
-    described: dict[str, Any] = {"mapping": str(machine.mapping), "most_ranks_on_a_host": most}
-    if isinstance(machine.mapping, ListedMapping):
-        described["rank_hosts"] = placed.tolist()
-    return described
 
 
 def _trace(simulation: Simulation, setting: tuple[Platform, models.NetworkModel]) -> Trace:

@@ -48,6 +48,7 @@ class Machine:
             machine=self.platform.spec,
             ranks_per_node=self.node(ranks),
             copied_below_bytes=self._network.copied_below_bytes,
+            on_collective_network=operation in {row[0] for row in self._network.collective_network},
         )
 
     def time(self, at: Situation, name: str) -> float:

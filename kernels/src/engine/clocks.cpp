@@ -45,6 +45,8 @@ void Engine::sleep(Rank rank, double seconds) {
   parts_->work_alone(rank, seconds);
 }
 
+void Engine::delay(Rank rank, double seconds) { parts_->rank(rank).clock += seconds; }
+
 bool Engine::poll(Rank rank, double seconds) {
   CallLog* const log = std::exchange(parts_->calls, nullptr);
   if (log != nullptr) log->slept(rank, seconds);

@@ -67,6 +67,7 @@ const Demand& DemandReader::read(HostId src, HostId dst, std::uint64_t payload_b
   }
   demand_.factor = model_.bandwidth_factor.at(demand_.size_bytes);
   demand_.latency_s = latency > 0.0 ? latency * model_.latency_factor.at(demand_.size_bytes) : 0.0;
+  if (!model_.message_latency.is_free()) demand_.latency_s += model_.message_latency.at(payload_bytes);
   return demand_;
 }
 

@@ -53,6 +53,11 @@ void Model::validate() const {
   require_cost("the cost of Iprobe", iprobe_s);
   require_cost("the model's gap", gap_s);
   if (!(latency_s < HUGE_VAL) || !(gap_per_byte_s < HUGE_VAL)) refuse("the model's delay", latency_s, "finite");
+  for (const auto& [operation, cost] : collective_network) {
+    for (const double part : {cost.least_s, cost.start_s, cost.stage_s, cost.per_byte_s}) {
+      require_cost("the collective network's " + operation, part);
+    }
+  }
   if (penalties.is_used() && !(penalties.bs > 0.0 && penalties.ys > 0.0)) {
     refuse("a penalty factor", penalties.bs, "above 0, as the others");
   }

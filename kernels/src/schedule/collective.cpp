@@ -5,11 +5,34 @@
 #include "labkit/schedule/collective.hpp"
 
 namespace labkit {
+namespace {
+
+/// log2 by squaring, bit by bit: a library's has other last bits on other computers.
+double log2_of(std::int32_t ranks) {
+  double rest = ranks;
+  double logarithm = 0.0;
+  for (; rest >= 2.0; rest /= 2.0) logarithm += 1.0;
+  for (double bit = 0.5; bit > 1e-9; bit /= 2.0) {
+    rest *= rest;
+    if (rest < 2.0) continue;
+    rest /= 2.0;
+    logarithm += bit;
+  }
+  return logarithm;
+}
+
+}  // namespace
 
 Collective::Collective(Engine& engine, std::shared_ptr<Program> program, CollectiveSetup setup)
     : engine_(engine), program_(std::move(program)), setup_(std::move(setup)), cursor_(program_),
       ranks_(static_cast<std::size_t>(program_->size())) {
   if (setup_.memory == nullptr) setup_.memory = std::make_shared<BytePool>();
+  const auto& networks = engine_.model().collective_network;
+  if (!program_->collective_network().empty() && !networks.empty() && program_->size() == engine_.rank_count()) {
+    const auto found = networks.find(program_->collective_network());
+    if (found != networks.end()) network_ = &found->second;
+    stages_ = log2_of(program_->size());
+  }
   if (setup_.world_ranks.empty()) {
     if (program_->size() > engine_.rank_count()) {
       throw std::invalid_argument(program_->name() + " on " + std::to_string(program_->size()) + " ranks, the engine has " +
@@ -26,6 +49,12 @@ Collective::Collective(Engine& engine, std::shared_ptr<Program> program, Collect
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     local_rank_.at(static_cast<std::size_t>(setup_.world_ranks[i])) = static_cast<std::int32_t>(i);
   }
+}
+
+/// The bytes of the rank's message: of its first buffer.
+double Collective::message_bytes(std::int32_t rank) const {
+  const std::vector<BoundBuffer>& buffers = *state(rank).buffers;
+  return buffers.empty() ? 0.0 : static_cast<double>(buffers[0].count) * buffers[0].element_bytes;
 }
 
 Collective::~Collective() {
@@ -127,6 +156,7 @@ bool Collective::run(std::int32_t rank) {
 
 void Collective::end(std::int32_t rank) {
   RankState& s = ranks_[static_cast<std::size_t>(rank)];
+  if (network_ != nullptr && s.failure == nullptr) engine_.delay(actor(rank), network_->at(stages_, message_bytes(rank)));
   s.has_ended = true;
   ++ended_;
   for (std::byte* memory : s.temporaries) setup_.memory->give_back(memory);
@@ -222,6 +252,7 @@ RequestId Collective::post(std::int32_t rank, const Column& column, std::size_t 
     send.payload = transfer;
     send.client = client;
     send.is_blocking = column.kind == OpKind::send;
+    if (network_ != nullptr) send.mode = SendMode::copy;
     return engine_.send(send);
   }
   ReceivePost receive;

@@ -1,4 +1,5 @@
 // Programs and cursors: a schedule's steps, generated once where they are few.
+#include <string_view>
 #include <utility>
 
 #include "labkit/schedule/schedule.hpp"
@@ -37,6 +38,8 @@ Program::Program(std::string name, std::int32_t size, Layout layout, std::vector
                                   ": the caller's buffers come first, and a temporary is like one of them");
     }
   }
+  constexpr std::string_view kOnTheNetwork = "/collective_network";
+  if (name_.ends_with(kOnTheNetwork)) collective_network_ = name_.substr(0, name_.size() - kOnTheNetwork.size());
   if (tells_ && (layout != Layout::table || caller_buffers_ == 0 || teller_ >= size_)) {
     throw std::invalid_argument(name_ + ": sizes are told where they come from a table of one of the ranks, or of each");
   }

@@ -80,7 +80,7 @@ def sized(machine: str | Platform) -> Platform:
         Not a machine.
     """
     whole = platform(machine)
-    return whole.sized(_GROWN if whole.hosts is None else 1)
+    return whole.sized(_GROWN) if whole.hosts is None else whole
 
 
 def look(
@@ -107,7 +107,7 @@ def look(
     """
     whole = sized(machine)
     drawn = whole.description.smaller()
-    layout, built = drawn.lay_out(), whole.build(1)
+    layout, built = drawn.lay_out(), whole.description.build([0])
     is_whole = drawn == whole.description
     cables = Cables(layout)
     reading = whole.name if is_whole else f"{whole.name}; drawn is a smaller sibling, {drawn.size}"

@@ -72,10 +72,12 @@ class ClusterSpec(MachineSpec):
     loopback_bw, loopback_lat : float or None
         The link of a message between two ranks of one host; None: the topology's own rule.
     mapping : str or None
-        How ranks are placed on hosts: "block", "cyclic" or "random:SEED"; None is "block", and more ranks
-        than cores are refused then.
+        How ranks are placed on hosts, as `labkit.platform.mapping.mapping_of` reads it without files; None is
+        "block", and more ranks than cores are refused then.
     model : str
         Name of the network model of a run that names none itself.
+    calibration : str or None
+        Name or file of the node-local costs of its cores; None: it has none of its own.
     """
 
     FORM: ClassVar[str]
@@ -99,6 +101,7 @@ class ClusterSpec(MachineSpec):
     loopback_lat: float | None = None
     mapping: str | None = None
     model: str = models.DEFAULT
+    calibration: str | None = None
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Make a new topology known.

@@ -30,6 +30,8 @@ class MachineSpec(ABC):
         How ranks are placed on hosts, unless the caller says otherwise.
     model : str
         Name of the network model of a run that names none itself.
+    calibration : str or None
+        Name or file of the node-local costs of its cores; None: it has none of its own.
     """
 
     KIND: ClassVar[str]
@@ -38,6 +40,7 @@ class MachineSpec(ABC):
     speed: float
     mapping: str | None
     model: str
+    calibration: str | None = None
 
     @property
     def size(self) -> str | None:
@@ -63,6 +66,27 @@ class MachineSpec(ABC):
         PlatformError
             It would need more hosts than there may be.
         """
+
+    def allocated(self, hosts: int | None) -> MachineSpec:
+        """Return the part of a sized machine that a job of so many hosts gets, as a machine of its own.
+
+        Parameters
+        ----------
+        hosts : int or None
+            None for a job whose ranks are placed on hosts of the whole machine.
+
+        Returns
+        -------
+        MachineSpec
+            Itself: the job's hosts are its first ones, and messages may cross all of it.
+
+        Raises
+        ------
+        PlatformError
+            The machine's option `shape` asks for a part that has fewer hosts.
+        """
+        del hosts
+        return self
 
     @abstractmethod
     def build(self, rank_hosts: Sequence[int]) -> Any:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from labkit.errors import PlatformError
+from labkit.errors import DataError, PlatformError
+from labkit.local.costs import find_calibration
 from labkit.platform import models
 from labkit.platform import quantities as units
 from labkit.platform.mapping import named_mapping
@@ -126,7 +127,10 @@ def parse_mapping(text: str) -> str:
     """
     named = named_mapping(text)
     if named is None:
-        raise PlatformError(f"mapping={text!r} is not known; allowed: block, cyclic, random, random:SEED")
+        raise PlatformError(
+            f"mapping={text!r} is not known; allowed: block, cyclic, random, random:SEED, "
+            "block:RANKS_PER_HOST, fragmented, fragmented:SEED"
+        )
     return str(named)
 
 
@@ -137,6 +141,15 @@ TIME = Option(units.parse_time, units.format_time)
 def _model(text: str) -> str:
     """Hand back the name or the file of a model that can be used."""
     models.get(text)
+    return text
+
+
+def _calibration(text: str) -> str:
+    """Hand back the name or the file of node-local costs that can be read."""
+    try:
+        find_calibration(text)
+    except DataError as error:
+        raise PlatformError(f"calibration={text!r}: {error}") from None
     return text
 
 
@@ -152,4 +165,5 @@ OPTIONS: dict[str, Option] = {
     "loopback_lat": TIME,
     "mapping": Option(parse_mapping),
     "model": Option(_model),
+    "calibration": Option(_calibration),
 }

@@ -13,9 +13,9 @@ from labkit.errors import PlatformError
 from labkit.platform.drawing import Layout, Point, circle
 from labkit.platform.measure import Bisection, LinkKind
 from labkit.platform.spec.cluster import MAX_HOSTS, ClusterSpec, LinksOfCables
-from labkit.platform.spec.options import Misplaced, parse_counts
+from labkit.platform.spec.options import Misplaced, Option, parse_counts
 
-__all__ = ["TorusSpec", "near_cube", "torus_cut"]
+__all__ = ["COMPACT", "TorusSpec", "compact_block", "near_cube", "torus_cut"]
 
 #: A torus of three dimensions up to this size is drawn as one box, else as layers.
 MAX_BOX_HOSTS = 125
@@ -45,12 +45,55 @@ def near_cube(hosts: int) -> tuple[int, int, int]:
     return best[1:]
 
 
+#: the shape that fits the job
+COMPACT = "compact"
+
+
+@functools.cache
+def compact_block(sizes: tuple[int, ...], hosts: int) -> tuple[int, ...]:
+    """Find the block of hosts that a scheduler gives a job of so many hosts on a torus.
+
+    Each side is a power of two or the whole dimension, as of the partitions of a Blue Gene. Of the blocks
+    with at least so many hosts the smallest is taken, of equally small ones the most cubic: that with the
+    shortest longest side, then with the shortest second longest, and so on; then that with the longer sides
+    first.
+
+    Examples
+    --------
+    >>> compact_block((28, 8, 8, 8, 2), 32), compact_block((28, 8, 8, 8, 2), 512)
+    ((2, 2, 2, 2, 2), (4, 4, 4, 4, 2))
+    >>> compact_block((72, 32, 32), 64), compact_block((72, 32, 32), 65)
+    ((4, 4, 4), (8, 4, 4))
+    """
+    sides = [sorted({size} | {1 << k for k in range(size.bit_length()) if 1 << k <= size}) for size in sizes]
+    blocks = (block for block in itertools.product(*sides) if math.prod(block) >= hosts)
+
+    def rank(block: tuple[int, ...]) -> tuple[Any, ...]:
+        return math.prod(block), sorted(block, reverse=True), tuple(-side for side in block)
+
+    return min(blocks, key=rank, default=sizes)
+
+
+def _read_shape(text: str) -> str:
+    """Read ``compact`` or the sides of a block, ``4x4x2``."""
+    if text == COMPACT:
+        return text
+    try:
+        return "x".join(map(str, parse_counts(text)))
+    except PlatformError as error:
+        raise PlatformError(
+            f"shape={text!r}: {error}; write {COMPACT}, or the sides of a block such as 4x4x2"
+        ) from None
+
+
 @dataclass(frozen=True, kw_only=True)
 class TorusSpec(ClusterSpec):
     """A torus: every host is joined to its two neighbours in each dimension, round the ends.
 
     Unsized, it is a three-dimensional torus that grows with the ranks (`near_cube`). Messages go through one
     dimension after another, the shorter way round; exact rules: ``labkit/topology/torus.hpp`` of the kernels.
+    A job may get a block of hosts as a torus of its own, as on a Blue Gene, whose partitions are separated
+    electrically: that is `shape`. Without one, a job gets the first hosts of the machine, in their order.
     Without a loopback, messages within a host cross its limiter; without a limiter either, a link of 10 GB/s
     and 0 s that never fills (SimGrid 3.32 refuses them). The other attributes are those of `ClusterSpec`.
 
@@ -58,6 +101,9 @@ class TorusSpec(ClusterSpec):
     ----------
     sizes : tuple of int or None
         Hosts per dimension; host x0 + sizes[0] * (x1 + sizes[1] * ...) is at (x0, x1, ...).
+    shape : str or None
+        The block of hosts that a job gets: "compact" is the smallest that holds it (`compact_block`),
+        "4x4x2" that one; None is the whole machine.
     """
 
     KIND: ClassVar[str] = "torus"
@@ -66,7 +112,10 @@ class TorusSpec(ClusterSpec):
     SIMGRID: ClassVar[str | None] = "TORUS"
     SIMGRID_SIZE: ClassVar[str] = "hosts per dimension, for example 8,8,4"
 
+    OWN_OPTIONS: ClassVar[dict[str, Option]] = {"shape": Option(_read_shape, lacks="blocks of hosts (shape)")}
+
     sizes: tuple[int, ...] | None = None
+    shape: str | None = None
 
     def __post_init__(self) -> None:
         """Refuse what no torus can be."""
@@ -77,6 +126,28 @@ class TorusSpec(ClusterSpec):
             given = "x".join(map(str, self.sizes)) or "none"
             raise PlatformError(f"torus needs one size or more, each from 1 on, got {given}")
         self._check_size()
+        if self.shape not in (None, COMPACT):
+            block = parse_counts(self.shape)
+            if len(block) != len(self.sizes) or any(b > s for b, s in zip(block, self.sizes, strict=True)):
+                raise PlatformError(
+                    f"shape={self.shape} is no block of a torus of {self.size} hosts; write "
+                    f"{len(self.sizes)} sides, none longer than the machine's, or {COMPACT}"
+                )
+
+    def allocated(self, hosts: int | None) -> TorusSpec:
+        """Return the block of hosts of a job as a torus of its own; itself without a shape."""
+        if self.sizes is None or self.shape is None or (hosts is None and self.shape == COMPACT):
+            return self
+        if self.shape == COMPACT:
+            sizes = compact_block(self.sizes, hosts or 1)
+        else:
+            sizes = parse_counts(self.shape)
+            if hosts is not None and math.prod(sizes) < hosts:
+                raise PlatformError(
+                    f"shape={self.shape} has {math.prod(sizes):,} hosts, and the ranks fill {hosts:,}; give "
+                    f"a larger block, or shape={COMPACT}"
+                )
+        return replace(self, sizes=sizes, shape=None)
 
     @property
     def size(self) -> str | None:
@@ -118,7 +189,12 @@ class TorusSpec(ClusterSpec):
             ("shape", f"a torus of {len(self.sizes)} dimension{'s' if len(self.sizes) > 1 else ''}"),
             ("hosts", f"{self.size} = {hosts:,}" if len(self.sizes) > 1 else f"{hosts:,}"),
             ("cables", f"{self.cable_count():,}"),
+            *([] if self.shape is None else [("hosts of a job", self._said_shape())]),
         ]
+
+    def _said_shape(self) -> str:
+        what = "the smallest block that holds it" if self.shape == COMPACT else f"a block of {self.shape}"
+        return f"{what}, as a torus of its own (shape={self.shape})"
 
     def cable_links(self) -> list[LinksOfCables]:
         """A cable of every host in each dimension, used or not."""

@@ -45,7 +45,8 @@ def platform_xml(platform: Platform, ranks: int) -> str:
     PlatformError
         The ranks do not fit.
     """
-    return platform.description.sized(platform.hosts_for(ranks)).xml()
+    part = platform.allocated(ranks)
+    return part.description.sized(part.hosts_for(ranks)).xml()
 
 
 def host_file(platform: Platform, ranks: int) -> str:
@@ -72,11 +73,17 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
     Raises
     ------
     PlatformError
-        SimGrid has nothing like it: messages that share no links.
+        SimGrid has nothing like it: messages that share no links or have a latency of their own, a collective
+        network.
     """
     model = get(model)
     if model.sharing != "maxmin":
         raise PlatformError(f"SimGrid has no model like {model.name!r}, whose messages share no links")
+    if model.message_latency or model.collective_network:
+        raise PlatformError(
+            f"SimGrid has no model like {model.name!r}, which has a latency of messages besides that of "
+            "links, or a network for collectives"
+        )
     name = model.name.partition("(")[0]
     if name not in _NATIVE:
         name = "ib" if model.penalties else "smpi"

@@ -44,6 +44,7 @@ class ZonesSpec(MachineSpec):
         models.get(model)
         self.model = model
         self.mapping = None
+        self.calibration = None
         self._assembly: Assembly | None = Assembly(root)
         # Equal machines are written alike: this is what they are compared by.
         self._text = zones_xml(root)

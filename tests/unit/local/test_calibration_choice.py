@@ -121,7 +121,10 @@ def test_sweeps_and_the_command_line_take_one(toml: Path, capsys: pytest.Capture
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ("nobody", "no calibration named 'nobody'; there are default, packing, and files that end in .toml"),
+        (
+            "nobody",
+            "no calibration named 'nobody'; there are cortex-a9, default, .*, and files that end in .toml",
+        ),
         ("nowhere/nothing.toml", "cannot be read"),
         (3, "must be a name, the path of a .toml file or KernelCosts, got int"),
     ],

@@ -199,7 +199,7 @@ def test_broken_calibrations_are_refused(text: str) -> None:
 
 
 def test_unknown_calibrations_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="no calibration named 'nobody'; there are default"):
+    with pytest.raises(DataError, match="no calibration named 'nobody'; there are cortex-a9, default"):
         local.use_calibration("nobody")
     with pytest.raises(DataError, match="cannot be read"):
         local.use_calibration(tmp_path / "nowhere.toml")

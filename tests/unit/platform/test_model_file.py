@@ -113,7 +113,7 @@ def test_options_that_cannot_be_read_are_refused(text: str, says: str) -> None:
         ("[network]\nlatency_factor = [[0, 1.0]\n", 4, "not TOML"),
         ("[netwerk]\n", 3, "'netwerk' is not known; allowed: the texts title, source, base and the sections"),
         ("colour = 1\n", 3, "'colour' is not known"),
-        ('base = "mine"\n', 3, "base 'mine' is not a known model; allowed: cm02"),
+        ('base = "mine"\n', 3, "base 'mine' is not a known model; allowed: bgp, bgq, cm02"),
         ("base = 3\n", 3, "must be a text"),
         ("[network]\n\nwtime_s = 1.0\n", 5, r"\[network\] has no 'wtime_s'; allowed: weight_s_bytes"),
         (

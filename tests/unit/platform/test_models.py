@@ -9,7 +9,9 @@ from labkit.platform import models
 
 
 def test_the_known_models() -> None:
-    assert models.names() == ["cm02", "graphene", "ib", "lab", "loggps", "lv08", "raw", "rdma", "smpi"]
+    assert models.names() == [
+        *("bgp", "bgq", "cm02", "graphene", "ib", "lab", "loggps", "lv08", "raw", "rdma", "smpi"),
+    ]
     assert models.get().name == models.DEFAULT == "lab"
     for name in models.names():
         model = models.get(name)
@@ -57,7 +59,9 @@ def test_options_change_single_numbers_and_the_name_says_so() -> None:
 
 @pytest.mark.parametrize("name", ["infiniband", "LAB", "", "logp"])
 def test_an_unknown_name_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(PlatformError, match="cm02, graphene, ib, lab, loggps, lv08, raw, rdma, smpi"):
+    with pytest.raises(
+        PlatformError, match="bgp, bgq, cm02, graphene, ib, lab, loggps, lv08, raw, rdma, smpi"
+    ):
         models.get(name)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError, RankError
-from labkit.local import sort
+from labkit.local import Cost, KernelCosts, calibration, sort
 from labkit.sampling import Sample
 
 
@@ -27,6 +27,15 @@ def one_works(comm: lk.MPI.Comm) -> float:
     now = lk.MPI.Wtime()
     comm.Barrier()
     return float(now)
+
+
+def slower(factor: float) -> KernelCosts:
+    """The default costs, times a factor."""
+    costs = {
+        key: Cost(c.call_s * factor, c.item_s * factor, c.item_log_s * factor, c.entry_s * factor)
+        for key, c in calibration().costs.items()
+    }
+    return KernelCosts("slower", {"cpu": "none"}, 1e9, costs)
 
 
 def test_a_rank_is_charged_its_own_cpu_time() -> None:
@@ -96,7 +105,7 @@ def test_kernels_are_not_charged_twice() -> None:
     def program(comm: lk.MPI.Comm, kernel: Callable[[np.ndarray], np.ndarray]) -> None:
         kernel(np.arange(10_000_000 // 100))
 
-    huge = lk.run(program, 1, "star:1,speed=1kf", args=(sort,)).makespan_s
+    huge = lk.run(program, 1, "star:1", args=(sort,), calibration=slower(1e6)).makespan_s
     measured = lk.run(program, 1, "star:1", args=(sort,), compute="measured").makespan_s
     assert 0 < measured < huge
 
@@ -178,10 +187,9 @@ def test_kernels_inside_do_not_charge_and_those_outside_do() -> None:
         for _ in lk.sampled("sort", n=1) if is_sampled else [0]:
             sort(keys)
 
-    slow = "star:1,speed=1f"
-    assert lk.run(program, 1, slow, args=(False,)).makespan_s > 1000
-    once = lk.run(program, 1, slow, args=(True,)).makespan_s / 1e9  # the host's seconds
-    assert 0 < once < 1
+    slow = slower(1e9)
+    assert lk.run(program, 1, "star:1", args=(False,), calibration=slow).makespan_s > 1000
+    assert 0 < lk.run(program, 1, "star:1", args=(True,), calibration=slow).makespan_s < 1
 
 
 def test_communication_inside_is_refused() -> None:

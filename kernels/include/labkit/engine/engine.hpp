@@ -175,6 +175,8 @@ class Engine {
   [[nodiscard]] bool shares_cores() const;
   /// Push the rank's clock ahead by seconds >= 0 in which it needs no core.
   void sleep(Rank rank, double seconds);
+  /// The rank's call takes so long; nothing works for it meanwhile.
+  void delay(Rank rank, double seconds);
   /// What MPI_Iprobe costs: as compute, but the log of calls has the time and not the work.
   [[nodiscard]] bool poll(Rank rank, double seconds);
   /// MPI_Wtime: charge its cost, then read the clock.

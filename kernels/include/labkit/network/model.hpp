@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -70,6 +71,19 @@ class SizeCost {
   std::vector<Section> sections_;
 };
 
+/// What an operation of all ranks takes on a network of its own, such as the collective tree of a Blue Gene:
+/// max(least_s, start_s + stage_s * log2(ranks)) + per_byte_s * bytes, once the last rank that it needs has come.
+struct CollectiveCost {
+  double least_s = 0.0;
+  double start_s = 0.0;
+  double stage_s = 0.0;
+  double per_byte_s = 0.0;
+  [[nodiscard]] double at(double stages, double bytes) const {
+    const double start = start_s + stage_s * stages;
+    return (start > least_s ? start : least_s) + per_byte_s * bytes;
+  }
+};
+
 /// The share of a flow's rate that loads the links of the reverse route (acknowledgements).
 inline constexpr double kCrossTrafficShare = 0.05;
 
@@ -82,6 +96,7 @@ struct Model {
   // The network. Sizes seen by the factors include the envelope.
   double weight_s_bytes = 0.0;  ///< S: every link adds S / bandwidth to a flow's weight
   SizeFactor latency_factor;
+  SizeCost message_latency;  ///< what a message takes besides its links: neither its ends nor a link are busy
   SizeFactor bandwidth_factor;
   double tcp_gamma_bytes = 0.0;  ///< window: rate <= gamma / (2 latency); 0: no such bound
   bool cross_traffic = false;
@@ -98,6 +113,7 @@ struct Model {
   SizeCost send_overhead;   ///< os: before a blocking send that is detached or synchronous
   SizeCost isend_overhead;  ///< ois: before every non-blocking send
   SizeCost recv_overhead;   ///< or: after a receive whose sender was detached
+  std::map<std::string, CollectiveCost> collective_network;  ///< by operation; empty: the machine has none
   // What calls cost the caller.
   double wtime_s = 1e-8;
   double test_s = 1e-4;

@@ -11,7 +11,9 @@
 //     if (call->is_over()) drop it          // all ranks are through and no message is under way
 //
 // Costs are those of the same calls made by a program: os for send, ois for isend, or for receives.
-// Copies and combinations are free unless setup says what a combined byte costs.
+// Copies and combinations are free unless setup says what a combined byte costs. Where the machine has a network
+// for an operation of all ranks, its messages cost nothing and load no link, and each rank's program ends as much
+// later as the model says.
 #pragma once
 
 #include <cstddef>
@@ -156,6 +158,7 @@ class Collective final : public Client, public Driver {
     return (*state(rank).buffers)[static_cast<std::size_t>(buffer)];
   }
   bool run(std::int32_t rank);
+  [[nodiscard]] double message_bytes(std::int32_t rank) const;
   bool pull();
   void add_column(const Column& column, const std::shared_ptr<const Step>& step);
   void consumed(std::uint32_t column);
@@ -192,6 +195,8 @@ class Collective final : public Client, public Driver {
   void free_transfer(Transfer* transfer);
 
   Engine& engine_;
+  const CollectiveCost* network_ = nullptr;  ///< of the model; the messages go over the links
+  double stages_ = 0.0;
   std::shared_ptr<Program> program_;
   CollectiveSetup setup_;
   StepCursor cursor_;

@@ -126,6 +126,8 @@ class Program {
   [[nodiscard]] const std::vector<BufferSpec>& buffers() const { return buffers_; }
   /// The caller's buffers come first; the temporaries follow.
   [[nodiscard]] std::size_t caller_buffers() const { return caller_buffers_; }
+  /// The operation whose messages travel the machine's collective network, where it has one; else empty.
+  [[nodiscard]] const std::string& collective_network() const { return collective_network_; }
   /// Whether ranks tell each other the sizes of blocks.
   [[nodiscard]] bool tells() const { return tells_; }
   /// The rank whose first buffer has the sizes that are told; -1: every rank's has its own.
@@ -140,6 +142,7 @@ class Program {
   std::size_t caller_buffers_ = 0;
   bool tells_ = false;
   std::int32_t teller_ = -1;
+  std::string collective_network_;
   Open open_;
   std::size_t max_kept_entries_;
   bool is_complete_ = false;

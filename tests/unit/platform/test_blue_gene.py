@@ -1,0 +1,151 @@
+"""Blue Gene/P as Hoefler et al. 2010 modelled it: messages, and collectives on a network of their own."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit.errors import PlatformError
+from labkit.platform import models
+
+#: a cost of MPI_Wtime
+WTIME_S = 1e-8
+
+
+def message(comm: Any, n_bytes: int) -> float | None:
+    data = np.zeros(n_bytes, np.uint8)
+    if comm.rank == 0:
+        comm.Send(data, 4)  # the next node
+    if comm.rank == 4:
+        comm.Recv(data, 0)
+        return lk.MPI.Wtime()
+    return None
+
+
+@pytest.mark.parametrize("n_bytes", [0, 1, 8, 255, 256, 1000, 1024, 1025, 4096, 65_536, 1 << 20])
+def test_a_message_takes_what_equation_1_says(n_bytes: int) -> None:
+    start_s = 4.5e-6 if n_bytes < 256 else 5.7e-6 if n_bytes <= 1024 else 9.8e-6
+    took = lk.run(message, 8, "jugene", args=(n_bytes,)).results[4] - WTIME_S
+    assert took == pytest.approx(start_s + 2.67e-9 * n_bytes, rel=0.003)
+
+
+def collectives(comm: Any, late: int = -1) -> tuple[float, float, float]:
+    value, total = np.array([float(comm.rank + 1)]), np.zeros(1)
+    if comm.rank == late:
+        lk.compute(seconds=1e-3)
+    times = [lk.MPI.Wtime()]
+    comm.Barrier()
+    times.append(lk.MPI.Wtime())
+    comm.Bcast(value, 1)
+    times.append(lk.MPI.Wtime())
+    comm.Allreduce(np.array([float(comm.rank)]), total)
+    times.append(lk.MPI.Wtime())
+    assert value[0] == 2
+    assert total[0] == comm.size * (comm.size - 1) / 2
+    barrier, bcast, allreduce = (b - a - WTIME_S for a, b in pairwise(times))
+    return barrier, bcast, allreduce
+
+
+@pytest.mark.parametrize("p", [2, 3, 5, 16, 100, 4096, pytest.param(32_768, marks=pytest.mark.slow)])
+def test_collectives_of_all_ranks_take_the_papers_times(p: int) -> None:
+    run = lk.run(collectives, p, "jugene", isolate=False)
+    barrier, bcast, allreduce = (max(times) for times in zip(*run.results, strict=True))
+    assert barrier == pytest.approx(0.95e-6, rel=1e-3)
+    assert bcast == pytest.approx(13e-6 + 0.31e-6 * math.log2(p), rel=1e-3)
+    expected = 17.77e-6 if p <= 4096 else 13.33e-6 + 0.37e-6 * math.log2(p)
+    assert allreduce == pytest.approx(expected, rel=2e-3)
+    assert set(run.collectives.values()) == {"collective_network"}
+    assert run.messages == 0  # none goes over the torus
+
+
+def test_who_is_late_keeps_those_waiting_who_need_it() -> None:
+    run = lk.run(collectives, 8, "jugene", args=(3,))
+    barrier = [times[0] for times in run.results]
+    assert barrier[3] == pytest.approx(0.95e-6, rel=1e-3)
+    assert all(b == pytest.approx(1e-3 + 0.95e-6, rel=1e-3) for rank, b in enumerate(barrier) if rank != 3)
+
+
+def test_a_program_chooses_other_algorithms_and_parts_of_the_ranks_go_over_the_torus() -> None:
+    run = lk.run(collectives, 16, "jugene", coll={"bcast": "binomial"})
+    assert sorted(run.collectives.values()) == ["binomial", "collective_network", "collective_network"]
+    assert run.messages == 15
+
+    def half(comm: Any) -> None:
+        part = comm.Split(comm.rank % 2)
+        part.Barrier()
+        part.Bcast(np.zeros(4), 0)
+
+    some = lk.run(half, 16, "jugene")
+    names = {at.operation: name for at, name in some.collectives.items() if at.ranks == 8}
+    assert names == {"barrier": "recursive_doubling", "bcast": "binomial"}
+
+
+def test_a_nonblocking_one_takes_as_long() -> None:
+    def program(comm: Any) -> float:
+        began = lk.MPI.Wtime()
+        request = comm.Ibarrier()
+        request.Wait()
+        return float(lk.MPI.Wtime() - began - WTIME_S)
+
+    assert max(lk.run(program, 16, "jugene").results) == pytest.approx(0.95e-6, rel=1e-3)
+
+
+def test_long_ones_take_their_bytes_and_operators_of_the_program_take_messages() -> None:
+    def program(comm: Any, n_bytes: int) -> float:
+        comm.Bcast(lk.sized(n_bytes), 0)
+        return float(lk.MPI.Wtime() - WTIME_S)
+
+    took = max(lk.run(program, 64, "jugene", args=(10**8,)).results)
+    assert took == pytest.approx(13e-6 + 6 * 0.31e-6 + 1e8 * 2.67e-9 / 6, rel=1e-2)
+
+    def own(comm: Any) -> None:
+        op = lk.MPI.Op.Create(lambda a, b, kind: None, commute=True)
+        comm.Allreduce(np.zeros(4), np.zeros(4), op)
+
+    assert "collective_network" not in lk.run(own, 8, "jugene").collectives.values()
+
+
+def test_the_same_algorithm_elsewhere_is_a_tree_of_messages() -> None:
+    run = lk.run(
+        collectives, 8, "star:8", coll={"bcast": "collective_network", "barrier": "collective_network"}
+    )
+    plain = lk.run(collectives, 8, "star:8", coll={"bcast": "binomial", "barrier": "tree"})
+    assert run.makespan_s == plain.makespan_s
+
+
+def test_traces_reports_and_other_machines_have_it_too() -> None:
+    run = lk.run(collectives, 16, "jugene", trace=True)
+    assert "barrier on 16: collective_network" in str(run.explain())
+    assert run.makespan_s == lk.run(collectives, 16, "jugene").makespan_s
+    few = lk.run(collectives, 16, "juqueen")
+    assert set(few.collectives.values()) == {"collective_network"}
+
+
+@pytest.mark.parametrize(
+    ("rows", "says"),
+    [
+        ([["bcast", 1.0]], "row 1: each row is an operation and four costs"),
+        ([["bcast", 0, 0, 0, -1.0]], "row 1: each row is an operation and four costs"),
+        ([["gather", 0, 0, 0, 0]], "'gather' is not known; allowed: allreduce, barrier, bcast"),
+        ([["bcast", 0, 0, 0, 0]] * 2, "row 2: bcast is given twice"),
+        ("bcast", "must be a list of rows"),
+    ],
+)
+def test_what_is_no_collective_network_is_refused(rows: Any, says: str) -> None:
+    with pytest.raises(PlatformError, match=says):
+        models.get("rdma", collective_network=rows)
+
+
+def test_a_model_is_changed_behind_commas() -> None:
+    text = "rdma,collective_network=bcast:0:1e-6:0:0;barrier:0:2e-6:0:0,message_latency=0:1e-6:0"
+    model = models.get(text)
+    assert [row[0] for row in model.collective_network] == ["bcast", "barrier"]
+    assert model.message_latency == ((0, 1e-6, 0.0),)
+    assert models.get("bgp,collective_network=").collective_network == ()
+    run = lk.run(collectives, 8, "jugene", model="bgp,collective_network=")
+    assert "collective_network" not in run.collectives.values()
