@@ -21,6 +21,7 @@ from labkit.schedule.problem import PROBLEMS
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build
 
 __all__ = [
+    "ON_NETWORK",
     "Algorithm",
     "Cost",
     "Requirements",
@@ -34,6 +35,9 @@ __all__ = [
     "teaching_forms",
 ]
 
+
+#: the algorithm of operations that a machine may carry out on a network of its own
+ON_NETWORK = "collective_network"
 
 #: the folder of forms to be read (`teaching_forms`), which nobody chooses
 _TEACHING = "teaching"

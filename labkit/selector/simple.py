@@ -154,6 +154,8 @@ def check_schedule(operation: str, name: str) -> None:
 
 
 def is_usable(at: Situation, name: str) -> bool:
-    """Whether an algorithm takes these ranks and this operator."""
+    """Whether an algorithm takes these ranks and this operator, and the machine has what it needs."""
+    if name == registry.ON_NETWORK and not at.on_collective_network:
+        return False
     algorithm = registry.get(at.operation, without_bytes(at.operation, name))
     return algorithm.schedule is not None and not algorithm.requirements.unmet(at.ranks, at.is_commutative)

@@ -11,6 +11,7 @@ from labkit import registry
 from labkit.errors import DataError
 from labkit.nearest import nearest
 from labkit.platform import platform
+from labkit.platform.models import NetworkModel
 from labkit.selector import Situation
 from labkit.selector.settled import without_bytes
 from labkit.sim.choices import node_of, time_alone
@@ -35,7 +36,7 @@ class Machine:
     def __init__(self, on: Any, model: Any = None) -> None:
         self.platform = platform(on)
         self.model = model
-        self._network = self.platform.network(model)
+        self.network = self.platform.network(model)
 
     def node(self, ranks: int) -> int:
         """Return how many consecutive ranks share a host."""
@@ -47,8 +48,8 @@ class Machine:
             *(operation, ranks, n_bytes),
             machine=self.platform.spec,
             ranks_per_node=self.node(ranks),
-            copied_below_bytes=self._network.copied_below_bytes,
-            on_collective_network=operation in {row[0] for row in self._network.collective_network},
+            copied_below_bytes=self.network.copied_below_bytes,
+            on_collective_network=operation in {row[0] for row in self.network.collective_network},
         )
 
     def time(self, at: Situation, name: str) -> float:
@@ -56,8 +57,18 @@ class Machine:
         return time_alone(self.platform, self.model, self.node(at.ranks), at, name)
 
 
-def candidates(operation: str, algorithms: Sequence[str] | None = None) -> list[str]:
+def candidates(
+    operation: str, algorithms: Sequence[str] | None = None, network: NetworkModel | None = None
+) -> list[str]:
     """Return the names that are tried: all of the registry, and segments of some lengths where there are any.
+
+    Parameters
+    ----------
+    operation : str
+    algorithms : sequence of str, optional
+        The names to try.
+    network : NetworkModel, optional
+        Of the machine, which may have a network for the operation.
 
     Raises
     ------
@@ -73,7 +84,10 @@ def candidates(operation: str, algorithms: Sequence[str] | None = None) -> list[
             registry.get(operation, without_bytes(operation, name))
         return list(dict.fromkeys(algorithms))
     found = []
+    has_network = network is not None and operation in {row[0] for row in network.collective_network}
     for name in registry.names(operation):
+        if name == registry.ON_NETWORK and not has_network:
+            continue
         found.append(name)
         if "segments" in registry.get(operation, name).parameters:
             found += [f"{name}:segment_bytes={n}" for n in SEGMENT_BYTES]

@@ -89,7 +89,7 @@ def off_line(
             algorithms = [name for name in every if name.partition(":")[0] in known]
         else:
             algorithms = [name for name in known if algorithms is None or name in every]
-    names = candidates(operation, algorithms)
+    names = candidates(operation, algorithms, machine.network)
     points = [(int(p), int(n)) for p in sorted(set(wanted["ranks"])) for n in sorted(set(wanted["sizes"]))]
     if operation == "barrier":
         points = sorted({(p, 0) for p, _ in points})
