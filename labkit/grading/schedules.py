@@ -13,7 +13,7 @@ from labkit.grading.page import number
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.schedule_rows import schedule_from
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Trial, failure_words
+from labkit.grading.trial import Trial, failure_words, unjudged
 from labkit.schedule import Counterexample, Schedule, check, count
 from labkit.units import number_of_ranks
 
@@ -54,6 +54,8 @@ class Task:
             )  # fmt: skip
         except ScheduleError as error:
             return str(error)
+        except Exception as error:
+            return f"what was handed over is no schedule: {unjudged(error)}"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.errors import DataError
+from labkit.errors import DataError, MachineError
 from labkit.grading.bench import Bench
 from labkit.grading.counts import received_from
 from labkit.grading.page import number
@@ -20,7 +20,7 @@ from labkit.grading.sandbox.wire import encode
 from labkit.grading.seeds import Seed
 from labkit.units import number_of_ranks
 
-__all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "headline", "shown"]
+__all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "headline", "shown", "unjudged"]
 
 _SHOWN_ITEMS, _SHOWN_RANKS = 12, 8
 _MOST_ATTEMPTS = 20
@@ -178,7 +178,7 @@ class Trial:
             words = f"{words}{_printed(outcome)}"
             self.fault_seen = Fault(words, outcome.kind, cause_of(outcome))
             return words, hint, outcome
-        wrong = oracle(case, outcome.results) or _undone(case, outcome) or _unreceived(case, outcome)
+        wrong = _wrong(case, oracle, outcome)
         if wrong:
             head = headline(wrong)
             wrong = f"{wrong}{_printed(outcome)}"
@@ -194,6 +194,26 @@ class Trial:
             if wrong:
                 return case, wrong, hint
         return None
+
+
+def _wrong(case: Case, oracle: Oracle, outcome: Outcome) -> str | None:
+    """Say what is wrong with the results; what an oracle raises on a submission's values is wrong as well."""
+    try:
+        return oracle(case, outcome.results) or _undone(case, outcome) or _unreceived(case, outcome)
+    except MachineError:
+        raise
+    except Exception as error:
+        results = outcome.results[:_SHOWN_RANKS]
+        rows = "".join(f"\n  rank {rank} returned {shown(result)}" for rank, result in enumerate(results))
+        return f"no right answer makes the judge fail with {unjudged(error)}{rows}"
+
+
+def unjudged(error: Exception) -> str:
+    """Return what the judging of a submission's values raised, in short."""
+    try:
+        return f"{type(error).__name__}: {str(error)[:200]}"
+    except Exception:
+        return type(error).__name__
 
 
 def _digest(arguments: Sequence[Sequence[Any]]) -> object:
@@ -298,7 +318,14 @@ def headline(words: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """Return a value as short text."""
+    """Return a value as short text; of one that cannot be written, such as a huge integer, its type."""
+    try:
+        return _shown(value)
+    except Exception as error:
+        return f"{type(value).__name__} that cannot be shown ({type(error).__name__})"
+
+
+def _shown(value: Any) -> str:
     if isinstance(value, np.ndarray):
         text = np.array2string(value, threshold=_SHOWN_ITEMS, edgeitems=4, separator=", ")
         text = " ".join(text.split())

@@ -29,7 +29,7 @@ from labkit.process.confinement.containment import Containment
 
 __all__ = ["Sandbox"]
 
-_START_S = 60.0
+_START_S = 120.0
 #: what of the environment a submission's process is given
 _KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 
 __all__ = ["MOST_DIGITS", "as_power_of_two", "binary_log", "exact", "is_bounded", "is_bounded_power"]
@@ -18,7 +18,10 @@ _REPEATED = re.compile(r"(\d*)\.(33|66|67|3{3,}|6{2,}7?)")
 
 def is_bounded(digits: str) -> bool:
     """Whether a number as written is within bounds, before it is made: 1e999999999 has a billion digits."""
-    value = Decimal(digits)
+    try:
+        value = Decimal(digits)
+    except InvalidOperation:  # an exponent that not even Decimal has
+        return False
     return not value or abs(value.adjusted()) <= MOST_DIGITS
 
 

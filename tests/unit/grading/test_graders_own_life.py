@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from labkit.errors import DataError
+from labkit.errors import DataError, MachineError
+from labkit.grading import Assignment, Case, Correct, Verdict
 from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.bench import OpenBench
 from labkit.grading.sandbox import Limits, Sandbox
@@ -47,6 +50,48 @@ def test_an_explanation_that_is_no_text_is_wrong(phase: object) -> None:
     found = ASSIGNMENTS["scaling_bug"].try_out(lambda ranks, buckets: (phase, "p", 8), only=[check.name])
     assert found.results[0].points == 0
     assert "at fault" in found.results[0].feedback
+
+
+@pytest.mark.parametrize(
+    "growth",
+    ["p^9e9999999999999999999", "p^-9e99999999999999999999", "log^9e99999999999999999 p", "p^" + "9" * 37],
+)
+def test_a_growth_that_no_number_holds_is_wrong(growth: str) -> None:
+    assignment = ASSIGNMENTS["scaling_bug"]
+    found = assignment.try_out(lambda ranks, buckets: ("before", growth, 8), only=["explained"])
+    assert "says that the bytes" in found.results[0].feedback
+    found = assignment.try_out(lambda ranks, buckets: ("before", "p", 9**9999), only=["explained"])
+    assert found.results[0].points == 0
+
+
+def test_whatever_is_raised_on_a_results_value_is_a_wrong_answer() -> None:
+    def strict(case: Case, results: list[Any]) -> str | None:
+        return None if sum(results) == 1 else "wrong"
+
+    class Own:
+        name, title, points, is_bonus, needs_simulation = "own", "Own", 1.0, False, False
+
+        def judge(self, trial: Trial) -> Verdict:
+            return Verdict(float(1 / trial.run(one).results[0]), "")
+
+    one = Case(1, [()], "nothing")
+    base = {"title": "", "statement": "", "function": "f"}
+    checks = [Correct("sum", "Sum", 1.0, lambda seed: [one], strict), Own()]
+    assignment = Assignment(name="own", checks=checks, **base)  # type: ignore[arg-type]
+    assert assignment.try_out(lambda comm: 1).points == 2
+    for value in ("x", None, 1e400, [10**5000], {"a": 9**9999}):
+        first, second = assignment.try_out(lambda comm, value=value: value).results
+        assert (first.points, second.points) == (0, 0)
+    assert "TypeError" in assignment.try_out(lambda comm: "x").results[0].feedback
+    needy = Case(1, [()], "nothing", needs=lambda case, results: [results[0].nbytes])
+    check = Correct("needy", "Needy", 1.0, lambda seed: [needy], lambda case, results: None)
+    assert not replace(assignment, checks=[check]).try_out(lambda comm: 3).points
+
+    def no_machine(case: Case, results: list[Any]) -> str | None:
+        raise MachineError("no memory for the judge")
+
+    with pytest.raises(MachineError):
+        replace(assignment, checks=[replace(check, oracle=no_machine)]).try_out(lambda comm: 3)
 
 
 def test_a_program_has_no_words_of_the_sandbox_and_an_output_as_python_has(sandbox: Sandbox) -> None:

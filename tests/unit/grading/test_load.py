@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 from labkit.grading import turns
 from labkit.grading.bench import SandboxBench
 from labkit.grading.folder import _Worker
-from labkit.grading.sandbox import Limits, Sandbox, budget
+from labkit.grading.sandbox import Limits, Sandbox, budget, imports
 from labkit.grading.sandbox.imports import imported_by
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.sandbox.wire import Idle, WireError, decode, read_frame
@@ -30,13 +31,49 @@ def test_what_a_source_imports_is_loaded_once_for_all_ranks(sandbox: Sandbox) ->
     assert (outcome.kind, outcome.results) == ("finished", [True] * 3), outcome.message
 
 
+@pytest.mark.parametrize("name", ["jinja2.nodes", "mpl_toolkits.mplot3d", "pylab"])
+def test_installed_packages_are_loaded_once_as_well_and_those_that_draw_are_not(
+    sandbox: Sandbox, name: str
+) -> None:
+    pytest.importorskip(name.partition(".")[0])
+    source = f"import sys\nBEFORE = {name!r} in sys.modules\nfrom {name} import *\nimport numpy\n"
+    source += "def f(comm):\n    return BEFORE, 'matplotlib.figure' in sys.modules\n"
+    outcome = sandbox.run(source, "f", 2, [()] * 2)
+    assert outcome.is_finished, outcome.message
+    assert outcome.results == [(name == "jinja2.nodes", False)] * 2
+    if name == "pylab":
+        own = (
+            "from pylab import *\nf = lambda comm: plot([1]) and 0 or int(zeros(3).sum() + arange(3).sum())\n"
+        )
+        found = sandbox.run(own, "f", 1, [()])
+        assert (found.kind, found.results) == ("finished", [3]), found.message
+
+
+def test_a_package_that_ends_or_hangs_is_left_to_the_ranks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(imports, "_TRIED_S", 1)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for name, text in {
+        "ends_here": "import os; os._exit(0)", "hangs_here": "while True: pass", "fails_here": "1 / 0",
+        "has_threads_here": "import threading, time; threading.Thread(target=time.sleep, args=(9,)).start()",
+        "is_fine_here": "X = 1",
+    }.items():  # fmt: skip
+        (tmp_path / f"{name}.py").write_text(text)
+        imports.load([name])
+        assert (name in sys.modules) == (name == "is_fine_here")
+
+
 def test_only_modules_that_do_nothing_by_themselves_are_loaded() -> None:
     source = (
         "import antigravity, this, submission, os.path, no_such\nfrom scipy import stats\nfrom . import x\n"
     )
     assert imported_by(source + "def f():\n    import heapq as h\n") == [
-        "scipy.linalg", "os.path", "scipy", "scipy.stats", "heapq",
+        "scipy.linalg", "os.path", "no_such", "scipy", "scipy.stats", "heapq",
     ]  # fmt: skip
+    assert imported_by("import mpl_toolkits.mplot3d, labkit.algorithms, mpi4py.futures, pytest, jinja2") == [
+        "jinja2"
+    ]
     assert imported_by("def f(:") == []
 
 
