@@ -50,7 +50,7 @@ _SHOWING = (
     "plotly", "anywidget", "jupyter_bokeh", "labkit.plot", "labkit.jupyter", "labkit.grading.notebook",
 )  # fmt: skip
 _DRAWING = """
-    annotate axes axhline axis axvline bar boxplot cla clf close colorbar contour contourf draw errorbar figtext
+    annotate axes axhline axis axvline bar boxplot cla clf close colorbar contour draw errorbar figtext
     figure fill_between gca gcf grid hist imshow ion ioff legend loglog matshow pause pcolormesh plot savefig
     scatter semilogx semilogy show stem step style subplot suptitle text tight_layout title xlabel xlim xscale
     xticks ylabel ylim yscale yticks
