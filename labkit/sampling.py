@@ -8,9 +8,9 @@ block cannot be left out in Python, so it is written as a loop that runs once or
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from time import thread_time  # the host's, also while ranks read simulated time under its name
 from types import TracebackType
 from typing import Literal, Protocol, cast
 
@@ -133,7 +133,7 @@ class sampled:  # noqa: N801 - reads as a statement: `for _ in lk.sampled("kerne
         is_run = sample.runs < self.n and not (self.threshold and sample.relative_error < self.threshold)
         self._machine.begin_sample()
         self._switches = self._machine.switches
-        self._begin_s = time.thread_time() if is_run else None
+        self._begin_s = thread_time() if is_run else None
         return is_run
 
     def __exit__(
@@ -142,7 +142,7 @@ class sampled:  # noqa: N801 - reads as a statement: `for _ in lk.sampled("kerne
         machine = self._machine
         if machine is None:
             return
-        spent = None if self._begin_s is None else time.thread_time() - self._begin_s
+        spent = None if self._begin_s is None else thread_time() - self._begin_s
         machine.end_sample()
         is_left = isinstance(error, GeneratorExit)  # by break or return out of the loop that it is
         if error is not None and not (is_left and machine.switches == self._switches):

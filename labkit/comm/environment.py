@@ -44,6 +44,9 @@ def _hub(name: str) -> Any:
 
 def Wtime() -> float:
     """Simulated time in seconds since the start of the run, at the running rank."""
+    machine = simulated()
+    if machine is not None:
+        return float(machine.wtime())
     thread = _kernels.active_hub() is None and exceptions.owner_of_thread()
     return float(thread[0].clock(thread[1]) if thread else _hub("Wtime").wtime())
 

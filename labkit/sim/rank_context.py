@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 __all__ = ["RankContext"]
 
+#: the most that a reading of the clock costs in a model
+_READ_COST_S = 2e-8
+#: readings in a row after which each takes longer: at least so many seconds, or so much of the wait so far
+_MANY_READS, _READ_S, _READ_SHARE = 10_000, 1e-8, 1e-3
+
 
 class RankContext:
     """The machine as the running rank sees it; one object serves all ranks."""
@@ -59,6 +64,8 @@ class RankContext:
         self.is_early = True
         #: the pool of workers of a script that was started with one (`labkit.comm.futures`)
         self.futures: Any = None
+        #: what a rank's clock has said last, and since when and how many times it is read and nothing else
+        self._reads: dict[int, tuple[float, float, int]] = {}
         self._open: dict[int, list[tuple[str, float]]] = {}
         self.phases: list[Entry] = []
         #: what the ranks send, count and hold; None where nobody asked
@@ -201,5 +208,23 @@ class RankContext:
         self._hub.compute_flops(seconds * self._measured.flops_per_cpu_s * self._tried())
 
     def wtime(self) -> float:
-        """The running rank's clock; reading it costs what the model says."""
-        return float(self._hub.wtime())
+        """The running rank's clock; reading it costs what the model says.
+
+        One that is read again and again while nothing else takes time goes faster: a program may wait for it.
+        """
+        now, rank = float(self._hub.wtime()), int(self._hub.rank)
+        at, since, reads = self._reads.get(rank, (-1.0, now, 0))
+        if now - at > _READ_COST_S:
+            self._reads[rank] = now, now, 1
+        elif reads < _MANY_READS:
+            self._reads[rank] = now, since, reads + 1
+        else:
+            if reads == _MANY_READS:
+                self.note(
+                    f"a rank has read its clock {_MANY_READS:,} times in a row, and nothing else took "
+                    "simulated time; its further readings take longer, so that it does not wait forever"
+                )
+            self._hub.sleep(max(_READ_S, _READ_SHARE * (now - since)))
+            now = float(self._hub.wtime())
+            self._reads[rank] = now, since, reads + 1
+        return now

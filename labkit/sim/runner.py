@@ -23,6 +23,7 @@ from labkit.result.uncharged import REMARK
 from labkit.sim.call_trace import keep_calls, write_calls
 from labkit.sim.choices import choices_on
 from labkit.sim.isolation import host_clock
+from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
 from labkit.sim.isolation.isolation import Isolation
 from labkit.sim.isolation.kept_heap import kept_heap
 from labkit.sim.isolation.logs import RankLogs
@@ -201,16 +202,19 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
     comm = simulated.COMM_WORLD
     random = RankRandom(request.seed)
     name = SimulatedName(simulated)
-    shared = {**random.stand_ins, **name.stand_ins()}
+    shared = {**random.stand_ins, **name.stand_ins(), **clock_stand_ins()}
+    if request.isolate is not None and program_reads_dates(program):
+        notes.append(HOST_DATES)
     isolation = Isolation(program, args, kwargs, shared) if request.isolate else None
     if request.isolate is False:
         notes.append("ranks shared their globals, closure and arguments (isolate=False)")
     if isolation is None or isolation.is_shared:
-        with random, name, ProcessState, RankLogs, RankThreads:
+        with random, name, ProcessState, RankLogs, RankThreads, RankClocks:
             simulation.run(_main_of(program, comm, args, kwargs))
         simulation.context.is_seeded |= random.is_used
         return
-    with random, name, ProcessState, RankLogs, RankThreads, RankPickle(isolation) as pickling:
+    pickling = RankPickle(isolation)
+    with random, name, ProcessState, RankLogs, RankThreads, RankClocks, pickling:
 
         def main(rank: int) -> Any:
             own = isolation.program(rank)

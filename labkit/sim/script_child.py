@@ -15,7 +15,6 @@ import pickle
 import shutil
 import signal
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
@@ -24,13 +23,13 @@ from typing import Any, NoReturn
 from labkit import _kernels
 from labkit.comm import environment
 from labkit.comm.module import simulated_module
-from labkit.context import current
 from labkit.errors import LabkitError, MachineError, RankError
 from labkit.live import told_to
 from labkit.process.child import ending_text
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import watch_parent
 from labkit.request import RunRequest
+from labkit.sim.isolation.clocks import HOST_DATES, simulate_all_clocks
 from labkit.sim.isolation.exits import RankExits
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.rank_world import OwnModules, RankWorld
@@ -144,7 +143,8 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     sys.argv = [line.argv0, *map(str, line.args)]
     sys.path.insert(0, line.folder)
     SimulatedName(simulated_module()).__enter__()  # for the rest of this process
-    _simulate_clocks()
+    simulate_all_clocks()
+    _simulate_timers()
     worlds: dict[int, RankWorld] = {}
     own = OwnModules(lambda: _running(worlds))
     own.when_imported["asyncio"] = _own_event_loops
@@ -157,7 +157,7 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     own_process_numbers()
     own_system()
     os.register_at_fork(after_in_child=lambda: _keep_printed(folder))
-    code = compile(line.source(), line.shown, "exec", dont_inherit=True)
+    code = own.dated(compile(line.source(), line.shown, "exec", dont_inherit=True), line.source)
     worlds.update({rank: RankWorld(own, line.file, line.spec()) for rank in range(request.ranks)})
     spawned = SpawnedRanks(own, worlds, line, folder)
     home = os.getpid()
@@ -183,6 +183,8 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
             exits.run(rank)
             raise
         exits.run(rank)
+        if own.has_host_dates:
+            simulation.context.note(HOST_DATES)
         worlds[rank].end()
         if rank >= request.ranks:
             spawned.end(rank)
@@ -273,32 +275,10 @@ def _running(worlds: dict[int, RankWorld]) -> RankWorld | None:
     return worlds.get(rank)
 
 
-def _simulate_clocks() -> None:
-    """Let a rank's `time.sleep` pass simulated time, and its clocks read it."""
-    for name in ("time", "perf_counter", "monotonic", "process_time"):
-        setattr(time, name, _clock(getattr(time, name), lambda seconds: seconds))
-        nanoseconds = f"{name}_ns"
-        setattr(time, nanoseconds, _clock(getattr(time, nanoseconds), lambda seconds: int(seconds * 1e9)))
-
-    host_sleep = time.sleep
-
-    def sleep(seconds: Any) -> None:
-        simulation, owner = running(), owner_of_thread()
-        if simulation is None and owner is None:
-            return host_sleep(seconds)
-        if seconds < 0:
-            raise ValueError("sleep length must be non-negative")
-        if simulation is not None:
-            return simulation.context.sleep(seconds)
-        return owner.sleep_in_thread(seconds)
-
-    sleep.__module__, sleep.__qualname__ = "time", "sleep"  # pickled by name: a task of a pool may be it
-    time.sleep = sleep
-
+def _simulate_timers() -> None:
+    """Let the host's timers say that they are the host's."""
     for name in ("alarm", "setitimer"):
         setattr(signal, name, _timer(getattr(signal, name)))
-    if "timeit" in sys.modules:
-        sys.modules["timeit"].default_timer = time.perf_counter  # type: ignore[attr-defined]
 
 
 def _timer(begin: Callable[..., Any]) -> Callable[..., Any]:
@@ -320,14 +300,6 @@ def _timer(begin: Callable[..., Any]) -> Callable[..., Any]:
         return begin(*arguments)
 
     return said
-
-
-def _clock(host: Callable[[], Any], from_seconds: Callable[[float], Any]) -> Callable[[], Any]:
-    def read() -> Any:
-        context = current()
-        return host() if context is None else from_seconds(context.wtime())
-
-    return read
 
 
 if __name__ == "__main__":

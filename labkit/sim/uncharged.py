@@ -15,6 +15,7 @@ from types import TracebackType
 
 from labkit import _kernels
 from labkit.result.uncharged import Uncharged
+from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.code import is_installed
 
 __all__ = ["OwnCode"]
@@ -35,7 +36,7 @@ class OwnCode:
 
     def __init__(self) -> None:
         self.found = Uncharged()
-        self._began_s = time.thread_time()
+        self._began_s = host_clock.thread_time()
         self._is_over = threading.Event()
         self._watched = threading.get_ident()
         self._watch = threading.Thread(target=self._look, name="labkit-own-code", daemon=True)
@@ -51,14 +52,14 @@ class OwnCode:
         self._is_over.set()
         if self._watch.ident is not None:
             self._watch.join()
-        self.found.total_s = time.thread_time() - self._began_s
+        self.found.total_s = host_clock.thread_time() - self._began_s
 
     def _look(self) -> None:
         """Add the CPU time since the last look to whose code runs now."""
         clock = time.pthread_getcpuclockid(self._watched)
         last_s, wait_s = self._began_s, _FIRST_S
         while not self._is_over.wait(wait_s):
-            now_s, wait_s = time.clock_gettime(clock), min(2 * wait_s, _INTERVAL_S)
+            now_s, wait_s = host_clock.clock_gettime(clock), min(2 * wait_s, _INTERVAL_S)
             if _is_own(_kernels.code_of_thread(self._watched, _FRAMES)):
                 self.found.seconds += now_s - last_s
                 self.found.looks += 1

@@ -14,6 +14,7 @@ import labkit as lk
 from labkit import live
 from labkit.errors import RunInterrupted
 from labkit.live import Lines, told_to
+from labkit.sim.isolation import host_clock
 from labkit.sim.script import _Seen
 from labkit.sim.script_child import _LiveFile
 from labkit.sim.script_words import LIVE
@@ -46,7 +47,7 @@ def test_clock_messages_and_output_are_seen_while_a_run_goes_on(seen):
             print("step", step)
             lk.compute(seconds=1e-3)
             comm.sendrecv(step, (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
-            time.sleep(0.005)
+            host_clock.sleep(0.005)
 
     run = lk.run(program, 2, "star:2")
     assert len(seen.shown) > 3
@@ -61,7 +62,7 @@ def test_clock_messages_and_output_are_seen_while_a_run_goes_on(seen):
 
 def test_nothing_is_shown_where_nobody_watches(seen, monkeypatch):
     monkeypatch.setenv("LABKIT_PROGRESS", "off")
-    lk.run(lambda comm: time.sleep(0.05), 2)
+    lk.run(lambda comm: host_clock.sleep(0.05), 2)
     assert not seen.shown
 
 
@@ -69,8 +70,8 @@ def test_an_interrupt_keeps_what_was_printed():
     def program(comm):
         print("before", comm.rank)
         comm.barrier()
-        end = time.monotonic() + 30
-        while time.monotonic() < end:
+        end = host_clock.monotonic() + 30
+        while host_clock.monotonic() < end:
             pass
 
     threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dis
 import functools
 import types
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -38,13 +38,15 @@ _HANDLES = frozenset(
 )
 
 
-def is_constant(*values: Any) -> bool:
+def is_constant(*values: Any, varied: Container[int] = ()) -> bool:
     """Whether nothing that these values reach can change, as far as the program's code can tell.
 
     Parameters
     ----------
     *values
         A program, its arguments.
+    varied : container of int
+        Ids of what each rank has something else for.
     """
     pending = list(values)
     seen: set[int] = set()
@@ -52,6 +54,8 @@ def is_constant(*values: Any) -> bool:
         value = pending.pop()
         if type(value) in ATOMS or id(value) in seen:
             continue
+        if id(value) in varied:
+            return False
         seen.add(id(value))
         parts = _parts(value)
         if parts is None:

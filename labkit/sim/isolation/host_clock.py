@@ -5,6 +5,6 @@ clock of the rank.
 """
 
 from signal import setitimer
-from time import clock_gettime, monotonic, perf_counter
+from time import clock_gettime, monotonic, perf_counter, sleep, thread_time
 
-__all__ = ["clock_gettime", "monotonic", "perf_counter", "setitimer"]
+__all__ = ["clock_gettime", "monotonic", "perf_counter", "setitimer", "sleep", "thread_time"]

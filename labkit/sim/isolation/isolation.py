@@ -54,9 +54,10 @@ class Isolation:
         self._plan.stand_ins = stand_ins or {}
         self._copiers: dict[int, Copier] = {}
         given = (self._given[0], tuple(self._given[1].values()))
-        is_shared = is_constant(program)
+        varied = self._plan.stand_ins
+        is_shared = is_constant(program, varied=varied)
         #: whether every rank may run the program as it is, with the arguments as they are
-        self.is_shared = is_shared and is_constant(given)
+        self.is_shared = is_shared and is_constant(given, varied=varied)
         self._is_program_shared = is_shared and (self.is_shared or is_plain_data(given))
 
     @property

@@ -19,6 +19,7 @@ from types import CodeType, ModuleType
 from typing import Any
 
 from labkit.comm.environment import note_import
+from labkit.sim.isolation.clocks import NOW, now_as_text, reads_dates, simulated_dates
 from labkit.sim.isolation.code import is_installed_file
 
 __all__ = ["OwnModules", "RankWorld"]
@@ -45,6 +46,8 @@ class OwnModules:
         self._shared = frozenset(name.partition(".")[0] for name in sys.modules)
         #: installed packages that import mpi4py
         self._dependent: set[str] = set()
+        #: whether a module has NumPy read the host's present time
+        self.has_host_dates = False
         #: called when a rank has imported a module of the name, the first time
         self.when_imported: dict[str, Callable[[], Any]] = {}
         #: called whenever a rank's own code imports a module of the name
@@ -83,8 +86,19 @@ class OwnModules:
             code = get_code(spec.name) if get_code is not None else None
             if code is None:
                 return None
-            self._codes[key] = code
+            loader: Any = spec.loader
+            self._codes[key] = self.dated(code, lambda: loader.get_source(spec.name))
         return self._codes[key]
+
+    def dated(self, code: CodeType, source: Callable[[], str | bytes | None]) -> CodeType:
+        """Return the code in which NumPy's present time is simulated; what else reads it is reported."""
+        if not reads_dates(code):
+            return code
+        found = source()
+        if found is not None:
+            code = simulated_dates(found, code.co_filename)
+        self.has_host_dates |= reads_dates(code)
+        return code
 
     def extension(self, spec: ModuleSpec) -> ModuleType:
         """Return a compiled module, loaded once: it cannot be loaded again for every rank."""
@@ -225,7 +239,7 @@ class RankWorld:
 
     def __init__(self, own: OwnModules, script: str, spec: ModuleSpec | None = None) -> None:
         self._own = own
-        self._builtins = {**vars(builtins), "__import__": self.import_module}
+        self._builtins = {**vars(builtins), "__import__": self.import_module, NOW: now_as_text}
         self.main = self._new(ModuleType("__main__"))
         if script:
             vars(self.main).update({"__file__": os.path.abspath(script), "__cached__": None})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import numpy as np
@@ -12,12 +11,13 @@ import labkit as lk
 from labkit.errors import MachineError, RankError
 from labkit.local import Cost, KernelCosts, calibration, sort
 from labkit.sampling import Sample
+from labkit.sim.isolation import host_clock
 
 
 def burn(seconds: float) -> None:
     """Use the CPU for so long, however busy the host is."""
-    end = time.thread_time() + seconds
-    while time.thread_time() < end:
+    end = host_clock.thread_time() + seconds
+    while host_clock.thread_time() < end:
         pass
 
 
@@ -72,9 +72,9 @@ def test_what_follows_the_last_call_counts() -> None:
 ])  # fmt: skip
 def test_scale_and_host_speed(compute: str | lk.Measured, on: str, factor: float) -> None:
     def program(comm: lk.MPI.Comm) -> float:
-        before = time.thread_time()
+        before = host_clock.thread_time()
         burn(0.04)
-        spent = time.thread_time() - before
+        spent = host_clock.thread_time() - before
         return float(lk.MPI.Wtime()) / spent
 
     ratio = lk.run(program, 1, on, compute=compute).results[0]

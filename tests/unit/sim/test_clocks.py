@@ -1,0 +1,129 @@
+"""Every clock of the language is simulated time in a simulated rank."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import resource
+import threading
+import time
+import timeit
+from time import perf_counter, sleep
+
+import numpy as np
+import pytest
+
+import labkit as lk
+from labkit import MPI
+
+DATES = 1e9  # seconds since 1970 of any host's clock
+
+#: expressions that read a clock, in seconds
+CLOCKS = [
+    "MPI.Wtime()", "perf_counter()", "time.time()", "time.monotonic()", "time.process_time()",
+    "time.thread_time()", "time.time_ns() / 1e9", "time.perf_counter_ns() / 1e9", "time.monotonic_ns() / 1e9",
+    "time.process_time_ns() / 1e9", "time.thread_time_ns() / 1e9", "time.clock_gettime(time.CLOCK_MONOTONIC)",
+    "time.clock_gettime_ns(time.CLOCK_REALTIME) / 1e9", "time.mktime(time.localtime())",
+    "time.mktime(time.gmtime())", "time.mktime(time.strptime(time.ctime()))", "float(time.strftime('%s'))",
+    "time.mktime(time.strptime(time.asctime()))", "os.times().elapsed", "timeit.default_timer()",
+    "resource.getrusage(resource.RUSAGE_SELF).ru_utime", "datetime.datetime.now().timestamp()",
+    "datetime.datetime.now(datetime.timezone.utc).timestamp()", "datetime.datetime.utcnow().timestamp()",
+    "datetime.datetime.today().timestamp()", "datetime.datetime.combine(datetime.date.today(), "
+    "datetime.datetime.now().time()).timestamp()",
+]  # fmt: skip
+#: and those of NumPy, which read a text
+NUMPY = [
+    "np.datetime64('now').astype(int).item()", "np.datetime64('now', 'ms').astype(int).item() / 1e3",
+    "86400 * np.datetime64('today').astype(int).item()",
+]  # fmt: skip
+
+
+def passed(comm, read):
+    """How long a clock says that 3 s of sleep and 2 s of computation take."""
+    time.sleep(2.25)
+    before = read()
+    sleep(3)
+    lk.compute(seconds=2)
+    return read() - before
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("clock", CLOCKS)
+def test_functions_read_simulated_time(clock) -> None:
+    read = eval(f"lambda: {clock}", globals())
+    before = time.time()
+    run = lk.run(passed, 2, "star", args=(read,))
+    assert run.results == pytest.approx([5, 5], abs=1e-6)
+    assert abs(time.time() - before) < 100  # outside it is the host's again
+    assert datetime.datetime.now().timestamp() > DATES
+
+
+def test_scripts_read_simulated_time(tmp_path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import datetime, os, resource, time, timeit\nfrom time import perf_counter, sleep\n"
+        "import numpy as np\nfrom mpi4py import MPI\nimport warnings\nwarnings.simplefilter('ignore')\n"
+        f"clocks = {CLOCKS + NUMPY!r}\n"
+        + "".join(f"def clock{k}(): return {one}\n" for k, one in enumerate(CLOCKS + NUMPY))
+        + "reads = [globals()[f'clock{k}'] for k in range(len(clocks))]\n"
+        "sleep(2.25)\nbefore = [read() for read in reads]\nsleep(86400)\n"
+        "print({c: r() - b for c, r, b in zip(clocks, reads, before) if abs(r() - b - 86400) > 1e-3})\n"
+        "print(timeit.timeit(lambda: time.sleep(1), number=3))\n"
+    )
+    run = lk.run(script, 1, "star")
+    wrong, timed = run.output[0].splitlines()
+    assert wrong == "{}"
+    assert float(timed) == pytest.approx(3, abs=1e-6)
+    assert run.notes == []
+
+
+def test_what_reads_the_hosts_clock_is_reported(tmp_path) -> None:
+    def program(comm):
+        return [np.datetime64("now").astype(int).item(), logging.makeLogRecord({}).created]
+
+    run = lk.run(program, 1, "star")
+    assert min(run.results[0]) > DATES
+    assert "datetime64" in " ".join(run.notes)
+
+    def threaded(comm):
+        seen = []
+        thread = threading.Thread(target=lambda: (time.sleep(2), seen.append(time.time())))
+        thread.start()
+        thread.join()
+        return seen[0]
+
+    assert lk.run(threaded, 2, "star").results == pytest.approx([2, 2], abs=1e-3)
+
+    script = tmp_path / "script.py"
+    script.write_text("import numpy as np\nprint(np.array('now', 'M8[s]').astype(int) > 1e9)\n")
+    run = lk.run(script, 2, "star")
+    assert run.output == ["True\n"] * 2
+    assert sum("datetime64" in note for note in run.notes) == 1
+
+
+@pytest.mark.parametrize("clock", [time.monotonic, MPI.Wtime])
+def test_a_rank_that_waits_for_its_clock_goes_on(clock) -> None:
+    def program(comm):
+        end = clock() + 0.5
+        while clock() < end:
+            pass
+        return clock()
+
+    run = lk.run(program, 1, "star")
+    assert 0.5 <= run.results[0] < 0.51
+    assert sum("read its clock" in note for note in run.notes) == 1
+
+
+def test_arguments_of_clocks_are_looked_at() -> None:
+    def program(comm):
+        for call, kind in ((lambda: time.clock_gettime(10**6), OSError), (lambda: sleep(-1), ValueError)):
+            with pytest.raises(kind):
+                call()
+        assert time.gmtime(0).tm_year == 1970
+        assert time.strftime("%Y", time.gmtime(2e9)) == "2033"
+        assert os.times().elapsed < 1
+        assert timeit.timeit(lambda: time.sleep(1), number=2) == pytest.approx(2, abs=1e-6)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 0 and perf_counter() < 100
+
+    assert lk.run(program, 2, "star").results == [True, True]
