@@ -15,8 +15,12 @@ enum Call : int {
   call_scatter, call_scatterv, call_allgather, call_allgatherv, call_alltoall, call_alltoallv, call_alltoallw,
   call_reduce, call_allreduce, call_reduce_scatter, call_reduce_scatter_block, call_scan, call_exscan, call_dup,
   call_split, call_split_type, call_create, call_create_cart, call_create_graph, call_create_dist_graph, call_sub,
-  call_count
+  call_first_nonblocking,  // as many as there are blocking ones from call_barrier to call_exscan, in their order
+  call_count = call_first_nonblocking + call_exscan - call_barrier + 1
 };
+
+/// The form that returns at once: it does not match the blocking one.
+constexpr Call nonblocking(Call call) { return static_cast<Call>(call_first_nonblocking + call - call_barrier); }
 
 /// A blocking call of the program, from its making to its end; nothing where it is not noted.
 class Blocking {

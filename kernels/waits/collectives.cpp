@@ -26,7 +26,7 @@ int size_of(Handle comm) {
   LABKIT_MPI MPI_##NAME PARAMETERS {                                                          \
     LABKIT_REAL(MPI_##NAME, __VA_ARGS__);                                                     \
     const int code = real ARGUMENTS;                                                          \
-    if (code == 0 && rank_page().is_noting()) rank_page().posted_collective(request, CALL, comm); \
+    if (code == 0 && rank_page().is_noting()) rank_page().posted_collective(request, nonblocking(CALL), comm); \
     return code;                                                                              \
   }
 
@@ -149,6 +149,9 @@ const char* call_name(int number) {
       "Alltoallw",           "Reduce",     "Allreduce",               "Reduce_scatter",           "Reduce_scatter_block",
       "Scan",    "Exscan",   "Dup",        "Split",    "Split_type",  "Create",     "Create_cart", "Create_graph",
       "Create_dist_graph",   "Sub",
+      "Ibarrier",            "Ibcast",   "Igather",    "Igatherv", "Iscatter",    "Iscatterv",  "Iallgather",
+      "Iallgatherv",         "Ialltoall",              "Ialltoallv",              "Ialltoallw", "Ireduce",
+      "Iallreduce",          "Ireduce_scatter",        "Ireduce_scatter_block",   "Iscan",      "Iexscan",
   };
   static_assert(sizeof names / sizeof *names == call_count && call_count <= kMostCalls);
   return number >= 0 && number < call_count ? names[number] : nullptr;

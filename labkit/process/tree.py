@@ -8,7 +8,7 @@ import signal
 import time
 from pathlib import Path
 
-__all__ = ["JOB_VARIABLE", "end_processes", "job_processes", "worked_s"]
+__all__ = ["JOB_VARIABLE", "end_processes", "is_stopped", "job_processes", "worked_s"]
 
 #: environment variable that every process of a job inherits; its value tells the jobs apart
 JOB_VARIABLE = "LABKIT_JOB"
@@ -71,6 +71,15 @@ def end_processes(token: str, root: int | None = None, patience_s: float = 5.0) 
         time.sleep(0.005)
         left = job_processes(token, root)
     return left
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process was stopped by a signal, such as SIGSTOP, and has not been continued."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            return file.read().rpartition(")")[2].split()[0] in "Tt"
+    except (OSError, IndexError):
+        return False
 
 
 def worked_s(root: int) -> float:

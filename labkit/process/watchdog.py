@@ -21,8 +21,10 @@ __all__ = [
     "PIPE",
     "STACK_SIGNAL",
     "die_with_parent",
+    "kill_oneself",
     "leave_abandoned",
     "tie_rank",
+    "wait_for_end",
     "watch_parent",
 ]
 
@@ -56,7 +58,7 @@ def watch_parent(clean: Callable[[], None]) -> None:
     def wait() -> None:
         os.read(pipe, 1)
         clean()
-        _kill_oneself()
+        kill_oneself()
 
     import threading
 
@@ -111,7 +113,7 @@ def _die_with_owner(directory: str, shared_files: str) -> None:
     """End this rank when the process that started it is gone, however it went."""
     folders = None
     with contextlib.suppress(OSError):
-        _wait_for_end(os.path.join(directory, PIPE))
+        wait_for_end(os.path.join(directory, PIPE))
         with open(os.path.join(directory, "folders"), encoding="utf-8") as file:
             folders = file.read().split("\0")
     if folders is None:
@@ -128,14 +130,15 @@ def _die_with_owner(directory: str, shared_files: str) -> None:
         # More than once: a rank that starts late still writes there.
         while os.path.exists(folder) and time.monotonic() < until:
             shutil.rmtree(folder, ignore_errors=True)
-    _kill_oneself()
+    kill_oneself()
 
 
-def _kill_oneself() -> None:
+def kill_oneself() -> None:
+    """End this process without a word, whatever its other threads do."""
     os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 
-def _wait_for_end(pipe: str) -> None:
+def wait_for_end(pipe: str) -> None:
     """Wait until nobody holds the other end of a named pipe; that costs nothing meanwhile."""
     # Without O_NONBLOCK, a rank that starts when the other end is gone already would wait here for ever.
     end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)

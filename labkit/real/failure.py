@@ -8,7 +8,16 @@ from typing import Any
 from labkit.errors import MORE_TIME, LabkitError, MachineError, RankError, RunInterrupted, TimeLimitError
 from labkit.process.stacks import Frame, places_text
 
-__all__ = ["Where", "first_error", "grouped", "interrupted", "printed_too_much", "too_late", "with_output"]
+__all__ = [
+    "Where",
+    "first_error",
+    "grouped",
+    "interrupted",
+    "printed_too_much",
+    "stopped",
+    "too_late",
+    "with_output",
+]
 
 #: where a rank was: its frames, outermost first, or what there is to say instead
 Where = tuple[Frame, ...] | str
@@ -47,6 +56,12 @@ def grouped(places: Iterable[tuple[int, Where]]) -> str:
     for rank, place in places:
         found.setdefault(place, []).append(rank)
     return places_text(found)
+
+
+def stopped(frames: tuple[Frame, ...]) -> str:
+    """Describe a rank that a signal has stopped."""
+    text = "was stopped by a signal (SIGSTOP or SIGTSTP), and not continued"
+    return "\n".join([f"{text}; it was at", *(frame.text() for frame in frames)]) if frames else text
 
 
 def printed_too_much(who: str, limit_bytes: int) -> MachineError:

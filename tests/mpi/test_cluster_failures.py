@@ -94,6 +94,21 @@ def test_facing_receives_meet_the_limit_and_every_line_is_shown(machine, marks, 
     assert "labkit/run" not in message
 
 
+def test_stopped_rank_is_reported_as_stopped(machine, marks, limit_when):
+    def program(comm):
+        if comm.rank == 1:
+            marks.make(1) or os.kill(os.getpid(), signal.SIGSTOP)  # stops here
+        marks.make(comm.rank) or comm.recv(source=1)
+
+    limit_when(lambda: marks.are_there(0, 1))
+    with pytest.raises(TimeLimitError) as caught:
+        lk.run(program, 2, machine, timeout_s=LIMIT_S)
+    first, second = str(caught.value).split("rank 1:")
+    assert "stopped by a signal" not in first
+    assert second.startswith(" was stopped by a signal")
+    assert "stops here" in second
+
+
 def _halves(comm):
     comm.Split(comm.rank // 2).Allreduce(np.zeros(10), np.zeros(10))  # the part of rank 2 is whole
     comm.Dup().bcast(1, root=2)

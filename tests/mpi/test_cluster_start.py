@@ -30,3 +30,22 @@ def test_cluster_dies_with_a_killed_owner():
         check=False,
     )  # fmt: skip
     assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+_WITH_ITS_GUARD = """
+    import os, signal
+    import labkit as lk
+
+    cluster = lk.cluster(2)
+    assert lk.run(lambda comm: comm.size, 2, cluster).results == [2, 2]
+    os.kill(cluster._parts.guard.pid, signal.SIGKILL)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_engines_and_controller_end_when_the_owner_and_its_guard_are_killed():
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(_WITH_ITS_GUARD)], capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == -signal.SIGKILL, done.stderr

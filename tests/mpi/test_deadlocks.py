@@ -198,6 +198,33 @@ def test_collectives_that_do_not_match_are_told(program, library):
     assert caught.value.output == ["before\n", "before\n"]
 
 
+OTHER_CALLS = {
+    "allreduce": lambda comm: comm.allreduce(1),
+    "exscan": lambda comm: comm.exscan(1),
+    "alltoall": lambda comm: comm.alltoall([1] * comm.size),
+    "Dup": lambda comm: comm.Dup(),
+    "Ialltoall": lambda comm: comm.Ialltoall(np.zeros(comm.size), np.zeros(comm.size)).Wait(),
+    "gather": lambda comm: comm.gather(1),  # MPI's call is complete on rank 1, which goes on
+}
+
+
+@pytest.mark.parametrize("name", OTHER_CALLS)
+def test_a_mismatch_names_the_call_that_the_program_made(name):
+    called = OTHER_CALLS[name]
+
+    def program(comm):
+        if comm.rank == 0:
+            comm.Reduce_scatter_block(np.zeros(comm.size), np.zeros(1))
+        else:
+            called(comm)
+        comm.recv(source=1 - comm.rank)
+
+    with pytest.raises(MismatchError) as caught:
+        lk.run(program, 2, "mpi", timeout_s=LIMIT_S)
+    root = " with root 0" if name == "gather" else ""
+    assert f"rank 1 calls {name}{root} where rank 0 called Reduce_scatter_block" in str(caught.value)
+
+
 @pytest.mark.slow
 def test_ranks_that_may_go_on_are_never_blamed():
     def program(comm):

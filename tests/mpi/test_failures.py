@@ -84,6 +84,21 @@ def test_endless_loop_meets_the_limit_and_finished_ranks_are_told_apart(tmp_path
     assert "rank 1: had finished" in message
 
 
+def test_stopped_rank_is_reported_as_stopped(marks, limit_when):
+    def program(comm):
+        if comm.rank == 1:
+            marks.make(1) or os.kill(os.getpid(), signal.SIGSTOP)  # stops here
+        marks.make(comm.rank) or comm.recv(source=1)
+
+    limit_when(lambda: marks.are_there(0, 1))
+    with pytest.raises(TimeLimitError) as caught:
+        lk.run(program, 2, "mpi", timeout_s=LIMIT_S)
+    first, second = str(caught.value).split("rank 1:")
+    assert "stopped by a signal" not in first
+    assert second.startswith(" was stopped by a signal")
+    assert "stops here" in second
+
+
 def test_killed_rank_is_named():
     def program(comm):
         if comm.rank == 1:

@@ -45,6 +45,9 @@ class WaitPage:
     def __init__(self, mpi: Any, path: str, memory: mmap.mmap) -> None:
         self._mpi, self.path = mpi, path
         self._page = Page.from_buffer(memory)
+        for place, name in enumerate(bytes(one).split(b"\0")[0] for one in self._page.names):
+            if name.startswith(b"I"):  # an engine begins all collectives, and waits: both forms are one here
+                self._page.names[place].value = name[1:].capitalize()
         self._numbers = {bytes(one).split(b"\0")[0].decode(): n for n, one in enumerate(self._page.names)}
         self._threads = threading.active_count()
         #: takes the requests that are complete off the page; how many

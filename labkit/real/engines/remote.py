@@ -70,7 +70,7 @@ class _RemoteParts(Parts):
         import ipyparallel
 
         private = self.folders[0]
-        own = {"IPYTHONDIR": private, JOB_VARIABLE: self.token}
+        own = {"IPYTHONDIR": private, JOB_VARIABLE: self.token, **self.tie(config)}
         config.EngineLauncher.environment = {JOB_VARIABLE: self.token}
         config.ControllerLauncher.environment = own
         log = logging.getLogger("labkit.cluster")

@@ -11,7 +11,15 @@ from labkit.errors import LabkitError, MachineError, RankError
 from labkit.process.stacks import Frame, parse_stack
 from labkit.real.engines.target import Place, Target
 from labkit.real.engines.watch import Reports
-from labkit.real.failure import Where, first_error, grouped, printed_too_much, too_late, with_output
+from labkit.real.failure import (
+    Where,
+    first_error,
+    grouped,
+    printed_too_much,
+    stopped,
+    too_late,
+    with_output,
+)
 from labkit.real.mpi.endings import Ending, read_ending
 from labkit.units import ranks_text
 
@@ -105,6 +113,8 @@ def _places(places: list[Place], reports: Reports) -> Iterator[tuple[int, Where]
             where = "had finished"
         else:
             where = tuple(Frame(*one) for one in record["place"]) or "was outside the program"
+        if place.rank in reports.stopped:
+            where = stopped(() if isinstance(where, str) else where)
         yield place.rank, where
 
 

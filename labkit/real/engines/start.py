@@ -23,7 +23,9 @@ from labkit.place import check_place
 from labkit.process.child import ChildProcess, module_words
 from labkit.process.folders import make_folder, shared_folder
 from labkit.process.tree import JOB_VARIABLE, end_processes
+from labkit.process.watchdog import PIPE
 from labkit.real.cores import available_cores
+from labkit.real.engines.begin import FOLDERS_VARIABLE
 from labkit.real.engines.target import memory_of
 from labkit.real.mpi.endings import telling_line
 from labkit.real.mpi.environment import launch_command, rank_environment
@@ -144,6 +146,7 @@ class Parts:
         self.guard: ChildProcess | None = None
         self.cluster: Any = None
         self.client: Any = None
+        self._held_pipe: int | None = None
 
     def describe(self) -> str:
         """Name what has started the engines."""
@@ -214,7 +217,8 @@ class Parts:
             command = [shutil.which("env") or "env", *unset, *command]
         config = Config()
         config.MPIEngineSetLauncher.mpi_cmd = command
-        config.EngineLauncher.engine_cmd = [sys.executable, "-m", "labkit.real.engines.begin"]
+        new |= self.tie(config)
+        config.EngineLauncher.engine_cmd = [sys.executable, "-m", "labkit.real.engines.begin", "engine"]
         config.EngineLauncher.environment = new
         config.ControllerLauncher.environment = {**new, "OMPI_MCA_btl": "self"}
         log = logging.getLogger("labkit.cluster")
@@ -224,6 +228,14 @@ class Parts:
             config=config, load_profile=False, shutdown_atexit=False, delay=0.0, log=log,
         )  # fmt: skip
         self.cluster.start_cluster_sync()
+
+    def tie(self, config: Any) -> dict[str, str]:
+        """Let the controller end with this process, and return the environment that it and engines need."""
+        pipe = os.path.join(self.folders[0], PIPE)
+        os.mkfifo(pipe, 0o600)
+        self._held_pipe = os.open(pipe, os.O_RDWR | os.O_NONBLOCK)
+        config.ControllerLauncher.controller_cmd = module_words("labkit.real.engines.begin", "controller")
+        return {FOLDERS_VARIABLE: json.dumps(self.folders)}
 
     def engine_output(self) -> list[str]:
         """Return what the launchers of the engines have printed."""
@@ -251,6 +263,9 @@ class Parts:
                 self.guard.popen.stdin.close()
             self.guard.wait(10)
             self.guard.end()
+        if self._held_pipe is not None:
+            os.close(self._held_pipe)
+            self._held_pipe = None
         for folder in self.folders:
             shutil.rmtree(folder, ignore_errors=True)
         if left:

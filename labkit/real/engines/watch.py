@@ -21,6 +21,7 @@ from typing import Any
 from labkit.errors import MachineError
 from labkit.live import Live
 from labkit.process.folders import private_folder
+from labkit.process.tree import is_stopped
 from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.target import Place, Target
 from labkit.real.failure import interrupted
@@ -51,6 +52,8 @@ class Reports:
         Why a rank has not reported, by rank: its engine died, or its reply cannot be read.
     stuck : list of int
         Ranks that did not end although they were interrupted.
+    stopped : list of int
+        Ranks that a signal had stopped when they were to end.
     is_late : bool
         Whether the time limit was reached.
     blame : Blame or None
@@ -66,6 +69,7 @@ class Reports:
     records: dict[int, dict[str, Any]] = field(default_factory=dict)
     lost: dict[int, BaseException] = field(default_factory=dict)
     stuck: list[int] = field(default_factory=list)
+    stopped: list[int] = field(default_factory=list)
     is_late: bool = False
     blame: Blame | None = None
     sees_waits: bool = True
@@ -245,6 +249,7 @@ class _Watch:
     def stop(self) -> None:
         """Interrupt the ranks that still run, until they have replied or nothing helps."""
         self.is_stopping = True
+        self.continue_stopped()
         until = time.monotonic() + STOP_S
         while (pending := self.pending()) and time.monotonic() < until:
             self.signal(signal.SIGINT, pending)
@@ -253,6 +258,17 @@ class _Watch:
         self.reports.stuck = self.pending()
         if self.reports.stuck:
             self.ask_for_stacks()
+
+    def continue_stopped(self) -> None:
+        """Find the ranks of this host that a signal has stopped, and continue them so that they can end."""
+        waiting = set(self.pending())
+        for place in self.places:
+            pid = int(place.about["pid"])
+            if place.rank in waiting and place.about["host"] == platform.node() and is_stopped(pid):
+                self.reports.stopped.append(place.rank)
+                with contextlib.suppress(OSError):
+                    os.kill(pid, signal.SIGINT)  # first: what is pending comes before the program goes on
+                    os.kill(pid, signal.SIGCONT)
 
     def signal(self, number: int, ranks: list[int]) -> None:
         """Send a signal to the engines of some ranks, and wait until it has been sent."""

@@ -12,11 +12,13 @@ count: the library takes them off the page. Where a transfer may be under way, t
 
 from __future__ import annotations
 
+import linecache
 import os
 import re
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from labkit.errors import DeadlockError, MismatchError
@@ -109,8 +111,11 @@ class Blame:
                 missing.append(member)
         return tuple(missing)
 
-    def mismatch(self) -> str:
-        """Say which ranks have come to different collectives of one communicator; empty where none have."""
+    def mismatch(self, stacks: Mapping[int, Sequence[Frame]] = MappingProxyType({})) -> str:
+        """Say which ranks have come to different collectives of one communicator; empty where none have.
+
+        With their stacks the calls are named as the program spells them.
+        """
         for rank, own in self._waits.items():
             for item in own.waiting:
                 joint = own.comms.get(item.comm) if item.kind == COLLECTIVE else None
@@ -119,13 +124,29 @@ class Blame:
                     known = self._all[other].comms.get(item.comm) if other in self._all else None
                     theirs = None if known is None else known.call(item.ordinal)
                     if mine is not None and theirs is not None and mine != theirs:
-                        first, second = sorted([(rank, mine), (other, theirs)])
+                        first, second = (
+                            (one, self._collective(one, item, call, stacks.get(one, ())))
+                            for one, call in sorted([(rank, mine), (other, theirs)])
+                        )
                         return (
-                            f"rank {second[0]} calls {_collective(second[1])} where rank {first[0]} called "
-                            f"{_collective(first[1])} (collective number {item.ordinal} on this communicator)"
+                            f"rank {second[0]} calls {second[1]} where rank {first[0]} called "
+                            f"{first[1]} (collective number {item.ordinal} on this communicator)"
                             ": all ranks must call the same collectives in the same order"
                         )
         return ""
+
+    def _collective(self, rank: int, item: Item, call: tuple[str, int], stack: Sequence[Frame]) -> str:
+        """Name the call with which a rank has come to a collective, as its program does if possible."""
+        name, root = call
+        own = self._waits.get(rank)
+        is_here = own is not None and any(
+            (one.kind, one.comm, one.ordinal) == (COLLECTIVE, item.comm, item.ordinal) for one in own.waiting
+        )
+        if is_here and stack:
+            name = _method(name, stack[-1])
+        elif stack:
+            name = _only_form(name, stack)
+        return name if root < 0 else f"{name} with root {root}"
 
     def waiting(self, stacks: Mapping[int, Sequence[Frame]]) -> dict[int, Waiting]:
         """Describe what each rank waits for, with its line of the program."""
@@ -137,7 +158,7 @@ class Blame:
         from labkit.sim.where import lines_of
 
         waiting = self.waiting(stacks)
-        if mismatch := self.mismatch():
+        if mismatch := self.mismatch(stacks):
             lines = lines_of((rank, one.text) for rank, one in waiting.items())
             return MismatchError("\n".join([mismatch, *lines]))
         return failure(waiting, ranks)
@@ -180,11 +201,6 @@ def _fit(rank: int, item: Item, other: int, half: Item) -> bool:
     return item.comm == half.comm and is_tag and half.peer in (-1, rank) and item.peer in (-1, other)
 
 
-def _collective(call: tuple[str, int]) -> str:
-    name, root = call
-    return name if root < 0 else f"{name} with root {root}"
-
-
 #: the methods of mpi4py that end in a call of C
 _METHOD = re.compile(r"\.([A-Za-z_]+)\s*\(")
 _OTHER_NAMES = {
@@ -193,18 +209,31 @@ _OTHER_NAMES = {
     # on engines, where what blocks is begun and waited for
     "recv": ("sendrecv", "sendrecv_replace"),
     "send": ("ssend", "rsend", "sendrecv", "sendrecv_replace"),
+    # of objects: their sizes come first, or messages on a communicator that is made for them
+    "gatherv": ("gather",),
+    "scatterv": ("scatter",),
+    "allgatherv": ("allgather",),
+    "alltoallv": ("alltoall",),
+    "dup": ("allreduce", "reduce", "scan", "exscan", "dup_with_info", "clone"),
 }
 
 
 def _method(call: str, place: Frame | None) -> str:
     """Return the method of mpi4py that made a call of C, as the program's line spells it."""
     called = call.lower()
-    known = {called, *_OTHER_NAMES.get(called, ())}
-    if place is not None:
-        for name in _METHOD.findall(place.source):
-            if name.lower() in known or name.lower() == f"{called}s":
-                return str(name)
-    return {"mprobe": "recv"}.get(called, call)
+    names = dict.fromkeys(_METHOD.findall(place.source)) if place is not None else {}
+    exact = [name for name in names if name.lower() in (called, f"{called}s")]
+    others = [name for name in names if name.lower() in _OTHER_NAMES.get(called, ())]
+    return " or ".join(exact[:1] or others) or {"mprobe": "recv"}.get(called, call)
+
+
+def _only_form(call: str, stack: Sequence[Frame]) -> str:
+    """Return the method behind a past call of C, where the rank's files have only one that it can be."""
+    known = {call.lower(), *_OTHER_NAMES.get(call.lower(), ())}
+    files = dict.fromkeys(frame.file for frame in stack)
+    found = {name for file in files for name in _METHOD.findall("".join(linecache.getlines(file)))}
+    fitting = {name for name in found if name.lower() in known}
+    return fitting.pop() if len(fitting) == 1 else call
 
 
 class WaitWatch:

@@ -8,6 +8,7 @@ import os
 import pickle
 import secrets
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +21,7 @@ from labkit.errors import LabkitError, MachineError
 from labkit.live import Live
 from labkit.process.child import ChildProcess
 from labkit.process.folders import make_folder, no_room, shared_folder
+from labkit.process.tree import is_stopped
 from labkit.process.watchdog import PIPE, STACK_SIGNAL
 from labkit.process.whereabouts import whereabouts
 from labkit.real.mpi.deadlock import WaitWatch
@@ -97,6 +99,8 @@ class Launch:
         #: the report of a deadlock, and whether it is of collectives that do not match
         self.blame: LabkitError | None = None
         self._waits: WaitWatch | None = None
+        #: ranks that a signal had stopped at the time limit
+        self.stopped: set[int] = set()
         #: what runs
         self.title = f"{ranks} ranks"
 
@@ -143,6 +147,7 @@ class Launch:
         with Live(f"{self.title} on real MPI", progress.status, progress.lines):
             reason = self._watch(None if timeout_s is None else begin + timeout_s)
         if reason == "time":
+            self._continue_stopped()
             self.ask_for_stacks()
         if reason in ("time", "output", "deadlock") and self.before_end is not None:
             self.before_end()
@@ -264,6 +269,17 @@ class Launch:
                 with contextlib.suppress(OSError):
                     total += os.stat(os.path.join(self.directory, name)).st_size
         return total
+
+    def _continue_stopped(self) -> None:
+        """Find the ranks that were stopped, and continue them so that they can write their stacks."""
+        for rank in range(self.ranks):
+            with contextlib.suppress(OSError, ValueError):
+                pid, _, table = self.rank_file(rank, "pid").read_text().partition(" ")
+                if table == whereabouts()["table"] and is_stopped(int(pid)):
+                    self.stopped.add(rank)
+                    if STACK_SIGNAL is not None:  # first: what is pending comes before the program goes on
+                        os.kill(int(pid), STACK_SIGNAL)
+                    os.kill(int(pid), signal.SIGCONT)
 
     def ask_for_stacks(self) -> None:
         """Let every living rank write down where it is; a rank blocked in C can do that as well."""

@@ -6,6 +6,8 @@ import codecs
 from pathlib import Path
 
 from labkit.live import Lines
+from labkit.process.tree import is_stopped
+from labkit.process.whereabouts import whereabouts
 from labkit.real.mpi.waits import read_head
 
 __all__ = ["Progress"]
@@ -56,4 +58,13 @@ class Progress:
         said = f"{waiting} {wait}" if any(heads) or not self._has_calls else "starting"
         if any(heads) and self._has_calls:
             said = f"{calls:,} blocking calls of MPI, {said}"
+        if stopped := sum(self._is_stopped(rank) for rank in range(self._ranks)):
+            said += f", {stopped} stopped by a signal"
         return f"{said}, {done} of {self._ranks} ranks have finished"
+
+    def _is_stopped(self, rank: int) -> bool:
+        try:
+            pid, _, table = (self._folder / f"rank-{rank}.pid").read_text().partition(" ")
+            return table in ("", whereabouts()["table"]) and is_stopped(int(pid))
+        except (OSError, ValueError):
+            return False

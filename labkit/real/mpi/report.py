@@ -13,7 +13,7 @@ from labkit.errors import (
     TimeLimitError,
 )
 from labkit.process.stacks import read_stack
-from labkit.real.failure import Where, first_error, printed_too_much, too_late, with_output
+from labkit.real.failure import Where, first_error, printed_too_much, stopped, too_late, with_output
 from labkit.real.mpi.endings import Ending, read_ending, telling_line
 from labkit.real.mpi.launch import Launch, LaunchEnding
 from labkit.units import ranks_text
@@ -96,6 +96,8 @@ def _too_late(job: Launch, done: list[bool], timeout_s: float | None) -> TimeLim
         if not job.rank_file(rank, "pid").exists():
             return "had not started"
         stack = tuple(read_stack(job.rank_file(rank, "stack")))
+        if rank in job.stopped:
+            return stopped(stack)
         return stack or "was outside the program (starting or leaving MPI)"
 
     return too_late(timeout_s, ((rank, where(rank)) for rank in range(job.ranks)))
