@@ -18,7 +18,7 @@ from labkit.comm.handles.typebody import type_words
 from labkit.phantom import Sized
 
 __all__ = [
-    "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "filled", "is_phantom",
+    "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "filled", "is_dense", "is_phantom",
     "packed", "parse_origin", "runs_of", "target_of", "unpack", "within",
 ]  # fmt: skip
 
@@ -67,13 +67,11 @@ def target_of(target: Any, origin: Simple) -> Target:
 def data_bytes(place: Simple | Target) -> int:
     """Bytes of data, without gaps."""
     if isinstance(place, Simple):
-        return (
-            place.bytes if place.home is not None or _is_dense(place) else place.count * place.datatype.size
-        )
-    return int(place.count * (place.datatype.extent if _is_dense(place) else place.datatype.size))
+        return place.bytes if place.home is not None or is_dense(place) else place.count * place.datatype.size
+    return int(place.count * (place.datatype.extent if is_dense(place) else place.datatype.size))
 
 
-def _is_dense(place: Simple | Target) -> bool:
+def is_dense(place: Simple | Target) -> bool:
     """Whether its elements are one row of bytes; a value with its location keeps its gap."""
     body = place.datatype._usable()
     return bool(body.map.is_dense or body.dtype.fields is not None)
@@ -83,7 +81,7 @@ def runs_of(place: Simple, n_bytes: int | None = None) -> list[tuple[int, int]]:
     """Return which bytes of its memory are touched, by so many bytes of data: (first, end) of each run."""
     if n_bytes is None:
         n_bytes = data_bytes(place)
-    if _is_dense(place):
+    if is_dense(place):
         return [(place.offset, place.offset + n_bytes)]
     body = place.datatype._usable().map
     begins = (place.offset + np.arange(place.count)[:, None] * body.extent + body.offsets).ravel()
@@ -100,7 +98,7 @@ def is_phantom(place: Simple) -> bool:
 
 def packed(place: Simple) -> NDArray[np.uint8]:
     """Copy the data of a place, without gaps."""
-    if place.home is None and not _is_dense(place):
+    if place.home is None and not is_dense(place):
         body = place.datatype._usable()
         found = gathered(body, address_of(place.memory) + place.offset, place.count)
         return np.frombuffer(found, np.uint8)
@@ -109,7 +107,7 @@ def packed(place: Simple) -> NDArray[np.uint8]:
 
 def unpack(place: Simple, data: NDArray[np.uint8]) -> None:
     """Write data into a place."""
-    if place.home is None and not _is_dense(place):
+    if place.home is None and not is_dense(place):
         body = place.datatype._usable()
         scattered(body, address_of(place.memory) + place.offset, np.ascontiguousarray(data))
         return

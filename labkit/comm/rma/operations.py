@@ -14,10 +14,12 @@ from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.handles.typebody import type_words
 from labkit.comm.place import here
 from labkit.comm.rma.base import Now, WindowBase, wrong_sync
+from labkit.comm.rma.footprints import footprint_of
 from labkit.comm.rma.races import Access
 from labkit.comm.rma.state import Pending
 from labkit.comm.typed import (
     Target,
+    address_of,
     check_sizes,
     data_bytes,
     filled,
@@ -175,8 +177,11 @@ class Operations(WindowBase):
     def _note(now: Now, rank: int, place: Simple, kind: str, n_bytes: int | None = None) -> None:
         """Keep the access, for races."""
         access = Access(kind, now.name, now.world(now.me), here())
-        for low, high in runs_of(place, n_bytes):
-            now.state.note_access(now.calls.note_fault, rank, low, high, access)
+        # Of a dynamic window the offset is one in the attached memory: addresses tell several apart.
+        is_by_address = now.state.flavor == _DYNAMIC and not is_phantom(place)
+        base = address_of(place.memory) if is_by_address else 0
+        where = footprint_of(place, n_bytes, base)
+        now.state.note_access(now.calls.note_fault, rank, where, access)
         now.part.touched[rank] = None
 
     @staticmethod

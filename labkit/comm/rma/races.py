@@ -15,6 +15,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from labkit.comm.place import Place
+from labkit.comm.rma.footprints import Footprint, Pieces, meet
 
 __all__ = ["Access", "Accesses"]
 
@@ -52,59 +53,141 @@ def _agree(first: str, second: str) -> bool:
     return "NO_OP" in (first, second)
 
 
+class _Column:
+    """Footprints of one stride, sorted by where their pieces lie within it."""
+
+    def __init__(self, stride: int) -> None:
+        self.stride = stride
+        self._places: list[tuple[int, Footprint]] = []
+        self._longest = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._places)
+
+    def add(self, one: Footprint, length: int) -> None:
+        insort(self._places, (one.low % self.stride, one), key=_place)
+        self._longest = max(self._longest, length)
+
+    def remove(self, one: Footprint) -> None:
+        index = bisect_left(self._places, one.low % self.stride, key=_place)
+        while self._places[index][1] != one:
+            index += 1
+        del self._places[index]
+
+    def near(self, low: int, length: int) -> Iterator[Footprint]:
+        """Yield those that may meet pieces of a length at this stride, or one piece."""
+        if length + self._longest >= self.stride:
+            yield from (one for _, one in self._places)
+            return
+        place = low % self.stride
+        for shift in (-self.stride, 0, self.stride):
+            begin = bisect_left(self._places, place + shift - self._longest + 1, key=_place)
+            end = bisect_left(self._places, place + shift + length, key=_place)
+            yield from (one for _, one in self._places[begin:end])
+
+
+def _place(entry: tuple[int, Footprint]) -> int:
+    return entry[0]
+
+
 class Accesses:
     """The open accesses of one rank's part of a window, by the bytes that they touch."""
 
     def __init__(self) -> None:
-        #: by range: by kind, by origin
-        self._at: dict[tuple[int, int], dict[str, dict[int, Access]]] = {}
-        self._ranges: list[tuple[int, int]] = []  # sorted
+        #: by footprint: by kind, by origin
+        self._at: dict[Footprint, dict[str, dict[int, Access]]] = {}
+        self._intervals: list[tuple[int, int]] = []  # of those without a shape; sorted
         self._longest = 0
-        self._of: dict[int, set[tuple[int, int]]] = {}  # by origin: its ranges
+        self._columns: dict[int, _Column] = {}  # by stride
+        self._others: dict[Footprint, None] = {}
+        self._of: dict[int, set[Footprint]] = {}  # by origin
 
-    def add(self, low: int, high: int, access: Access, tell: Callable[[Access, int, int], None]) -> None:
-        """Note an access of the bytes from low up to high; tell(other, low, high) of those in conflict."""
-        if high <= low:
+    def add(self, where: Footprint, access: Access, tell: Callable[[Access, int, int], None]) -> None:
+        """Note an access; tell(other, low, high) of those in conflict, with the first bytes of both."""
+        if where.high <= where.low:
             return
-        begin = bisect_left(self._ranges, (low - self._longest, 0))
-        for index in range(begin, len(self._ranges)):
-            other_low, other_high = self._ranges[index]
-            if other_low >= high:
-                break
-            if other_high <= low:
+        for other in self._near(where):
+            kinds = self._at[other]
+            if all(_agree(kind, access.kind) for kind in kinds):
                 continue
-            for kind, origins in self._at[other_low, other_high].items():
+            common = meet(other, where)
+            if common is None:
+                continue
+            for kind, origins in kinds.items():
                 if not _agree(kind, access.kind) and origins:
-                    tell(next(iter(origins.values())), max(low, other_low), min(high, other_high))
-        key = (low, high)
-        if key not in self._at:
-            self._at[key] = {}
-            insort(self._ranges, key)
-            self._longest = max(self._longest, high - low)
-        self._at[key].setdefault(access.kind, {})[access.origin] = access
-        self._of.setdefault(access.origin, set()).add(key)
+                    tell(next(iter(origins.values())), *common)
+        if where not in self._at:
+            self._at[where] = {}
+            if where.shape is None:
+                insort(self._intervals, (where.low, where.high))
+                self._longest = max(self._longest, where.high - where.low)
+            elif isinstance(where.shape, Pieces):
+                self._others[where] = None
+            else:
+                length, stride, _ = where.shape
+                self._columns.setdefault(stride, _Column(stride)).add(where, length)
+        self._at[where].setdefault(access.kind, {})[access.origin] = access
+        self._of.setdefault(access.origin, set()).add(where)
 
-    def all(self) -> Iterator[tuple[int, int, Access]]:
+    def _near(self, where: Footprint) -> Iterator[Footprint]:
+        """Yield the footprints that may meet one."""
+        begin = bisect_left(self._intervals, (where.low - self._longest, 0))
+        end = bisect_left(self._intervals, (where.high, 0))
+        if end - begin <= where.count:
+            yield from (Footprint(*one) for one in self._intervals[begin:end])
+        else:
+            found = {}
+            for low, high in where.pieces():
+                index = bisect_left(self._intervals, (low - self._longest, 0))
+                while index < end and self._intervals[index][0] < high:
+                    if self._intervals[index][1] > low:
+                        found[self._intervals[index]] = None
+                    index += 1
+            yield from (Footprint(*one) for one in found)
+        shape = where.shape
+        for stride, column in self._columns.items():
+            if shape is None:
+                yield from column.near(where.low, where.high - where.low)
+            elif not isinstance(shape, Pieces) and shape.stride == stride:
+                yield from column.near(where.low, shape.length)
+            else:
+                yield from column.near(0, stride)
+        yield from self._others
+
+    def all(self) -> Iterator[tuple[Footprint, Access]]:
         """Yield the open accesses with the bytes that they touch; of those that agree, one of each kind."""
-        for low, high in self._ranges:
-            for origins in self._at[low, high].values():
+        for where, kinds in self._at.items():
+            for origins in kinds.values():
                 for access in islice(origins.values(), 1):
-                    yield low, high, access
+                    yield where, access
 
     def close(self, origin: int | None = None) -> None:
         """Forget the accesses of an origin, or all: they are complete."""
         if origin is None:
             self._at.clear()
-            self._ranges.clear()
+            self._intervals.clear()
+            self._columns.clear()
+            self._others.clear()
             self._of.clear()
             self._longest = 0
             return
-        for key in self._of.pop(origin, ()):
-            kinds = self._at[key]
+        for where in self._of.pop(origin, ()):
+            kinds = self._at[where]
             for kind in [
                 kind for kind, origins in kinds.items() if origins.pop(origin, None) and not origins
             ]:
                 del kinds[kind]
             if not kinds:
-                del self._at[key]
-                self._ranges.pop(bisect_left(self._ranges, key))
+                self._remove(where)
+
+    def _remove(self, where: Footprint) -> None:
+        del self._at[where]
+        if where.shape is None:
+            self._intervals.pop(bisect_left(self._intervals, (where.low, where.high)))
+        elif isinstance(where.shape, Pieces):
+            del self._others[where]
+        else:
+            column = self._columns[where.shape.stride]
+            column.remove(where)
+            if not column:
+                del self._columns[where.shape.stride]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.place import Place
+from labkit.comm.rma.footprints import Footprint
 from labkit.comm.rma.locks import Mutex, WindowLocks
 from labkit.comm.rma.origins import Origin, Origins
 from labkit.comm.rma.races import MOST_SAID, Access, Accesses
@@ -152,7 +153,7 @@ class WindowState:
         name = f" {min(names)!r}" if names else ""
         return f"window{name} (Win.{self.made_by} at {self.place})"
 
-    def note_access(self, note: Any, target: int, low: int, high: int, access: Access) -> None:
+    def note_access(self, note: Any, target: int, where: Footprint, access: Access) -> None:
         """Keep an access, and say what it is in conflict with."""
 
         def tell(other: Access, begin: int, end: int) -> None:
@@ -167,7 +168,7 @@ class WindowState:
                 "out is chance"
             )
 
-        self.parts[target].accesses.add(low, high, access, tell)
+        self.parts[target].accesses.add(where, access, tell)
 
     def note_stores(self, note: Any, me: int) -> None:
         """Say which accesses of an epoch that ends are at bytes that their target has stored into itself."""
@@ -175,10 +176,14 @@ class WindowState:
         stores, part.stores = part.stores, None
         if stores is None:
             return
-        for low, high, access in part.accesses.all():
+        for where, access in part.accesses.all():
             key = (me, access.method, access.place, "store")
-            if not stores.are_at(low, high) or key in self.said or len(self.said) >= MOST_SAID:
+            if key in self.said or len(self.said) >= MOST_SAID:
                 continue
+            at = next((one for one in where.pieces() if stores.are_at(*one)), None)
+            if at is None:
+                continue
+            low, high = at
             self.said[key] = None
             note(
                 f"race on the {self.text()}: rank {self.world[me]} itself has stored into bytes {low} to "

@@ -316,3 +316,24 @@ def test_a_part_of_an_element_is_put_and_got_as_far_as_it_goes() -> None:
     assert run.notes == []
     assert run.results[1][0] == [7, 1, 7, 3, 4, 5]
     assert run.results[0][1] == [3, -1, 4, -1, -1, -1]
+
+
+def test_accesses_of_two_memories_of_a_dynamic_window_are_no_race():
+    def program(comm):
+        window = MPI.Win.Create_dynamic(comm=comm)
+        memories = [np.zeros(4), np.zeros(4)]
+        for memory in memories:
+            window.Attach(memory)
+        addresses = comm.allgather([MPI.Get_address(memory) for memory in memories])
+        window.Fence()
+        for address in addresses[1 - comm.rank]:
+            window.Put(np.full(4, comm.rank + 1.0), 1 - comm.rank, (address, 4, MPI.DOUBLE))
+        window.Fence()
+        for memory in memories:
+            window.Detach(memory)
+        window.Free()
+        return [memory.tolist() for memory in memories]
+
+    run = lk.run(program, 2, on="star")
+    assert run.results == [[[2.0] * 4] * 2, [[1.0] * 4] * 2]
+    assert not [note for note in run.notes if "race" in note]
