@@ -51,13 +51,14 @@ def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
         return models.names()
     if option == "--coll":
         from labkit import registry
+        from labkit.schedule.problem import PROBLEMS
 
         problem, sign, _ = begun.partition("=")
         if sign and problem in registry.problems():
             return [f"{problem}={name}" for name in registry.names(problem)]
-        return [f"{name}=" for name in registry.problems() if name != "sorting"]
+        return [f"{name}=" for name in registry.problems() if name in PROBLEMS]
     if option == "--mapping":
-        return ["block", "cyclic", "random"]
+        return ["block", "cyclic", "fragmented", "random"]
     if option == "--compute":
         return ["charged", "measured", "recorded:"]
     return []

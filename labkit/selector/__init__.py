@@ -16,6 +16,7 @@ from typing import Any
 from labkit import registry
 from labkit.errors import ScheduleError
 from labkit.nearest import nearest
+from labkit.schedule.problem import PROBLEMS
 from labkit.selector.choices import Choices
 from labkit.selector.formats import ENDINGS, read_rules
 from labkit.selector.rules import Rule, Rules
@@ -43,7 +44,7 @@ def _named(name: str) -> Selector:
 
 def _words() -> list[str]:
     """Return what `coll` takes but files: selectors, and each collective with each of its algorithms."""
-    pairs = [f"{op}={name}" for op in registry.problems() if op != "sorting" for name in registry.names(op)]
+    pairs = [f"{op}={name}" for op in registry.problems() if op in PROBLEMS for name in registry.names(op)]
     return [*named(), *pairs]
 
 

@@ -12,6 +12,7 @@ from labkit.errors import DataError
 from labkit.nearest import nearest
 from labkit.platform import platform
 from labkit.platform.models import NetworkModel
+from labkit.schedule.problem import PROBLEMS
 from labkit.selector import Situation
 from labkit.selector.settled import without_bytes
 from labkit.sim.choices import node_of, time_alone
@@ -75,8 +76,8 @@ def candidates(
     DataError
         For an operation or algorithm that is not known.
     """
-    if operation not in registry.problems() or operation == "sorting":
-        known = [name for name in registry.problems() if name != "sorting"]
+    known = [name for name in registry.problems() if name in PROBLEMS]
+    if operation not in known:
         hint = nearest(operation, known, 1)
         raise DataError(f"{operation!r} is no collective{hint}; there are: {', '.join(known)}")
     if algorithms is not None:

@@ -1,0 +1,1 @@
+"""Subspace clustering: MAFIA, and the adaptive grid that it stands on."""
