@@ -72,7 +72,7 @@ def planted(
     first, last = rank * n // ranks, (rank + 1) * n // ranks
     bits = np.random.PCG64(seed).advance(first * d)
     words = bits.random_raw((last - first) * d) >> np.uint64(11)
-    points = words.reshape(-1, d) * 2.0**-53
+    points = words.reshape(-1, d).astype(np.float64) * 2.0**-53
     step = WIDTH / 4
     found = []
     for number in range(clusters):

@@ -61,8 +61,8 @@ def adaptive_grid(comm: Any, points: NDArray[np.float64], alpha: float, beta: fl
         for first, last in pairwise(cuts):
             threshold = alpha * n * (last - first) / FINE
             if histogram[first:last].sum() > threshold:
-                ends = (float(low[dimension] + cell * width[dimension]) for cell in (first, last))
-                dense.append(Interval(dimension, *ends, threshold))
+                begin, end = (float(low[dimension] + cell * width[dimension]) for cell in (first, last))
+                dense.append(Interval(dimension, begin, end, threshold))
     return dense
 
 

@@ -208,8 +208,10 @@ def _scaled(costs: dict[tuple[str, int], Cost], factors: dict[str, float]) -> di
     found = {}
     for (kernel, itemsize), cost in costs.items():
         factor = float(factors.get(kernel, factors.get("all", 1.0)))
-        times = (factor * t for t in (cost.call_s, cost.item_s, cost.item_log_s, cost.entry_s))
-        found[kernel, itemsize] = Cost(*times, cost.largest_error) if factor != 1 else cost
+        call, item, item_log, entry = (
+            factor * t for t in (cost.call_s, cost.item_s, cost.item_log_s, cost.entry_s)
+        )
+        found[kernel, itemsize] = Cost(call, item, item_log, entry, cost.largest_error)
     return found
 
 

@@ -189,7 +189,8 @@ class Platform(Shown):
                 f"shape={shape!r} is a block of hosts of a torus, and {self.name} is none; leave it out"
             )
         option = None if shape == "whole" else described.options()["shape"].read(str(shape))
-        changed: Any = replace(described, **{"shape": option})
+        values: dict[str, Any] = {"shape": option}
+        changed = replace(described, **values)
         return Platform(changed, self.name, self.source, self._mapping, self.facts)
 
     def allocated(self, ranks: int) -> Platform:
