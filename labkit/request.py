@@ -221,7 +221,7 @@ def refuse_for_functions(request: RunRequest) -> None:
     ------
     ProgramError
     """
-    given = [name for name in ("stdin", "start") if request.options.get(name) is not None]
+    given = [name for name in ("stdin", "stream", "start") if request.options.get(name) is not None]
     if given and not isinstance(request.program, Path):
         raise ProgramError(f"{given[0]} belongs to scripts; a function gets what it needs as arguments")
 

@@ -62,6 +62,9 @@ def execute(arguments: argparse.Namespace) -> int:
             line = line if machine.is_real else without_runner(line)
             program, options = _program(line, machine, stack)
             options |= run_keywords(arguments)
+            if "stream" in machine.options and not (arguments.json or arguments.explore):
+                sys.stdout.flush()
+                options["stream"] = True
             options["trace"] = options["trace"] or is_exported
             result = run(program, arguments.ranks, arguments.on, args=line.args, **options)
     except (Exception, RunInterrupted) as error:

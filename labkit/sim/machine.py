@@ -26,6 +26,9 @@ class Simulated(Machine):
 
     stdin : str or file
         What rank 0 reads from standard input: a text, an open file or its descriptor. Default: nothing.
+    stream : bool
+        Write what the ranks print to this process's standard output and error, as it comes; nothing of it is
+        kept in `Run.output`.
     summary : bool
         Sum each rank's time, calls and messages up by call path while the program runs, and keep no event:
         `Run.profile` then needs no trace. No time changes. Of functions, too.
@@ -46,7 +49,7 @@ class Simulated(Machine):
 
     name = "a simulated run"
     is_real = False
-    options = ("storage", "stdin", "start", "explore", "check", "summary", "shape")
+    options = ("storage", "stdin", "stream", "start", "explore", "check", "summary", "shape")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a platform: nobody else's, then."""

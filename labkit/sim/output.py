@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import os
+import select
 import sys
 from types import TracebackType
 from typing import Any, TextIO
@@ -10,25 +12,35 @@ from typing import Any, TextIO
 from labkit import _kernels
 from labkit.errors import MachineError
 from labkit.live import Lines
+from labkit.sim.isolation.waits import owner_of_thread
 
-__all__ = ["OUTPUT_LIMIT", "RankOutput"]
+__all__ = ["OUTPUT_LIMIT", "RankOutput", "rank_of_caller"]
 
 #: characters that all ranks together may print: they are kept in memory
 OUTPUT_LIMIT = 200_000_000
 
 
-class _Stream(io.TextIOBase):
-    """A text stream that files what the running rank writes; the hub's own text goes through."""
+def rank_of_caller() -> int:
+    """Return the rank that runs on this thread, or that has started it; -1 where there is none."""
+    rank = _kernels.current_rank()
+    if rank >= 0:
+        return rank
+    owner = owner_of_thread()
+    return -1 if owner is None else owner.rank
 
-    def __init__(self, output: RankOutput, through: TextIO) -> None:
+
+class _Stream(io.TextIOBase):
+    """A text stream that files what the running rank and its threads write; all other text goes through."""
+
+    def __init__(self, output: RankOutput, through: TextIO, is_error: bool = False) -> None:
         self._output = output
-        self._through = through
+        self._through, self.is_error = through, is_error
         self.buffer = _Bytes(self)
         #: by rank: where it has turned the stream to, where ranks have a `sys` of their own
         self.turned: dict[int, Any] = {}
 
     def write(self, text: str) -> int:
-        rank = _kernels.current_rank()
+        rank = rank_of_caller()
         if rank < 0:
             return self._through.write(text)
         if rank in self.turned:
@@ -39,16 +51,18 @@ class _Stream(io.TextIOBase):
         """File what a rank writes, whatever it has turned the stream to: that may end here."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
-        self._output.add(rank, text)
+        self._output.add(rank, text, self.is_error)
         return len(text)
 
     def writable(self) -> bool:
         return True
 
     def flush(self) -> None:
-        rank = _kernels.current_rank()
+        rank = rank_of_caller()
         if rank in self.turned:
             self.turned[rank].flush()
+        elif rank >= 0:
+            self._output.flush(rank)
         # At its end Python flushes a stream that is given up, maybe after the one behind it was closed.
         if rank < 0 and not getattr(self._through, "closed", False):
             self._through.flush()
@@ -93,7 +107,7 @@ class _Bytes(io.RawIOBase):
         return True
 
     def write(self, data: Any) -> int:
-        rank, text = _kernels.current_rank(), bytes(data).decode("utf-8", "replace")
+        rank, text = rank_of_caller(), bytes(data).decode("utf-8", "replace")
         if rank < 0:
             self._stream.write(text)
         else:
@@ -125,11 +139,15 @@ class RankOutput:
         self.is_over = False
         self._lines = Lines()
         self._file: TextIO | None = None
+        #: standard output and error of whoever wants to see everything as it is printed
+        self.streams: tuple[int, int] | None = None
+        self._open: dict[tuple[int, bool], str] = {}
 
     def __enter__(self) -> RankOutput:
         self._before = sys.stdout, sys.stderr
+        self._encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
         sys.stdout = _Stream(self, sys.stdout)
-        sys.stderr = _Stream(self, sys.stderr)
+        sys.stderr = _Stream(self, sys.stderr, is_error=True)
         self._originals = sys.__stdout__, sys.__stderr__
         if self._is_whole:
             sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # type: ignore[misc, assignment]
@@ -141,8 +159,9 @@ class RankOutput:
         if self._before is not None:
             sys.stdout, sys.stderr = self._before
             sys.__stdout__, sys.__stderr__ = self._originals  # type: ignore[misc]
+        self.flush()
 
-    def add(self, rank: int, text: str) -> None:
+    def add(self, rank: int, text: str, is_error: bool = False) -> None:
         """File what a rank printed.
 
         Raises
@@ -156,16 +175,46 @@ class RankOutput:
             return
         if self.is_over:
             return
-        self._left -= len(text)
+        self._left -= len(text) if self.streams is None else 0
         if self._left < 0:
             raise MachineError(
                 f"the ranks printed more than {OUTPUT_LIMIT:,} characters, all kept in memory; print less"
             )
+        if self.streams is not None:
+            self._stream(rank, text, is_error)
+            return
         if not text.isascii():  # a lone surrogate cannot be written to any file
             text = text.encode("utf-8", "backslashreplace").decode("utf-8")
         self._texts.setdefault(rank, []).append(text)
         if self.is_watched:
             self._lines.add(rank, text)
+
+    def _stream(self, rank: int, text: str, is_error: bool) -> None:
+        """Write whole lines; what a rank has begun waits for its end, or for a flush."""
+        before, end, rest = (self._open.pop((rank, is_error), "") + text).rpartition("\n")
+        if rest:
+            self._open[rank, is_error] = rest
+        if end:
+            self._write(before + end, is_error)
+
+    def flush(self, rank: int | None = None) -> None:
+        """Write lines that a rank has begun; None: those of all ranks."""
+        for one in [one for one in self._open if rank in (None, one[0])]:
+            self._write(self._open.pop(one), one[1])
+
+    def _write(self, text: str, is_error: bool) -> None:
+        if self.streams is None:
+            return
+        number, data = self.streams[is_error], memoryview(text.encode(self._encoding, "backslashreplace"))
+        while data:
+            try:
+                data = data[os.write(number, data) :]
+            except BlockingIOError:
+                select.select([], [number], [])
+            except OSError:  # nobody reads any more
+                self.streams = None
+                self.is_over = True
+                return
 
     def last_lines(self) -> list[str]:
         """Return the last lines that were printed, where somebody watches."""

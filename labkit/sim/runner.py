@@ -79,6 +79,7 @@ def simulate(request: RunRequest) -> Run:
         spare_ranks=request.options.get("spare_ranks", 0),
     )  # fmt: skip
     simulation.title = f"{request.name} on {machine.name}, {ranks:,} ranks"
+    simulation.output.streams = request.options.get("streams")
     simulation.context.trial = request.trial
     simulation.thread_calls = _thread_calls
     simulation.context.setting = _digest(machine.digest(network), simulation.calibration.digest)

@@ -61,8 +61,11 @@ def simulate_script(request: RunRequest) -> Run:
             raise no_room(folder.parent, error.strerror or error) from error
         seen = _Seen(folder / LIVE)
         try:
-            with Live(_title(request), seen.status, seen.lines) as live:
-                if live.is_on:
+            live = Live(_title(request), seen.status, seen.lines)
+            # Where the ranks' lines appear in the terminal as they come, nothing may move its cursor.
+            is_shown = live.is_on and not (request.options.get("stream") and os.isatty(1))
+            with live if is_shown else contextlib.nullcontext():
+                if is_shown:
                     (folder / LIVE).touch()
                 code = _run_child(folder, request.timeout_s, stdin)
         except KeyboardInterrupt:

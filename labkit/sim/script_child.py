@@ -14,6 +14,7 @@ import os
 import pickle
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -95,6 +96,7 @@ def _name_the_rank_that_leaves(folder: Path) -> None:
             rank, place = simulation.hub.rank, place_of(frame)
             text = f"rank {rank} {what} at {place}"
             error = RankError(rank, text, text)
+            simulation.output.flush()
             error.attach_output(simulation.output.texts())
             _leave(error, folder)
 
@@ -140,6 +142,7 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     from labkit.sim.runner import simulate
 
     line = read_words(request)
+    output = _Descriptors(folder, bool(request.options.get("stream")))
     sys.argv = [line.argv0, *map(str, line.args)]
     sys.path.insert(0, line.folder)
     SimulatedName(simulated_module()).__enter__()  # for the rest of this process
@@ -156,7 +159,7 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     whole_pid = os.getpid
     own_process_numbers()
     own_system()
-    os.register_at_fork(after_in_child=lambda: _keep_printed(folder))
+    os.register_at_fork(after_in_child=lambda: _keep_printed(folder, output))
     code = own.dated(compile(line.source(), line.shown, "exec", dont_inherit=True), line.source)
     worlds.update({rank: RankWorld(own, line.file, line.spec()) for rank in range(request.ranks)})
     spawned = SpawnedRanks(own, worlds, line, folder)
@@ -164,6 +167,8 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
 
     def leave(failure: BaseException) -> NoReturn:
         if whole_pid() == home:  # not a process that a rank has forked
+            if output.of is not None:
+                output.of.flush()
             _leave(failure, folder)
         _EXIT(0)
 
@@ -174,6 +179,7 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
         simulation.context.is_early = False
         simulation.leave = leave
         simulation.calls.spawn = spawned.spawn
+        output.of = simulation.output
         try:
             if rank >= request.ranks:
                 spawned.run(rank)
@@ -185,13 +191,14 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
         exits.run(rank)
         if own.has_host_dates:
             simulation.context.note(HOST_DATES)
+        output.collect()
         worlds[rank].end()
         if rank >= request.ranks:
             spawned.end(rank)
 
     program.__name__ = program.__qualname__ = request.name
     kept = {name: request.options.get(name) for name in ("storage", "lateness", "check", "summary")}
-    kept["spare_ranks"] = SPARE_RANKS
+    kept["spare_ranks"], kept["streams"] = SPARE_RANKS, output.streams
     (folder / BEGAN).touch()
     told = told_to(_LiveFile(folder / LIVE)) if (folder / LIVE).exists() else contextlib.nullcontext()
     with told:
@@ -226,10 +233,52 @@ def _run_script(comm: Any, line: ScriptStart, code: Any, world: RankWorld) -> No
         exec(code, vars(world.main))
 
 
-def _keep_printed(folder: Path) -> None:
+class _Descriptors:
+    """What goes past `sys.stdout`, to descriptor 1: commands, compiled code, `os.write`.
+
+    Parameters
+    ----------
+    folder : Path
+        Of this run.
+    is_stream : bool
+        Whether the ranks' output goes on to whoever started this process, as it comes; else it is the run's.
+    """
+
+    def __init__(self, folder: Path, is_stream: bool) -> None:
+        #: where the ranks' output goes
+        self.streams = (os.dup(1), os.dup(2)) if is_stream else None
+        self.of: Any = None
+        if is_stream:
+            return
+        self._kept = os.open(folder / "descriptor-1", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        self._read = 0
+        os.dup2(self._kept, 1)
+        for owner, name in ((os, "write"), (os, "system"), (subprocess.Popen, "wait")):
+            setattr(owner, name, self._collecting(getattr(owner, name)))
+
+    def _collecting(self, whole: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(whole)
+        def call(*arguments: Any, **named: Any) -> Any:
+            try:
+                return whole(*arguments, **named)
+            finally:
+                self.collect()
+
+        return call
+
+    def collect(self) -> None:
+        """Take in what has come, as printed by the running rank."""
+        rank = _kernels.current_rank() if self.streams is None and self.of is not None else -1
+        while rank >= 0 and (data := os.pread(self._kept, 1 << 20, self._read)):
+            self._read += len(data)
+            self.of.add(rank, data.decode("utf-8", "replace"))
+
+
+def _keep_printed(folder: Path, output: _Descriptors) -> None:
     """In a process that a rank has forked: what it prints goes into a file, for the rank's output."""
+    output.of = None
     simulation = running()
-    if simulation is not None:
+    if simulation is not None and simulation.output.streams is None:
         simulation.output.keep_in(str(folder / f"forked-{simulation.hub.rank}"))
 
 
@@ -303,8 +352,6 @@ def _timer(begin: Callable[..., Any]) -> Callable[..., Any]:
 
 
 if __name__ == "__main__":
-    # What goes past sys.stdout (compiled code, os.write) must not mix with the caller's own output.
-    os.dup2(2, 1)
     own_folder = Path(sys.argv[1])
     watch_parent(lambda: _clean(own_folder))
     main(own_folder)

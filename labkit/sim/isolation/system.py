@@ -15,6 +15,7 @@ from typing import Any
 
 from labkit import _kernels
 from labkit.sim.isolation.code import is_installed
+from labkit.sim.output import rank_of_caller
 
 __all__ = ["own_process_numbers", "own_system"]
 
@@ -29,7 +30,7 @@ class _Attribute:
         self._name = name
 
     def __get__(self, module: Any, kind: Any = None) -> Any:
-        rank = _kernels.current_rank()
+        rank = rank_of_caller()
         whole = module.__dict__[self._name]
         if rank < 0:
             return whole
@@ -41,7 +42,7 @@ class _Attribute:
         return whole
 
     def __set__(self, module: Any, value: Any) -> None:
-        rank = _kernels.current_rank()
+        rank = rank_of_caller()
         if rank < 0:
             module.__dict__[self._name] = value
             return
