@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from labkit import __version__
-from labkit.cli.demo.plan import FULL, KEYS_PER_RANK, LARGE, QUICK, Plan, title
+from labkit.cli.demo.plan import FULL, KEYS_PER_RANK, LARGE, QUICK, SEEDS, Plan, title
 from labkit.cli.demo.real import RealSort, sort_on_real_mpi
 from labkit.cli.demo.result import Demo
 from labkit.cli.demo.simulated import MODEL, Extrapolation, SimulatedSort, compared, extrapolate, simulate
@@ -104,7 +104,7 @@ def _simulated_half(plan: Plan, say: Say) -> list[SimulatedSort]:
     say("")
     say(
         f"2. Simulated machines that grow with p = {_listed(plan.simulated)}, model {MODEL}, {KEYS_PER_RANK} "
-        "keys per rank (mini sort: 1)"
+        f"keys per rank (mini sort: 1), {SEEDS.most} sets of keys, or fewer where they take over a second"
     )
     first, last = plan.simulated[0], plan.simulated[-1]
     say(f"   {'sorter':<20}  {'machine':<9} {f'p = {first}':>10} {f'p = {last}':>10} {'messages':>9}  host")

@@ -46,8 +46,8 @@ def sort_flights(
     return done
 
 
-def sort_generated(comm: Any, sorter: str, n_local: int, seed: int = 0) -> Keys:
-    """Sort n_local uniform keys per rank; making them costs no simulated time."""
+def sort_generated(comm: Any, sorter: str, n_local: int) -> Keys:
+    """Sort n_local uniform keys per rank, drawn from the run's seed; making them costs no simulated time."""
     sort = registry.get("sorting", sorter).function
     assert sort is not None
-    return np.asarray(sort(comm, inputs.keys("uniform", comm.rank, comm.size, n_local, seed=seed)))
+    return np.asarray(sort(comm, inputs.keys("uniform", comm.rank, comm.size, n_local)))

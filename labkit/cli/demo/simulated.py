@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit import registry
-from labkit.cli.demo.plan import Plan, keys_per_rank, title
+from labkit.cli.demo.plan import SEEDS, Plan, keys_per_rank, title
 from labkit.cli.demo.programs import sort_generated
 from labkit.datasets import inputs
 from labkit.errors import CheckError
 from labkit.result import Run
-from labkit.run import run
 
 if TYPE_CHECKING:
     from labkit.study import Comparison, Study, Table
@@ -37,11 +36,11 @@ class SimulatedSort:
     n_local : int
         Keys per rank.
     imbalances : dict of int to float
-        Ranks -> largest block divided by the mean block.
+        Ranks -> largest block divided by the mean block, of all seeds.
     messages : dict of int to int
-        Ranks -> simulated messages.
+        Ranks -> simulated messages, the most of all seeds.
     host_seconds : dict of int to float
-        Ranks -> what the simulation cost on this host.
+        Ranks -> what the simulations cost on this host.
     """
 
     sorter: str
@@ -64,18 +63,15 @@ class SimulatedSort:
         return max(self.imbalances)
 
     def makespans(self) -> dict[int, float]:
-        """Return the simulated makespan of each number of ranks, in seconds."""
+        """Return the simulated makespan of each number of ranks, the median of its seeds, in seconds."""
         rows = self.study.data[self.study.data["metric"] == "makespan_s"]
-        values = rows["value"].astype(float).tolist()
-        return dict(zip(rows["ranks"].astype(int).tolist(), values, strict=True))
+        return {int(p): float(values.median()) for p, values in rows.groupby("ranks")["value"]}
 
     def shares(self, ranks: int) -> dict[str, float]:
         """Return each phase's share of the makespan at a number of ranks (slowest rank in each phase)."""
         rows = self.study.data[self.study.data["ranks"] == ranks]
-        makespan = float(rows.loc[rows["metric"] == "makespan_s", "value"].iloc[0])
-        phases = rows[rows["metric"] == "phase_s"]
-        shares = (phases["value"] / makespan).astype(float).tolist()
-        return dict(zip(phases["phase"].tolist(), shares, strict=True))
+        phases = rows[rows["metric"] == "phase_s"].groupby("phase", sort=False)["value"].median()
+        return {str(name): float(value) / self.makespans()[ranks] for name, value in phases.items()}
 
 
 def simulate(plan: Plan, done: Callable[[SimulatedSort], None] = lambda _: None) -> list[SimulatedSort]:
@@ -107,33 +103,33 @@ def simulate_one(
     from labkit.study import sweep
 
     n_local = keys_per_rank(sorter)
-    outcomes: dict[int, Run] = {}
+    messages: dict[int, int] = {}
+    host_seconds: dict[int, float] = dict.fromkeys(ranks, 0.0)
     wrong: list[int] = []
     imbalances: dict[int, float] = {}
 
     def examine(outcome: Run) -> dict[str, float]:
         p = outcome.ranks
-        given = [inputs.keys("uniform", rank, p, n_local) for rank in range(p)]
+        given = [inputs.keys("uniform", rank, p, n_local, seed=outcome.seed) for rank in range(p)]
         if not np.array_equal(np.concatenate(outcome.results), np.sort(np.concatenate(given))):
             wrong.append(p)
-        imbalances[p] = max(map(len, outcome.results)) / n_local
-        outcomes[p] = outcome
+        imbalances[p] = max(imbalances.get(p, 0.0), max(map(len, outcome.results)) / n_local)
+        messages[p] = max(messages.get(p, 0), outcome.messages or 0)
+        host_seconds[p] += outcome.host_seconds
         return {}
 
     study = sweep(
-        sort_generated, list(ranks), on, model=MODEL, repeats=1, progress=False, measure=examine,
+        sort_generated, list(ranks), on, model=MODEL, repeats=SEEDS, progress=False, measure=examine,
         timeout_s=limit_s, sorter=sorter, n_local=n_local,
     )  # fmt: skip
     if wrong:
-        found = ", ".join(map(str, wrong))
+        found = ", ".join(map(str, dict.fromkeys(wrong)))
         raise CheckError(f"{title(sorter)} simulated on {on} differs from NumPy's at ranks {found}")
     expectations = dict(registry.get("sorting", sorter).expectations)
     total = expectations.pop("")
     return SimulatedSort(
-        sorter, machine, study, study.table(expectations, total), n_local, imbalances,
-        {p: outcome.messages or 0 for p, outcome in outcomes.items()},
-        {p: outcome.host_seconds for p, outcome in outcomes.items()},
-    )  # fmt: skip
+        sorter, machine, study, study.table(expectations, total), n_local, imbalances, messages, host_seconds
+    )
 
 
 def compared(sweeps: Sequence[SimulatedSort]) -> Comparison:
@@ -155,7 +151,7 @@ class Extrapolation:
     sorter, machine : str
     ranks : int
     simulated_s : float
-        The simulated makespan.
+        The simulated makespan, the median of as many seeds as in the sweep.
     model_s : float
         What the best model predicts; NaN if there is none.
     expected_s : float
@@ -182,12 +178,17 @@ def extrapolate(swept: SimulatedSort, ranks: int, limit_s: float | None = 60.0) 
     limit_s : float or None
         Limit of host time.
     """
-    given = {"sorter": swept.sorter, "n_local": swept.n_local}
-    outcome = run(sort_generated, ranks, swept.on, model=MODEL, kwargs=given, timeout_s=limit_s)
+    from labkit.study import sweep
+
+    study = sweep(
+        sort_generated, ranks, swept.on, model=MODEL, repeats=SEEDS, progress=False, timeout_s=limit_s,
+        sorter=swept.sorter, n_local=swept.n_local,
+    )  # fmt: skip
+    simulated_s = float(study.data.loc[study.data["metric"] == "makespan_s", "value"].median())
     model, verdict = swept.table.models["whole run"], swept.table.verdicts.get("whole run")
     reference = verdict.reference if verdict is not None else None
     return Extrapolation(
-        swept.sorter, swept.machine, ranks, outcome.makespan_s,
+        swept.sorter, swept.machine, ranks, simulated_s,
         float(model.predict(ranks)) if model is not None else float("nan"),
         float(reference.predict(ranks)) if reference is not None else float("nan"),
     )  # fmt: skip
