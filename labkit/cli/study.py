@@ -36,7 +36,7 @@ A study:
   program = "sums.py:program"             # a function in a file beside this one; module:function; a script
 
   [parameters]                            # a list is varied
-  ranks = [4, 8, 16, 32, 64]
+  ranks = [4, 8, 16, 32, 64]              # or a range, "4..64", with numbers that are no powers of two
   on = ["star", "torus:4x4x4"]            # machines
   coll = { allreduce = ["ring", "recursive_doubling"] }
   noise = ["none", "jitter=50us"]         # what disturbs simulated machines

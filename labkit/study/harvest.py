@@ -17,6 +17,7 @@ from labkit.errors import LabkitError, StudyWarning
 from labkit.result.uncharged import REMARK, Uncharged
 from labkit.study.measure import Found
 from labkit.study.points import Point, is_real
+from labkit.study.rank_counts import form_remarks
 from labkit.study.rows import how_counted
 from labkit.study.study import Study
 from labkit.timing.repeats import Conduct
@@ -62,6 +63,7 @@ class Harvest:
     counts: dict[str, str] = field(default_factory=dict)
     seeds: dict[int, str] = field(default_factory=dict)
     fewer: dict[str, int] = field(default_factory=dict)
+    collectives: list[dict[str, dict[int, list[str]]]] = field(default_factory=list)
     uncharged: Uncharged = field(default_factory=Uncharged)
 
     @property
@@ -90,6 +92,7 @@ class Harvest:
         rows = found.rows
         if found.seeds:
             self.seeds[point.number] = found.seeds
+        self.collectives.append(found.collectives)
         if found.fewer:
             self.fewer[point.text] = found.fewer
         for one in rows:
@@ -135,6 +138,8 @@ class Harvest:
         if self.fewer:
             shown = "; ".join(f"{text}: {number}" for text, number in self.fewer.items())
             self.remarks.append(f"expensive points ran with fewer seeds ({shown}); repeats=N runs N of them")
+        data = pd.DataFrame(ordered)
+        self.remarks += form_remarks(data, self.collectives)
         notes: dict[str, Any] = {
             "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
             "counts": self.counts,
@@ -142,4 +147,4 @@ class Harvest:
         }  # fmt: skip
         if self.conduct:
             notes["conduct"] = sorted(self.conduct, key=lambda one: int(one["point"]))
-        return Study(pd.DataFrame(ordered), notes)
+        return Study(data, notes)

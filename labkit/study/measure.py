@@ -45,6 +45,8 @@ class Found:
         Whether the seed matters here: ``"unused"`` where nothing was drawn from it, ``"same"`` where two
         seeds gave the same rows, ``"differ"`` where they did not, or do not elsewhere; empty where that was
         not tried.
+    collectives : dict
+        Operation -> number of ranks -> names of the algorithms that it took.
     fewer : int
         The number of seeds, where the runs were too expensive for all of them; else 0.
     on : str
@@ -67,6 +69,7 @@ class Found:
     rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)
     failure: LabkitError | None = None
     seeds: str = ""
+    collectives: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     fewer: int = 0
     on: str = ""
     machine: dict[str, Any] = field(default_factory=dict)
@@ -114,6 +117,9 @@ class Job:
             found.on, found.machine, found.notes = str(runs[0].on), runs[0].machine, list(runs[0].notes)
             conduct = getattr(runs[0], "conduct", None)
             found.conduct = None if conduct is None else asdict(conduct)
+            for at, name in getattr(runs[0], "collectives", {}).items():
+                names = found.collectives.setdefault(at.operation, {}).setdefault(at.ranks, [])
+                names += [name] if name not in names else []
         return found
 
     def launch(self, point: Point) -> dict[str, Any]:

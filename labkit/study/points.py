@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from labkit.platform.noise import noise_of
 from labkit.real.engines.target import is_cluster
 from labkit.run import machine_of
 from labkit.selector import stated
+from labkit.study.rank_counts import rank_counts
 from labkit.study.rows import FIXED, MEASURED, PLACE, cell
 
 __all__ = ["Point", "choice_text", "collective_choices", "is_real", "plan_points"]
@@ -78,22 +78,17 @@ def plan_points(
     clash = sorted(set(parameters) & (_RESERVED | varied))
     if clash:
         raise DataError(f"a parameter cannot be called {clash[0]!r}: the table has a column of that name")
-    counts = _varied(ranks)
+    counts = rank_counts(ranks)
     choices, noises = collective_choices(coll), [None] if noise is None else list(noise)
     for one in noises:
         noise_of(one)  # refuses what cannot be read
     axes = [counts, _varied(on), _varied(model), choices, noises, *(_varied(v) for v in parameters.values())]
     if any(not axis for axis in axes):
         raise DataError("a sweep needs at least one value of ranks and of every parameter")
-    for p in counts:
-        if isinstance(p, bool) or not isinstance(p, int | np.integer) or p < 1:
-            is_list = isinstance(p, str) and re.fullmatch(r"[\[\d,\s\]]+", p)
-            instead = "; write a list without quotes, as in [2, 4, 8]" if is_list else ""
-            raise DataError(f"ranks must be whole numbers >= 1; got {p!r}{instead}")
     points = []
     for number, (p, machine, net, choice, disturbing, *values) in enumerate(itertools.product(*axes)):
         is_maker = callable(machine) and not hasattr(machine, "hosts") and not is_cluster(machine)
-        where = machine(int(p)) if is_maker else machine
+        where = machine(p) if is_maker else machine
         chosen = dict(zip(parameters, values, strict=True))
         cells = {name: cell(value) for name, value in chosen.items()}
         options = {} if choice is None else {"coll": choice}
@@ -112,7 +107,7 @@ def plan_points(
                 )
             options["noise"] = disturbing
             cells["noise"] = "none" if disturbing is None else str(disturbing)
-        points.append(Point(number, int(p), where, net, chosen, cells, options))
+        points.append(Point(number, p, where, net, chosen, cells, options))
     return points
 
 

@@ -23,6 +23,7 @@ from labkit.study.doubts import doubted, unmeasured
 from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
 from labkit.study.predictions import Predictions
+from labkit.study.rank_counts import form_of_values
 from labkit.study.reporting.questions import Reports
 from labkit.study.rows import tidy
 from labkit.study.selection import NothingMeasured, bind
@@ -156,8 +157,11 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             tolerance=tolerance,
             names=(curve.metric, curve.unit, curve.phase),
         )
-        if curve.left_out:
-            verdict = replace(verdict, notes=(*verdict.notes, curve.left_out))
+        form = ""
+        if curve.column == "ranks":
+            form = form_of_values(curve.samples.x.tolist(), curve.samples.groups, curve.metric)
+        if said := [one for one in (curve.left_out, form) if one]:
+            verdict = replace(verdict, notes=(*verdict.notes, *said))
         return verdict if curve.is_valid else doubted(verdict, self.notes.get("machines"))
 
     def table(

@@ -41,7 +41,7 @@ __all__ = ["Planned", "plan_sweep", "records_of", "sweep"]
 
 def sweep(
     program: Callable[..., Any],
-    ranks: int | Iterable[int],
+    ranks: int | str | Iterable[int | str],
     on: Any = "star",
     *,
     repeats: int | Repeats | None = None,
@@ -68,8 +68,10 @@ def sweep(
     ----------
     program : callable
         ``program(comm, *args, **parameters)``.
-    ranks : int or iterable of int
-        The numbers of ranks.
+    ranks : int, str, or iterable of them
+        The numbers of ranks; ``"16..256"`` stands for 16, 24, 32, 48, 64, 96, 128, 192, 256 (the powers of
+        two and the numbers halfway between them). Where algorithms or times change with the form of p, powers
+        of two or not, the study says so.
     on : str, Platform, callable, or list of them
         The machine: ``"mpi"``, a running cluster of MPI engines, ``"slurm"`` or a `labkit.slurm` (all its
         points are submitted before the first is waited for), or a platform; an unsized ``"star"`` grows

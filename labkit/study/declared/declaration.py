@@ -27,6 +27,7 @@ from labkit.run import checked_request
 from labkit.scaling import read_expectation
 from labkit.scaling.language.parser import parse
 from labkit.study.points import collective_choices
+from labkit.study.rank_counts import rank_counts
 from labkit.study.sweep_points import Planned, plan_sweep
 from labkit.timing import Repeats
 
@@ -356,6 +357,7 @@ def _expected(content: Mapping[str, Any], declaration: Declaration, where: str) 
 def _columns(parameters: Mapping[str, Any]) -> dict[str, list[Any]]:
     """Return the columns that the study will have, with their values."""
     columns = {key: list(value) if isinstance(value, list) else [value] for key, value in parameters.items()}
+    columns["ranks"] = rank_counts(parameters["ranks"])
     columns.setdefault("on", ["star"])
     if "coll" in columns:
         from labkit.study.points import choice_text

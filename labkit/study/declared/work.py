@@ -21,6 +21,7 @@ from labkit.study.declared.results import Results, key_of, place_of
 from labkit.study.harvest import Harvest, cut_short, seeds_change_nothing
 from labkit.study.measure import Found
 from labkit.study.points import Point
+from labkit.study.rank_counts import form_remarks
 from labkit.study.study import Study
 from labkit.study.sweep_points import records_of
 from labkit.timing import Repeats
@@ -54,7 +55,7 @@ class _Writer(Harvest):
             entry = {
                 "point": point.text, "unix_time_s": began, "rows": rows, "on": found.on,
                 "machine": found.machine, "notes": found.notes, "counts": self.counts.get(found.on),
-                "seeds": found.seeds,
+                "seeds": found.seeds, "collectives": found.collectives,
             }  # fmt: skip
             key = {"place": self._work.places[point.number], "content": self._work.contents[point.number]}
             self._work.results.add(self._work.keys[point.number], key | entry | self._computation())
@@ -200,13 +201,14 @@ class Work:
         if not entries:
             first = f": {self.failures[0]['point']}: {self.failures[0]['error']}" if self.failures else ""
             raise DataError(f"{self.declaration.path}: no point has been measured{first}")
-        rows = [row for entry in entries for row in entry["rows"]]
+        data = pd.DataFrame([row for entry in entries for row in entry["rows"]])
+        forms = form_remarks(data, [entry.get("collectives", {}) for entry in entries])
         by = list(dict.fromkeys(entry["by"] for entry in entries))
         environments = {one: self.results.environments.get(one, {}) for one in by}
         notes = {
             "title": self.declaration.title,
             "failures": self.failures,
-            "remarks": [*self.remarks, *_each(note for entry in entries for note in entry["notes"])],
+            "remarks": [*self.remarks, *_each(note for entry in entries for note in entry["notes"]), *forms],
             "machines": {entry["on"]: entry["machine"] for entry in entries},
             "seed": self.planned.harvest.seed,
             "counts": {entry["on"]: entry["counts"] for entry in entries if entry["counts"]},
@@ -216,7 +218,7 @@ class Work:
             "content": {name: one for content in self.contents.values() for name, one in content.items()},
         }
         computation = {key: one for entry in entries for key, one in entry.get("computation", {}).items()}
-        return Study(pd.DataFrame(rows), notes | ({"computation": computation} if computation else {}))
+        return Study(data, notes | ({"computation": computation} if computation else {}))
 
     def _about(self, entries: list[dict[str, Any]], environments: dict[str, Any]) -> dict[str, Any]:
         """Return how the points were run, as a sweep notes it; versions are those of all that ran some."""
