@@ -28,6 +28,7 @@ from labkit.sim.isolation.isolation import Isolation
 from labkit.sim.isolation.kept_heap import kept_heap
 from labkit.sim.isolation.logs import RankLogs
 from labkit.sim.isolation.mpi4py_name import SimulatedName
+from labkit.sim.isolation.package_state import RankFigures, RankOptions
 from labkit.sim.isolation.process_state import ProcessState
 from labkit.sim.isolation.randomness import RankRandom
 from labkit.sim.isolation.rank_pickle import RankPickle
@@ -210,12 +211,12 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
     if request.isolate is False:
         notes.append("ranks shared their globals, closure and arguments (isolate=False)")
     if isolation is None or isolation.is_shared:
-        with random, name, ProcessState, RankLogs, RankThreads, RankClocks:
+        with random, name, ProcessState, RankLogs, RankThreads, RankClocks, _loaded():
             simulation.run(_main_of(program, comm, args, kwargs))
         simulation.context.is_seeded |= random.is_used
         return
     pickling = RankPickle(isolation)
-    with random, name, ProcessState, RankLogs, RankThreads, RankClocks, pickling:
+    with random, name, ProcessState, RankLogs, RankThreads, RankClocks, _loaded(), pickling:
 
         def main(rank: int) -> Any:
             own = isolation.program(rank)
@@ -226,6 +227,20 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
     simulation.context.is_seeded |= random.is_used
     simulation.results = [isolation.restore(result) for result in simulation.results]
     notes.extend(isolation.notes)
+
+
+def _loaded() -> contextlib.ExitStack:
+    """Return the context in which ranks have their own state of packages that are loaded already."""
+    stack = contextlib.ExitStack()
+    if "matplotlib._pylab_helpers" in sys.modules:
+        stack.enter_context(RankFigures)
+    if "pandas._config.config" in sys.modules:
+        stack.enter_context(RankOptions)
+    if "asyncio" in sys.modules:
+        from labkit.sim.isolation.event_loop import RankLoops
+
+        stack.enter_context(RankLoops)
+    return stack
 
 
 def _main_of(

@@ -33,6 +33,7 @@ from labkit.request import RunRequest
 from labkit.sim.isolation.clocks import HOST_DATES, simulate_all_clocks
 from labkit.sim.isolation.exits import RankExits
 from labkit.sim.isolation.mpi4py_name import SimulatedName
+from labkit.sim.isolation.package_state import RankFigures, RankOptions, WatchedModules
 from labkit.sim.isolation.rank_world import OwnModules, RankWorld
 from labkit.sim.isolation.spawned_ranks import SPARE_RANKS, SpawnedRanks
 from labkit.sim.isolation.system import own_process_numbers, own_system
@@ -152,6 +153,11 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     own = OwnModules(lambda: _running(worlds))
     own.when_imported["asyncio"] = _own_event_loops
     own.when_imported["socket"] = _patient_sockets
+    own.when_imported["matplotlib._pylab_helpers"] = RankFigures.__enter__  # for the rest of this process
+    own.when_imported["pandas"] = RankOptions.__enter__
+    watched = WatchedModules()
+    if request.ranks > 1:
+        own.after_import = watched.imported
     own.at_import |= dict.fromkeys(("threading", "concurrent", "asyncio", "multiprocessing"), _begin_threads)
     own.install()
     exits = RankExits()
@@ -203,6 +209,7 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     told = told_to(_LiveFile(folder / LIVE)) if (folder / LIVE).exists() else contextlib.nullcontext()
     with told:
         run = simulate(request.changed(program=program, args=(), isolate=None, options=kept))
+    run.notes.extend(watched.notes())
     for printed in folder.glob("forked-*"):
         run.output[int(printed.name.partition("-")[2])] += printed.read_text("utf-8", "replace")
     return run

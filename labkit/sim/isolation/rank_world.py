@@ -52,6 +52,8 @@ class OwnModules:
         self.when_imported: dict[str, Callable[[], Any]] = {}
         #: called whenever a rank's own code imports a module of the name
         self.at_import: dict[str, Callable[[], Any]] = {}
+        #: called when a rank's own code has imported an installed module, with its name
+        self.after_import: Callable[[str], Any] = lambda name: None
 
     def is_own(self, top: str) -> bool:
         """Whether ranks have the top-level module of this name for themselves."""
@@ -128,6 +130,7 @@ class OwnModules:
             return world.import_module(name, *rest)
         if self.when_imported:
             self._tell(name)
+        self.after_import(name)
         return found
 
     def _tell(self, name: str) -> None:

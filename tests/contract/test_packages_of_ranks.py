@@ -1,0 +1,88 @@
+"""What installed packages keep in their modules is each rank's own, or the run says that it was shared."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import matplotlib as mpl
+import matplotlib.pyplot as plt
+import pandas as pd
+
+import labkit as lk
+
+PACKAGE = """
+LEVEL, COUNT, cache = 0, 0, {}
+class Config:
+    value = 0
+def bump():
+    global COUNT
+    COUNT += 1
+def count():
+    return COUNT
+"""
+OWN = """
+import matplotlib; matplotlib.use("Agg")
+import matplotlib.pyplot as plt, numpy as np, pandas as pd
+import stateful
+from mpi4py import MPI
+comm = MPI.COMM_WORLD; rank = comm.rank
+plt.plot([0, rank]); comm.barrier()
+assert len(plt.gca().lines) == 1 and plt.get_fignums() == [1]
+plt.rcParams["lines.linewidth"] = rank; comm.barrier()
+with plt.rc_context({"lines.linewidth": 100 + rank}):
+    comm.barrier(); assert plt.rcParams["lines.linewidth"] == 100 + rank
+comm.barrier(); assert plt.rcParams["lines.linewidth"] == rank
+pd.set_option("display.max_rows", rank); pd.options.display.width = 50 + rank
+with pd.option_context("display.precision", rank):
+    comm.barrier(); assert pd.get_option("display.precision") == rank
+comm.barrier(); assert (pd.options.display.max_rows, pd.options.display.width) == (rank, 50 + rank)
+np.set_printoptions(precision=rank); comm.barrier(); assert np.get_printoptions()["precision"] == rank
+stateful.LEVEL = rank; comm.barrier(); assert stateful.LEVEL == rank
+for _ in range(rank + 1): stateful.bump()
+comm.barrier(); assert stateful.count() == stateful.COUNT == rank + 1
+"""
+SHARED = "import stateful\nstateful.cache[1] = stateful.Config.value = 1\n"
+
+
+def run_with_package(tmp_path, body):
+    installed = tmp_path / "site-packages"
+    installed.mkdir(exist_ok=True)
+    (installed / "stateful.py").write_text(PACKAGE)
+    (tmp_path / "prog.py").write_text(body)
+    return subprocess.run(
+        [sys.executable, "-m", "labkit", "run", "-n", "3", "prog.py"],
+        capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(installed)},
+    )  # fmt: skip
+
+
+def test_scripts(tmp_path):
+    done = run_with_package(tmp_path, OWN)
+    assert done.returncode == 0, done.stderr
+    assert "note" not in done.stderr
+    done = run_with_package(tmp_path, SHARED)
+    assert done.returncode == 0, done.stderr
+    assert "'stateful' keeps in stateful.cache, stateful.Config.value" in done.stderr
+
+
+def test_functions():
+    mpl.use("Agg")
+    outside = plt.figure()
+    before = plt.rcParams["lines.linewidth"], pd.get_option("display.max_rows")
+
+    def program(comm):
+        plt.plot([0, comm.rank])
+        plt.rcParams["lines.linewidth"] = comm.rank
+        pd.set_option("display.max_rows", comm.rank)
+        comm.barrier()
+        return len(plt.gca().lines), plt.rcParams["lines.linewidth"], pd.get_option("display.max_rows")
+
+    try:
+        assert lk.run(program, 3, "star").results == [(1, rank, rank) for rank in range(3)]
+        assert (plt.rcParams["lines.linewidth"], pd.get_option("display.max_rows")) == before
+        assert len(plt.get_fignums()) == 4  # the ranks' are shown beside the caller's
+        assert not outside.axes
+    finally:
+        plt.close("all")
