@@ -236,8 +236,8 @@ class WatchedModules:
             more = f" and {len(names) - 4} more" if len(names) > 4 else ""
             yield (
                 f"all ranks shared what the package {top!r} keeps in {', '.join(names[:4])}{more}, and it "
-                "changed during the run; on real MPI each rank has its own. Keep such state in a module of the "
-                "program, or run on real MPI (--on mpi)"
+                "changed during the run; on real MPI each rank has its own. Keep such state in a module of "
+                "the program, or run on real MPI (--on mpi)"
             )
 
 
