@@ -174,10 +174,14 @@ def _record(work: Work, judged: list[Judged], code: int) -> dict[str, Any]:
     from labkit.study.declared import paper_table
 
     rows = []
-    for one, row in zip(judged, paper_table(judged), strict=True):
-        verdict = one.verdict
+    for one in judged:
+        *above, row = paper_table([one])
+        verdict, found = one.verdict, one.phase_sum
         more = verdict.to_dict() if isinstance(verdict, Verdict) else {}
-        rows.append({"where": one.where, **row, "error": one.error, "verdict": more})
+        entry = {"where": one.where, **row, "error": one.error, "verdict": more}
+        if found is not None:
+            entry["sum_of_phases"] = {**above[0], "agrees": found.agrees, "reading": found.reading}
+        rows.append(entry)
     return {
         "title": work.declaration.title, "points": len(work.planned.plan), "missing": len(work.missing),
         "failures": work.failures, "judged": rows, "results": str(work.results.folder), "exit": code,

@@ -11,7 +11,9 @@ import pandas as pd
 from labkit import html as markup
 from labkit.errors import DataError
 from labkit.scaling import Model, Term, Verdict
-from labkit.study.table import Table, aligned
+from labkit.study.phase_sum import NAME as SUM_OF_PHASES
+from labkit.study.phase_sum import PhaseSum
+from labkit.study.table import WHOLE_RUN, Table, aligned
 
 __all__ = ["Comparison"]
 
@@ -93,6 +95,11 @@ class Comparison:
                 merged.setdefault(phase, {})[machine] = (model, verdict)
         return [(phase, _expected(entries, str), entries) for phase, entries in merged.items()]
 
+    def sums(self, program: str) -> dict[str, PhaseSum]:
+        """Return the sum of a program's phases on each machine that has one (`Table.phase_sum`)."""
+        tables = self.tables[program].items()
+        return {machine: table.phase_sum for machine, table in tables if table.phase_sum is not None}
+
     def __str__(self) -> str:
         """Print a block per program: phases down, machines across, growth and match in the cells."""
         lines: list[list[str]] = []
@@ -100,6 +107,9 @@ class Comparison:
             lines += [[""] * (2 + len(self.machines))] if lines else []
             lines.append([program, "expected", *self.machines])
             for phase, expected, entries in self.rows(program):
+                if phase == WHOLE_RUN and (sums := self.sums(program)):
+                    cells = (_sum_cell(sums.get(m), entries.get(m)) for m in self.machines)
+                    lines.append([SUM_OF_PHASES, expected, *cells])
                 lines.append([phase, expected, *(_cell(entries.get(m)) for m in self.machines)])
         return "\n".join(aligned(lines))
 
@@ -111,6 +121,9 @@ class Comparison:
             for number, (phase, _, entries) in enumerate(self.rows(program)):
                 expected = _expected(entries, Term.html)
                 name = f"<b>{escape(program)}</b>" if number == 0 else ""
+                if phase == WHOLE_RUN and (sums := self.sums(program)):
+                    cells = [_sum_cell(sums.get(m), entries.get(m), is_html=True) for m in self.machines]
+                    body.append(["", SUM_OF_PHASES, f"O({expected})" if expected else "", *cells])
                 cells = [_html_cell(entries.get(machine)) for machine in self.machines]
                 body.append([name, escape(phase), f"O({expected})" if expected else "", *cells])
         head = ["Program", "Phase", "Expected", *map(escape, self.machines)]
@@ -142,6 +155,24 @@ def _cell(entry: _Entry | None) -> str:
     return str(model.term) if model is not None else "?"
 
 
+def _sum_cell(found: PhaseSum | None, total: _Entry | None, is_html: bool = False) -> str:
+    """Return the growth of the phases' sum, with its match where the whole run has an expectation."""
+    if found is None:
+        return "" if total is None else "?"
+    growth = f"O({found.term.html()})" if is_html else str(found.term)
+    verdict = None if total is None else total[1]
+    if verdict is None:
+        return growth
+    match = found.match(verdict)
+    return f"{_sign(match)}&nbsp;{growth}" if is_html else f"{markup.MATCH_SIGNS[match]} {growth}"
+
+
+def _sign(match: str) -> str:
+    color, sign = markup.MATCH_COLORS[match], markup.MATCH_SIGNS[match]
+    style = f"background:{color};color:#fff;border-radius:3px;padding:0 4px;font-weight:600"
+    return f'<span style="{style}" title="{match}">{sign}</span>'
+
+
 def _html_cell(entry: _Entry | None) -> str:
     if entry is None:
         return ""
@@ -151,6 +182,4 @@ def _html_cell(entry: _Entry | None) -> str:
         growth = verdict.growth
     if verdict is None:
         return growth
-    color, sign = markup.MATCH_COLORS[verdict.match], markup.MATCH_SIGNS[verdict.match]
-    style = f"background:{color};color:#fff;border-radius:3px;padding:0 4px;font-weight:600"
-    return f'<span style="{style}" title="{verdict.match}">{sign}</span>&nbsp;{growth}'
+    return f"{_sign(verdict.match)}&nbsp;{growth}"

@@ -22,13 +22,14 @@ from labkit.study.choices import Choices
 from labkit.study.doubts import doubted, unmeasured
 from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
+from labkit.study.phase_sum import PhaseSum
 from labkit.study.predictions import Predictions
 from labkit.study.rank_counts import form_of_values
 from labkit.study.reporting.questions import Reports
 from labkit.study.rows import tidy
 from labkit.study.selection import NothingMeasured, bind
 from labkit.study.store import write_study
-from labkit.study.table import Table
+from labkit.study.table import WHOLE_RUN, Table
 
 if TYPE_CHECKING:
     from labkit.study.bundle import Bundle
@@ -189,7 +190,8 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         Returns
         -------
         Table
-            A row per phase and one for the run: expectation, model, divergence, match.
+            A row per phase and one for the run: expectation, model, divergence, match; and the sum of the
+            phases' models (`Table.phase_sum`), with a remark where it does not grow as the run was fitted.
         """
         wanted = dict(expectations or {})
         unknown = sorted(set(wanted) - set(self.phases))
@@ -204,16 +206,25 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             order = total if not phase else wanted.get(phase)
             choice: dict[str, Any] = {"parameter": parameter, "where": where}
             if order is None:
-                entries.append((phase or "whole run", self._model(metric, phase, choice), None))
+                entries.append((phase or WHOLE_RUN, self.phase_model(phase, **choice), None))
             else:
                 verdict = self.expect(order, metric, phase or None, **choice, **judging)
-                entries.append((phase or "whole run", verdict.model, verdict))
-        return Table(entries)
+                entries.append((phase or WHOLE_RUN, verdict.model, verdict))
+        models = {name: model for name, model, _ in entries}
+        return Table(entries, PhaseSum.of(models, models.pop(WHOLE_RUN, None)))
 
-    def _model(self, metric: str, phase: str, choice: Mapping[str, Any]) -> Model | None:
-        """Return a phase's model; none where it takes no time at all."""
+    def phase_model(self, phase: str, **choice: Any) -> Model | None:
+        """Return a phase's model, or that of the whole run for ``""``; None where it takes no time at all.
+
+        Parameters
+        ----------
+        phase : str
+            Its name.
+        **choice
+            As in `fit`.
+        """
         try:
-            return self.fit(metric, phase or None, **choice)
+            return self.fit("phase_s" if phase else "makespan_s", phase or None, **choice)
         except NothingMeasured:
             return None
 

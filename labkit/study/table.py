@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 
 import pandas as pd
 
 from labkit import html as markup
-from labkit.scaling import Model, Verdict
+from labkit.scaling import Model, Term, Verdict
+from labkit.study.phase_sum import NAME as SUM_OF_PHASES
+from labkit.study.phase_sum import PhaseSum
 
-__all__ = ["Table", "aligned"]
+__all__ = ["WHOLE_RUN", "Table", "aligned"]
+
+#: what tables call all phases and what is outside them
+WHOLE_RUN = "whole run"
 
 
 class Table:
@@ -22,9 +27,14 @@ class Table:
         The model of each entry by its name (a phase, or "whole run").
     verdicts : dict
         The verdict of each entry that had an expectation.
+    phase_sum : PhaseSum or None
+        The sum of the phases' models, printed above the whole run.
     """
 
-    def __init__(self, entries: Sequence[tuple[str, Model | None, Verdict | None]]) -> None:
+    def __init__(
+        self, entries: Sequence[tuple[str, Model | None, Verdict | None]], phase_sum: PhaseSum | None = None
+    ) -> None:
+        self.phase_sum = phase_sum
         self._entries = list(entries)
         self.models = {name: model for name, model, _ in entries}
         self.verdicts = {name: verdict for name, _, verdict in entries if verdict is not None}
@@ -64,6 +74,8 @@ class Table:
         """Print as aligned text."""
         rows = [["phase", "expected", "measured", "divergence", "match", "R2", "model"]]
         for name, m, v in self._entries:
+            if name == WHOLE_RUN and self.phase_sum is not None:
+                rows.append(self._sum_row(v, str))
             r2 = "-" if m is None or m.r2_adjusted is None else f"{m.r2_adjusted:.3f}"
             match = f"{markup.MATCH_SIGNS[v.match]} {v.match}" if v is not None else ""
             growth = v.growth if v is not None else str(m.term) if m else "?"
@@ -72,13 +84,18 @@ class Table:
                 str(v.divergence) if v is not None and v.divergence is not None else "", match, r2,
                 m.in_unit("s") if m else "",
             ])  # fmt: skip
-        return "\n".join(aligned(rows))
+        return "\n".join([*aligned(rows), *self.remarks])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         body = []
         for name, m, v in self._entries:
+            if name == WHOLE_RUN and self.phase_sum is not None:
+                name_, expected, growth, divergence, _, _, formula = self._sum_row(v, Term.html)
+                expected, match = (f"O({expected})", self.phase_sum.match(v)) if v is not None else ("", "")
+                badge = markup.badge(match) if match else ""
+                body.append([name_, expected, f"O({growth})", divergence, badge, "–", escape(formula)])
             r2 = "–" if m is None or m.r2_adjusted is None else f"{m.r2_adjusted:.3f}"
             body.append([
                 escape(name),
@@ -88,7 +105,24 @@ class Table:
                 markup.badge(v.match) if v is not None else "", r2, escape(m.in_unit("s")) if m else "",
             ])  # fmt: skip
         head = ["Phase", "Expected", "Measured", "Divergence", "Match", "adj. R²", "Model"]
-        return markup.table(head, body)
+        return markup.table(head, body) + "".join(f"<p>{escape(one)}</p>" for one in self.remarks)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is to be said below the table: where the sum of the phases and the whole run disagree."""
+        return [] if self.phase_sum is None or self.phase_sum.agrees else [self.phase_sum.reading]
+
+    def _sum_row(self, total: Verdict | None, write: Callable[[Term], str]) -> list[str]:
+        """Return the cells of the sum of the phases; `total` is the verdict on the whole run."""
+        found = self.phase_sum
+        assert found is not None
+        row = [SUM_OF_PHASES, "", write(found.term), "", "", "-", found.in_unit("s")]
+        if total is not None:
+            match = found.match(total)
+            divergence = found.term.over(total.expectation.term)
+            row[1], row[3] = write(total.expectation.term), write(divergence)
+            row[4] = f"{markup.MATCH_SIGNS[match]} {match}"
+        return row
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

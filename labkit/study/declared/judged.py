@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,8 +13,9 @@ from labkit.errors import LabkitError
 from labkit.scaling import Model, SurfaceVerdict, Verdict
 from labkit.scaling.language.parser import parse
 from labkit.study.declared.declaration import Expected
+from labkit.study.phase_sum import PhaseSum
 from labkit.study.rows import parameter_columns
-from labkit.study.selection import curves_in
+from labkit.study.selection import curves_in, rows_where
 from labkit.study.study import Study
 
 __all__ = ["Judged", "judge_all"]
@@ -36,6 +38,8 @@ class Judged:
         Why there is neither.
     chosen : dict
         How `Study.curve` finds it.
+    phase_sum : PhaseSum or None
+        Of a whole run whose phases were measured: the sum of their models.
     """
 
     where: dict[str, Any]
@@ -46,6 +50,7 @@ class Judged:
     model: Model | None = None
     error: str = ""
     chosen: dict[str, Any] = field(default_factory=dict)
+    phase_sum: PhaseSum | None = None
 
     @property
     def match(self) -> str:
@@ -114,7 +119,8 @@ def _judge(study: Study, expected: Expected, machines: Mapping[str, str]) -> Ite
             verdict = study.expect(
                 expected.growth, deviation=expected.deviation, given=expected.given, **chosen
             )
-            yield Judged(**about, verdict=verdict, model=verdict.model, chosen=chosen)
+            found = _phase_sum(study, metric, phase, chosen, verdict.model)
+            yield Judged(**about, verdict=verdict, model=verdict.model, chosen=chosen, phase_sum=found)
         except LabkitError as error:
             yield Judged(**about, error=str(error).splitlines()[0], chosen=chosen)
 
@@ -126,9 +132,25 @@ def _fit(study: Study, metric: str) -> Iterator[Judged]:
         along = parameters[0] if parameters else None
         chosen: dict[str, Any] = {"metric": metric, "phase": None, "where": curve, "parameter": along}
         try:
-            yield Judged(curve, metric, "", model=study.fit(**chosen), chosen=chosen)
+            model = study.fit(**chosen)
+            found = _phase_sum(study, metric, "", chosen, model)
+            yield Judged(curve, metric, "", model=model, chosen=chosen, phase_sum=found)
         except LabkitError as error:
             yield Judged(curve, metric, "", error=str(error).splitlines()[0], chosen=chosen)
+
+
+def _phase_sum(
+    study: Study, metric: str, phase: str, chosen: Mapping[str, Any], total: Model | None
+) -> PhaseSum | None:
+    """Return the sum of the phases' models, for the time of a whole run."""
+    if metric != "makespan_s" or phase or "phase_s" not in study.metrics:
+        return None
+    with contextlib.suppress(LabkitError):  # phases that cannot be fitted are not added up
+        rows = rows_where(study.data, chosen["where"])
+        names = [str(one) for one in rows.loc[rows["metric"] == "phase_s", "phase"].unique()]
+        along = {"where": chosen["where"], "parameter": chosen["parameter"]}
+        return PhaseSum.of({name: study.phase_model(name, **along) for name in names}, total)
+    return None
 
 
 def _rows(data: pd.DataFrame, metric: str, phase: str, where: Mapping[str, Any]) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from labkit.errors import DataError
 from labkit.html import MATCH_SIGNS
 from labkit.scaling import SurfaceVerdict, Verdict
 from labkit.study.declared.judged import Judged
+from labkit.study.phase_sum import NAME as SUM_OF_PHASES
 from labkit.study.store import replace_file
 from labkit.study.table import aligned
 
@@ -22,8 +23,21 @@ COLUMNS = ("curve", "metric", "expectation", "model", "R2", "divergence", "match
 
 
 def paper_table(judged: Sequence[Judged]) -> list[dict[str, str]]:
-    """Return a row for each curve, by the names of `COLUMNS`; the terms are as `labkit.judge` writes them."""
-    return [_row(one) for one in judged]
+    """Return a row for each curve, by the names of `COLUMNS`; the terms are as `labkit.judge` writes them.
+
+    A whole run whose phases were measured has a second row, above it, for the sum of the phases' models.
+    """
+    return [row for one in judged for row in (*_sum_row(one), _row(one))]
+
+
+def _sum_row(one: Judged) -> list[dict[str, str]]:
+    if one.phase_sum is None:
+        return []
+    row = _row(one) | {"metric": SUM_OF_PHASES, "model": str(one.phase_sum.term), "R2": "", "match": ""}
+    if isinstance(one.verdict, Verdict):
+        divergence = one.phase_sum.term.over(one.verdict.expectation.term)
+        row |= {"divergence": str(divergence), "match": one.phase_sum.match(one.verdict)}
+    return [row]
 
 
 def _row(one: Judged) -> dict[str, str]:
@@ -57,6 +71,11 @@ def table_text(judged: Sequence[Judged]) -> str:
         sign = f"{MATCH_SIGNS[row['match']]} " if row["match"] else ""
         lines.append([f"{sign}{row[c]}" if c == "match" else row[c] for c in shown])
     below = [f"! {one.name}: {one.error}" for one in judged if one.error]
+    below += [
+        f"! {one.name}: {one.phase_sum.reading}"
+        for one in judged
+        if one.phase_sum is not None and not one.phase_sum.agrees
+    ]
     return "\n".join([*aligned(lines), *below]) + "\n"
 
 

@@ -56,10 +56,11 @@ def test_every_cell_is_the_verdict_of_its_own_table(comparison):
 def test_text_puts_machines_beside_each_other(comparison):
     blocks = str(comparison).split("\n\n")
     assert [block.split()[0] for block in blocks] == ["good", "bad"]
-    head, meet, work, whole = blocks[0].splitlines()
+    head, meet, work, phases, whole = blocks[0].splitlines()
     assert head.split() == ["good", "expected", "star", "ring"]
     assert re.fullmatch(r"meet +p +✓ p +≈ p\^1\.25", meet)
     assert re.fullmatch(r"work +1 +✓ 1 +✓ 1", work)
+    assert re.fullmatch(r"sum of phases +p +✓ p +≈ p\^1\.25", phases)
     assert whole.startswith("whole run")
     assert "p | p^2" in blocks[1], "each machine had its own expectation"
 

@@ -1,0 +1,188 @@
+"""The whole run from its phases: the sum of the phases' models, whose leading term is the run's growth."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit import html as markup
+from labkit.scaling import Model, Term, Verdict
+from labkit.scaling.deviation import outcome
+
+__all__ = ["NAME", "PhaseSum"]
+
+#: what tables call it
+NAME = "sum of phases"
+#: how far ahead a phase is looked for that takes most of the time, in powers of two
+_HORIZON = 60
+#: phases whose sum is this near to the whole run cover it
+_COVERED = 0.1
+#: the share of phases without a model up to which the others are added up
+_NEGLECTED = 0.1
+
+
+@dataclass(frozen=True, eq=False)
+class PhaseSum:
+    """The sum of the phases' models, compared with the fit of the whole run.
+
+    Parameters
+    ----------
+    models : mapping of str to Model
+        A model for each phase that has one.
+    total : Model or None
+        The fit of the whole run.
+    unmodeled : tuple of str
+        Phases that no model describes.
+
+    Notes
+    -----
+    Growth is the leading term of the sum, as in table 10 of [1]_: a phase counts by its growth, however small
+    its share of the measured times is.
+
+    References
+    ----------
+    .. [1] S. Shudler et al.: Engineering algorithms for scalability through continuous validation of
+       performance expectations. IEEE TPDS 30(8), 2019. doi:10.1109/TPDS.2019.2896993
+    """
+
+    models: Mapping[str, Model]
+    total: Model | None = None
+    unmodeled: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, phases: Mapping[str, Model | None], total: Model | None) -> PhaseSum | None:
+        """Return the sum of the phases' models.
+
+        Parameters
+        ----------
+        phases : mapping of str to Model or None
+            The fit of each phase; None for a phase that takes no time.
+        total : Model or None
+            The fit of the whole run.
+
+        Returns
+        -------
+        PhaseSum or None
+            None where fewer than two phases were measured, or those that no model describes take more than a
+            tenth of all phases' time: growth could be hidden there.
+        """
+        known = {name: one for name, one in phases.items() if one is not None}
+        described = {name: one for name, one in known.items() if not one.is_nearest}
+        time = {name: float(one.y[-1]) for name, one in known.items()}
+        left_out = sum(time[name] for name in known if name not in described)
+        if len(known) < 2 or not described or left_out > _NEGLECTED * sum(time.values()):
+            return None
+        has_total = total is not None and not total.is_nearest
+        unmodeled = tuple(name for name in known if name not in described)
+        return cls(described, total if has_total else None, unmodeled)
+
+    @cached_property
+    def term(self) -> Term:
+        """The leading term of the sum."""
+        return max(model.term for model in self.models.values())
+
+    @cached_property
+    def leading(self) -> str:
+        """The phase that the leading term is from; of several, the longest one at the largest value."""
+        names = [name for name, model in self.models.items() if model.term == self.term]
+        return max(names, key=lambda name: float(self.models[name].predict(self.last)))
+
+    @property
+    def last(self) -> float:
+        """The largest measured value of the parameter."""
+        return max(float(model.x[-1]) for model in self.models.values())
+
+    @property
+    def parameter(self) -> str:
+        """The symbol of the parameter."""
+        return self.term.symbol
+
+    def predict(self, x: npt.ArrayLike) -> npt.NDArray[np.float64]:
+        """Return the sum of the phases' models at x, in the unit of the measurements."""
+        return np.asarray(sum(model.predict(x) for model in self.models.values()), dtype=np.float64)
+
+    def share(self, phase: str, x: float) -> float:
+        """Return a phase's share of the sum at x."""
+        return float(self.models[phase].predict(x) / self.predict(x))
+
+    @cached_property
+    def takes_over_at(self) -> float | None:
+        """Where the leading phase takes half of the sum or more from there on; None: nowhere in sight."""
+        x = self.last * np.exp2(np.linspace(0, _HORIZON, 60 * 32 + 1))
+        with np.errstate(over="ignore", invalid="ignore"):
+            shares = self.models[self.leading].predict(x) / self.predict(x)
+        behind = np.flatnonzero(~(shares[np.isfinite(shares)] >= 0.5))
+        if not behind.size:
+            return self.last
+        return float(x[behind[-1] + 1]) if behind[-1] + 1 < np.isfinite(shares).sum() else None
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the sum grows as the fit of the whole run does; None where no model describes the run."""
+        return None if self.total is None else self.term == self.total.term
+
+    def match(self, verdict: Verdict) -> str:
+        """Return how the growth of the sum matches the expectation of a verdict on the whole run."""
+        return outcome(self.term, verdict.expectation.term, verdict.deviation.term)
+
+    def covered(self, x: float) -> float | None:
+        """Return the sum as a share of the whole run's model at x; None where there is none."""
+        return None if self.total is None else float(self.predict(x) / self.total.predict(x))
+
+    def in_unit(self, unit: str) -> str:
+        """Return the leading term with its number, and that slower ones are there."""
+        parts = [part for model in self.models.values() for part in model.parts]
+        lead = sum(part.coefficient for part in parts if part.term == self.term)
+        if self.term.is_constant:
+            return markup.quantity(lead, unit)
+        rest = " + slower terms" if any(part.term != self.term for part in parts) else ""
+        return f"{markup.quantity(lead, unit)} · {self.term}{rest}"
+
+    @property
+    def reading(self) -> str:
+        """What the sum says, and whether the whole run agrees, in sentences."""
+        said = [self._growth()]
+        covered = self.covered(self.last)
+        if covered is not None and abs(covered - 1) > _COVERED:
+            said.append(f"The phases add up to {covered:.0%} of the run at {self._at(self.last)}.")
+        if self.unmodeled:
+            names = ", ".join(map(repr, self.unmodeled))
+            said.append(f"No model describes the phase{'s' if len(self.unmodeled) > 1 else ''} {names}.")
+        return " ".join(said)
+
+    def _growth(self) -> str:
+        led = f"The phases' models add up to O({self.term}), led by {self.leading!r}"
+        if self.total is None:
+            return f"{led}; no model describes the whole run."
+        if self.agrees:
+            return f"{led}; the fit of the whole run grows like that, too."
+        if self.term < self.total.term:
+            return (
+                f"{led}, but the whole run was fitted as O({self.total.term}), which grows faster than every "
+                "phase: look at the time outside phases, and at ranks that wait for each other."
+            )
+        share = 100 * self.share(self.leading, self.last)
+        now = f"{self.leading!r} takes {share:.3g} % of the sum at {self._at(self.last)}"
+        at = self.takes_over_at
+        if at is None:
+            later = ", and less than half of it however far the models are extended"
+        elif at > self.last:
+            later = f", and half of it or more from about {self._at(float(f'{at:.2g}'))} on"
+        else:
+            later = ""
+        return f"{led}, but the whole run was fitted as O({self.total.term}): {now}{later}."
+
+    def _at(self, x: float) -> str:
+        return f"{self.parameter} = {markup.number(x)}"
+
+    def __str__(self) -> str:
+        """Print the order of growth."""
+        return f"O({self.term})"
+
+    def __repr__(self) -> str:
+        """Print the growth and what it says."""
+        return f"Sum of {len(self.models)} phases {self}: {self.reading}"
