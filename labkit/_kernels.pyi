@@ -130,6 +130,9 @@ class Zones:
     def route(self, zone: int, src: int, dst: int, links: Sequence[int], gateway_src: int = -1, gateway_dst: int = -1) -> None:
         """Links from point to point; -1 is the middle of a star."""
 
+    def bypass(self, zone: int, src: int, dst: int, links: Sequence[int], gateway_src: int = -1, gateway_dst: int = -1) -> None:
+        """Links that replace the zone's routes from point to point."""
+
     def build(self, rank_hosts: Sequence[int]) -> Platform:
         """The platform; hosts are numbered as they were added."""
 

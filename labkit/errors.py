@@ -12,6 +12,7 @@ from labkit.rank_hint import rank_hint
 
 __all__ = [
     "MORE_TIME",
+    "CacheWarning",
     "CheckError",
     "DataError",
     "DeadlockError",
@@ -161,6 +162,10 @@ class ProgramError(_InputError):
 
 class ScheduleError(_InputError):
     """A schedule that is malformed, or that does not do what its collective promises."""
+
+
+class CacheWarning(UserWarning):
+    """What was found is right, and could not be kept for the next time."""
 
 
 class StudyWarning(UserWarning):

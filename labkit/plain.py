@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, LabkitError
 
-__all__ = ["json_of", "require_file", "text_of", "toml_of"]
+__all__ = ["json_of", "notebook_text", "replace_file", "require_file", "text_of", "toml_of"]
 
 #: whole numbers that a table can hold; JSON's larger ones are read as floats, TOML has none
 _MOST_WHOLE = 2**63
@@ -65,6 +67,56 @@ def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
         ) from None
     except (OSError, ValueError) as wrong:
         raise error(f"{path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+
+
+def replace_file(path: str | os.PathLike[str], content: bytes | str) -> Path:
+    """Write a file next to its place and move it there: what was there stays until the new one is whole.
+
+    Parameters
+    ----------
+    path : path
+        A link is followed. A device or a pipe is written to, and so is a file in a folder that cannot be.
+    content : bytes or str
+        A text is written as UTF-8.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    target, temporary = Path(path), None
+    whole = content.encode("utf-8") if isinstance(content, str) else content
+    place = Path(os.path.realpath(target))
+    is_there = place.exists()
+    if is_there and (not place.is_file() or not os.access(place.parent, os.W_OK)):
+        place.write_bytes(whole)
+        return target
+    try:
+        with tempfile.NamedTemporaryFile(
+            dir=place.parent, prefix=f".{place.name}."[:100], suffix=".part", delete=False
+        ) as stream:
+            temporary = stream.name
+            stream.write(whole)
+            stream.flush()
+            os.fsync(stream.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, place)
+    except BaseException:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        raise
+    return target
+
+
+def notebook_text(content: bytes) -> str:
+    """Return a notebook's text: UTF-8, as Jupyter writes it, or else Latin-1, as old tools did."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def toml_of(text: str) -> dict[str, Any]:

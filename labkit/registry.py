@@ -152,8 +152,8 @@ class Algorithm:
         `n_bytes` is the message of a bcast, reduction or scan, and one block of the others.
     parts : callable
         ``parts(ranks)``: into how many blocks a message is cut.
-    temporaries : tuple
-        Work buffers of the schedule.
+    temporaries : tuple, or callable
+        Work buffers of the schedule; ``temporaries(ranks)`` where their number depends on the ranks.
     parameters : mapping of str to int
         What can be set besides (radix, number of segments, ranks of a node), with the values it has; those
         that are 0 are switches, which 1 turns on. They are keyword arguments of `schedule`, `cost`, `parts`
@@ -170,7 +170,7 @@ class Algorithm:
     requirements: Requirements = field(default_factory=Requirements)
     cost: Callable[[int, float], Cost] | None = None
     parts: Callable[[int], int] = _one_part
-    temporaries: tuple[Temporary | str, ...] = ()
+    temporaries: tuple[Temporary | str, ...] | Callable[[int], tuple[Temporary | str, ...]] = ()
     expectations: Mapping[str, str] = field(default_factory=dict)
     parameters: Mapping[str, int] = field(default_factory=dict)
 
@@ -204,7 +204,9 @@ class Algorithm:
             schedule=_bound(self.schedule, values),
             cost=_bound(self.cost, values),
             parts=_bound(self.parts, values),
-            temporaries=tuple(
+            temporaries=self.temporaries
+            if callable(self.temporaries)
+            else tuple(
                 replace(t, blocks=_bound(t.blocks, values)) if isinstance(t, Temporary) and t.blocks else t
                 for t in self.temporaries
             ),
@@ -248,7 +250,7 @@ class Algorithm:
             root=root,
             commutative=commutative,
             parts=self.parts(ranks),
-            temporaries=self.temporaries,
+            temporaries=self.temporaries(ranks) if callable(self.temporaries) else self.temporaries,
         )
 
 

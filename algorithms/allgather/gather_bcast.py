@@ -23,6 +23,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from labkit.algorithms.bcast.knomial import levels
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block, blocks, whole
 from labkit.schedule.phases import down
@@ -33,10 +34,13 @@ from labkit.schedule.trees import knomial
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group, flat: int = 0) -> Iterator[Step]:
-    """Yield the way up, then the levels down."""
+def rounds(group: Group, flat: int = 0, radix: int = 2) -> Iterator[Step]:
+    """Yield the way up, then the levels down, of a k-nomial tree by its radix."""
     yield group.copy(block("send"), block("recv", group.ranks))
     yield from (_all_at_once if flat else _up)(group)
+    if radix > 2:
+        yield from levels(everyone(group), radix, whole("recv"))
+        return
     tree = knomial(group.size, 2)
     yield from down(everyone(group), tree, lambda part: whole("recv"), is_posted=False)
 
@@ -60,10 +64,13 @@ def _up(group: Group) -> Iterator[Step]:
         )
 
 
-def cost(ranks: int, n_bytes: float, flat: int = 0) -> Cost:
+def cost(ranks: int, n_bytes: float, flat: int = 0, radix: int = 2) -> Cost:
     """Return the exact cost for blocks of `n_bytes`."""
-    levels = ceil_log2(ranks)
-    return Cost((ranks - 1 if flat else levels) + levels, (ranks - 1 + levels * ranks) * n_bytes)
+    down_levels = knomial(ranks, radix, radix > 2).down(1)
+    rounds_up = ranks - 1 if flat else ceil_log2(ranks)
+    return Cost(rounds_up + down_levels, (ranks - 1 + down_levels * ranks) * n_bytes)
 
 
-ALGORITHM = Algorithm("gather_bcast", "allgather", schedule=rounds, cost=cost, parameters={"flat": 0})
+ALGORITHM = Algorithm(
+    "gather_bcast", "allgather", schedule=rounds, cost=cost, parameters={"flat": 0, "radix": 2}
+)

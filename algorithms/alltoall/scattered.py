@@ -27,12 +27,13 @@ from labkit.schedule import Group, Step, block
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group, outstanding: int = 4) -> Iterator[Step]:
+def rounds(group: Group, outstanding: int = 4, own_message: int = 0) -> Iterator[Step]:
     """Yield a batch of receives and sends, and a wait, until all are done."""
     me, p = group.ranks, group.size
-    yield group.copy(block("send", me), block("recv", me))
+    if not own_message:
+        yield group.copy(block("send", me), block("recv", me))
     for first in range(0, p, outstanding):
-        offsets = range(max(first, 1), min(first + outstanding, p))
+        offsets = range(first if own_message else max(first, 1), min(first + outstanding, p))
         for i in offsets:
             yield group.irecv(block("recv", (me + i) % p), source=(me + i) % p)
         for i in offsets:
@@ -40,9 +41,12 @@ def rounds(group: Group, outstanding: int = 4) -> Iterator[Step]:
         yield group.wait(bool(offsets))
 
 
-def cost(ranks: int, n_bytes: float, outstanding: int = 4) -> Cost:
+def cost(ranks: int, n_bytes: float, outstanding: int = 4, own_message: int = 0) -> Cost:
     """Return the exact cost for blocks of `n_bytes`, however many are outstanding."""
-    return Cost(ranks - 1, (ranks - 1) * n_bytes)
+    messages = ranks - 1 + own_message
+    return Cost(messages, messages * n_bytes)
 
 
-ALGORITHM = Algorithm("scattered", "alltoall", schedule=rounds, cost=cost, parameters={"outstanding": 4})
+ALGORITHM = Algorithm(
+    "scattered", "alltoall", schedule=rounds, cost=cost, parameters={"outstanding": 4, "own_message": 0}
+)

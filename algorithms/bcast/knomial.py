@@ -23,15 +23,16 @@ Cost(rounds=6, volume_bytes=600.0, reduced_bytes=0.0)
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from labkit.algorithms.bcast._tree import AHEAD, cost_of, rounds_below
 from labkit.registry import Algorithm, Cost, in_segments
-from labkit.schedule import Group, Step, block, trees
+from labkit.schedule import Group, Section, Step, block, trees
 from labkit.schedule.powers import log_ceil
-from labkit.schedule.team import everyone
+from labkit.schedule.team import Team, everyone
 
-__all__ = ["ALGORITHM", "cost", "rounds"]
+__all__ = ["ALGORITHM", "cost", "levels", "rounds"]
 
 
 def rounds(
@@ -39,22 +40,21 @@ def rounds(
 ) -> Iterator[Step]:
     """Yield the segments' way down the tree."""
     if by_level:
-        return _by_level(group, max(radix, 2), segments)
+        team = everyone(group, group.root)
+        parts = [levels(team, max(radix, 2), block("data", part)) for part in range(segments)]
+        return itertools.chain.from_iterable(parts)
     return rounds_below(group, trees.knomial(group.size, radix), segments, ahead)
 
 
-def _by_level(group: Group, radix: int, segments: int) -> Iterator[Step]:
-    team = everyone(group, group.root)
-    number, tree = team.number, trees.knomial(group.size, radix)
-    units = [radix**level for level in reversed(range(log_ceil(group.size, radix)))]
-    for part in range(segments):
-        yield team.recv(block("data", part), tree.parent[number], where=number > 0)
-        for unit in units:
-            is_sender = number % (unit * radix) == 0
-            for hop in range(unit, unit * radix, unit):
-                there = is_sender & (number + hop < group.size)
-                yield team.isend(block("data", part), number + hop, where=there)
-            yield team.wait(where=is_sender & (number + unit < group.size))
+def levels(team: Team, radix: int, what: Section) -> Iterator[Step]:
+    """Yield the way of one message down, level by level: the sends of a level are waited for together."""
+    number, size = team.number, team.largest
+    yield team.recv(what, trees.knomial(size, radix).parent[number], where=number > 0)
+    for unit in [radix**level for level in reversed(range(log_ceil(size, radix)))]:
+        is_sender = number % (unit * radix) == 0
+        for hop in range(unit, unit * radix, unit):
+            yield team.isend(what, number + hop, where=is_sender & (number + hop < size))
+        yield team.wait(where=is_sender & (number + unit < size))
 
 
 def cost(

@@ -10,8 +10,10 @@ from labkit.schedule.phases import up
 from labkit.schedule.team import everyone
 from labkit.schedule.trees import Tree
 
-__all__ = ["TEMPORARIES", "cost_of", "pipelined", "rounds_below"]
+__all__ = ["POSTING", "TEMPORARIES", "cost_of", "pipelined", "rounds_below"]
 
+#: receives that are posted, and whether each send is waited for
+POSTING = {"ahead": 1, "in_turn": 0}
 TEMPORARIES = tuple(Temporary(name, like="send") for name in ("partial", "incoming", "incoming2"))
 
 
@@ -20,20 +22,29 @@ def pipelined(
     tree: Callable[..., Tree],
     segments: int = 8,
     commutative: bool = False,
-    has_ahead: bool = False,
     **shape: int,
 ) -> Algorithm:
     """Return the reduction up ``tree(size, **shape)``, segment by segment; `commutative` if it needs that.
 
-    The tree is numbered from the root on; if the operator does not commute, from rank 0 on. A tree without
-    branches may have a parameter `ahead`: how many receives are posted.
+    The tree is numbered from the root on; if the operator does not commute, from rank 0 on. Its parameters
+    are `ahead`, how many receives are posted, and the switch `in_turn`: each send is waited for.
     """
 
-    def rounds(group: Group, segments: int = segments, ahead: int = 1, **values: int) -> Iterator[Step]:
+    def rounds(
+        group: Group, segments: int = segments, ahead: int = 1, in_turn: int = 0, **values: int
+    ) -> Iterator[Step]:
         first = group.root if group.commutative else 0
-        return rounds_below(group, tree(group.size, **shape | values), first, segments, ahead=ahead)
+        below = tree(group.size, **shape | values)
+        return rounds_below(group, below, first, segments, ahead=ahead, in_turn=in_turn)
 
-    def cost(ranks: int, n_bytes: float, segments: int = segments, ahead: int = 1, **values: int) -> Cost:
+    def cost(
+        ranks: int,
+        n_bytes: float,
+        segments: int = segments,
+        ahead: int = 1,
+        in_turn: int = 0,
+        **values: int,
+    ) -> Cost:
         return cost_of(tree(ranks, **shape | values), n_bytes, segments)
 
     return Algorithm(
@@ -44,12 +55,18 @@ def pipelined(
         requirements=Requirements(commutative=commutative),
         parts=in_segments(segments),
         temporaries=TEMPORARIES,
-        parameters={**shape, "segments": segments} | ({"ahead": 1} if has_ahead else {}),
+        parameters={**shape, "segments": segments, **POSTING},
     )
 
 
 def rounds_below(
-    group: Group, tree: Tree, first: int = 0, segments: int = 1, is_in_front: bool = False, ahead: int = 1
+    group: Group,
+    tree: Tree,
+    first: int = 0,
+    segments: int = 1,
+    is_in_front: bool = False,
+    ahead: int = 1,
+    in_turn: int = 0,
 ) -> Iterator[Step]:
     """Yield the way up a tree whose number 0 is rank `first`, then the result's way to the root.
 
@@ -67,6 +84,7 @@ def rounds_below(
         segments,
         ahead,
         is_in_front=is_in_front,
+        is_posted=not in_turn,
     )
     if top == root:
         yield group.copy(whole("partial"), whole("recv"), where=me == root)

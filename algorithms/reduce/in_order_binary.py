@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.algorithms.reduce._tree import TEMPORARIES, cost_of, rounds_below
+from labkit.algorithms.reduce._tree import POSTING, TEMPORARIES, cost_of, rounds_below
 from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Step
 from labkit.schedule.trees import in_order
@@ -31,12 +31,12 @@ from labkit.schedule.trees import in_order
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group, segments: int = 8) -> Iterator[Step]:
+def rounds(group: Group, segments: int = 8, ahead: int = 1, in_turn: int = 0) -> Iterator[Step]:
     """Yield the message's way up, part by part, and the result's way to the root."""
-    return rounds_below(group, in_order(group.size), 0, segments, is_in_front=True)
+    return rounds_below(group, in_order(group.size), 0, segments, True, ahead, in_turn)
 
 
-def cost(ranks: int, n_bytes: float, segments: int = 8) -> Cost:
+def cost(ranks: int, n_bytes: float, segments: int = 8, ahead: int = 1, in_turn: int = 0) -> Cost:
     """Return the cost for any root but the last rank when the number of segments divides the message."""
     found, home = cost_of(in_order(ranks), n_bytes, segments), int(ranks > 1)
     return Cost(found.rounds + home, found.volume_bytes + home * n_bytes, found.reduced_bytes, is_bound=True)
@@ -49,5 +49,5 @@ ALGORITHM = Algorithm(
     cost=cost,
     parts=in_segments(8),
     temporaries=TEMPORARIES,
-    parameters={"segments": 8},
+    parameters={"segments": 8, **POSTING},
 )

@@ -6,7 +6,8 @@ multiple of k*d receives from those j*d further on, j = 1 ... k - 1, and combine
 **Cost**: ``(k-1)*log_k(p) * (alpha + n*beta)`` for powers of k, less where subtrees are missing. Combining
 adds as much as the messages, times gamma, at most: the next part is received meanwhile.
 
-**Requires**: nothing; any number of ranks, any root, any associative operator. Parameter: `radix` (k).
+**Requires**: nothing; any number of ranks, any root, any associative operator. Parameters: `radix`
+(k), `segments`, `ahead` (receives posted), `in_turn` (each send is waited for).
 
 **Properties**: operands in rank order; with k = 2 the binomial tree.
 
@@ -21,22 +22,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from labkit.algorithms.reduce._tree import TEMPORARIES, cost_of, rounds_below
-from labkit.registry import Algorithm, Cost
+from labkit.algorithms.reduce._tree import POSTING, TEMPORARIES, cost_of, rounds_below
+from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Step, trees
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 
 
-def rounds(group: Group, radix: int = 4) -> Iterator[Step]:
+def rounds(
+    group: Group, radix: int = 4, segments: int = 1, ahead: int = 1, in_turn: int = 0
+) -> Iterator[Step]:
     """Yield the message's way up, part by part."""
     first = group.root if group.commutative else 0
-    return rounds_below(group, trees.knomial(group.size, radix), first)
+    tree = trees.knomial(group.size, radix)
+    return rounds_below(group, tree, first, segments, ahead=ahead, in_turn=in_turn)
 
 
-def cost(ranks: int, n_bytes: float, radix: int = 4) -> Cost:
+def cost(
+    ranks: int, n_bytes: float, radix: int = 4, segments: int = 1, ahead: int = 1, in_turn: int = 0
+) -> Cost:
     """Return the cost when the number of segments divides the message."""
-    return cost_of(trees.knomial(ranks, radix), n_bytes, 1)
+    return cost_of(trees.knomial(ranks, radix), n_bytes, segments)
 
 
 ALGORITHM = Algorithm(
@@ -44,6 +50,7 @@ ALGORITHM = Algorithm(
     "reduce",
     schedule=rounds,
     cost=cost,
+    parts=in_segments(1),
     temporaries=TEMPORARIES,
-    parameters={"radix": 4},
+    parameters={"radix": 4, "segments": 1, **POSTING},
 )

@@ -25,4 +25,4 @@ from labkit.schedule import trees
 
 __all__ = ["ALGORITHM"]
 
-ALGORITHM = pipelined("pipeline", lambda size: trees.chains(size, 1), has_ahead=True)
+ALGORITHM = pipelined("pipeline", lambda size: trees.chains(size, 1))

@@ -28,6 +28,11 @@ void add_route(ZoneBuilder& self, ZoneId zone, PointId src, PointId dst, std::ve
   self.add_route(zone, {src, dst, gateway_src, gateway_dst, std::move(links)});
 }
 
+void add_bypass(ZoneBuilder& self, ZoneId zone, PointId src, PointId dst, std::vector<LinkId> links,
+                PointId gateway_src, PointId gateway_dst) {
+  self.add_bypass(zone, {src, dst, gateway_src, gateway_dst, std::move(links)});
+}
+
 void bind_zones(nb::module_& module) {
   nb::class_<ZoneBuilder>(module, "Zones", "Zones in zones, built point by point.")
       .def(nb::init<>())
@@ -49,6 +54,8 @@ void bind_zones(nb::module_& module) {
       .def("point_of", &ZoneBuilder::point_of, "zone"_a, "A zone as a point of its parent.")
       .def("route", &add_route, "zone"_a, "src"_a, "dst"_a, "links"_a, "gateway_src"_a = kNoPoint,
            "gateway_dst"_a = kNoPoint, "Links from point to point; -1 is the middle of a star.")
+      .def("bypass", &add_bypass, "zone"_a, "src"_a, "dst"_a, "links"_a, "gateway_src"_a = kNoPoint,
+           "gateway_dst"_a = kNoPoint, "Links that replace the zone's routes from point to point.")
       .def("build", [](ZoneBuilder& self, std::vector<HostId> rank_hosts) {
              return placed(self.build(), std::move(rank_hosts));
            }, "rank_hosts"_a, "The platform; hosts are numbered as they were added.");

@@ -20,6 +20,7 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
+from labkit.plain import replace_file
 from labkit.platform.models import NetworkModel
 from labkit.platform.platform import Platform
 from labkit.platform.xml.writer import platform_xml, smpirun_options
@@ -74,7 +75,7 @@ def save(
         paths = []
         for file, text in texts.items():
             path = folder / file
-            path.write_text(text(), "utf-8")
+            replace_file(path, text())
             paths.append(path)
     except OSError as error:
         raise DataError(f"the calibration cannot be written to {str(folder)!r}: {error}") from error

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import os
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
-from labkit.errors import DataError
+from labkit.errors import CacheWarning, DataError
 from labkit.grading.grade import Grade
 from labkit.grading.page import number
 
@@ -76,47 +79,64 @@ def execute(arguments: argparse.Namespace) -> int:
     kept = None
     if not arguments.fresh:
         kept = Path(arguments.kept or kept_folder(arguments.submissions)) / assignment.name
-    try:
-        _require_room(kept, arguments)
-        for sentence in Sandbox.look().missing:
-            print(f"this machine lacks: {sentence}", file=sys.stderr)
+    _require_room(arguments)
+    for sentence in Sandbox.look().missing:
+        print(f"this machine lacks: {sentence}", file=sys.stderr)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CacheWarning)
+        warnings.showwarning = _warn
         grades = grade_folder(
             submissions, assignment, jobs=arguments.jobs, secret=_secret(arguments.secret_file),
             accepts_weak=arguments.uncontained, kept=kept, progress=_say,
         )  # fmt: skip
-        if arguments.csv:
-            write_csv(grades, arguments.csv)
-        if arguments.feedback:
-            write_feedback(grades, arguments.feedback)
-        if arguments.dashboard:
-            write_dashboard(Path(arguments.dashboard), grades, assignment, submissions)
-    except OSError as error:
-        raise DataError(f"cannot write {error.filename}: {error.strerror}") from error
     code = int(any(grade.status != "graded" for grade in grades))
     if arguments.json:
         print(json.dumps({"grades": [grade.to_dict() for grade in grades], "exit": code}, ensure_ascii=False))
     else:
         _print(grades)
+    sys.stdout.flush()  # before any file is written: the grades are there, whatever happens to the files
+    outputs: list[tuple[str | None, Callable[[str], None]]] = [
+        (arguments.csv, lambda path: write_csv(grades, path)),
+        (arguments.feedback, lambda path: write_feedback(grades, path)),
+        (arguments.dashboard, lambda path: write_dashboard(Path(path), grades, assignment, submissions)),
+    ]
+    failed = [text for path, write in outputs if path and (text := _written(path, write))]
+    if failed:
+        raise DataError(f"{'; '.join(failed)}; all grades are printed above")
     return code
 
 
-def _require_room(kept: Path | None, arguments: argparse.Namespace) -> None:
+def _written(path: str, write: Callable[[str], None]) -> str:
+    """Write a file; return what went wrong."""
+    try:
+        write(path)
+    except OSError as error:
+        return f"cannot write {path}: {error.strerror or error}"
+    return ""
+
+
+def _warn(message: Warning | str, *_: object) -> None:
+    print(f"labkit grade: {message}", file=sys.stderr)
+
+
+def _require_room(arguments: argparse.Namespace) -> None:
     """Refuse what could not be written, before anything is graded.
 
     Raises
     ------
-    DataError, OSError
+    DataError
     """
-    for folder, option in ((kept, "--kept FOLDER, or --fresh"), (arguments.feedback, "--feedback FOLDER")):
-        if folder:
-            try:
-                Path(folder).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise DataError(
-                    f"cannot write in {str(folder)!r}: {error.strerror}; give {option}"
-                ) from error
-            if not os.access(folder, os.W_OK):
-                raise DataError(f"cannot write in {str(folder)!r}; give {option}")
+    for folder, option in ((arguments.kept, "--kept"), (arguments.feedback, "--feedback")):
+        if not folder:
+            continue
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):  # there may be room when all are graded
+                continue
+            raise DataError(f"cannot write in {folder!r}: {error.strerror}; give {option} FOLDER") from error
+        if not os.access(folder, os.W_OK):
+            raise DataError(f"cannot write in {folder!r}; give {option} FOLDER")
     for file, option in ((arguments.csv, "--csv"), (arguments.dashboard, "--dashboard")):
         if file and not Path(file).resolve().parent.is_dir():
             raise DataError(f"the folder of {file!r} does not exist; give {option} FILE in one that does")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.cli.judge import EXIT_CODES, refuse_with
+from labkit.errors import DataError, LabkitError
 
 if TYPE_CHECKING:
+    from labkit.study import Study
     from labkit.study.declared import Judged, Work
 
 __all__ = ["configure", "execute"]
@@ -81,7 +85,7 @@ def execute(arguments: argparse.Namespace) -> int:
     LabkitError
         For what cannot be run or written: exit code 3.
     """
-    from labkit.study.declared import Results, Work, judge_all, read_declaration, write_table
+    from labkit.study.declared import Results, Work, judge_all, read_declaration, table_text
 
     declaration = read_declaration(arguments.study)
     place = Path(arguments.study)
@@ -97,23 +101,47 @@ def execute(arguments: argparse.Namespace) -> int:
     study = work.study()
     judged = judge_all(study, declaration.expected, declaration.metrics, work.machines)
     code = _exit_code(work, judged)
-    from labkit.cli.study_report import write_report
-
-    work.save(study)
-    tables = [folder / name for name in ("table.txt", "table.csv", "table.tex")]
-    for path in (*tables, *arguments.table):
-        write_table(judged, path)
-    report = write_report(work, study, judged, folder / "report.html")
-    for path in arguments.export:
-        study.export(path)
     if arguments.json:
         print(json.dumps(_record(work, judged, code), ensure_ascii=False))
+    else:
+        print(table_text(judged), end="")
+        for failure in work.failures:
+            print(f"! failed at {failure['point']}: {failure['error']}")
+    sys.stdout.flush()  # before any file is written: the table is there, whatever happens to the files
+    _write_files(arguments, folder, work, study, judged)
+    if arguments.json:
         return code
-    print(tables[0].read_text(encoding="utf-8"), end="")
-    for failure in work.failures:
-        print(f"! failed at {failure['point']}: {failure['error']}")
-    print(f"labkit study: {report}, {tables[2]}, {folder / 'data.study'}", file=sys.stderr)
+    names = ", ".join(str(folder / name) for name in ("report.html", "table.tex", "data.study"))
+    print(f"labkit study: {names}", file=sys.stderr)
     return 130 if work.remarks else code
+
+
+def _write_files(
+    arguments: argparse.Namespace, folder: Path, work: Work, study: Study, judged: list[Judged]
+) -> None:
+    """Write all files, as far as they can be.
+
+    Raises
+    ------
+    DataError
+        Naming those that cannot.
+    """
+    from labkit.cli.study_report import write_report
+    from labkit.study.declared import write_table
+
+    tables = [*(folder / name for name in ("table.txt", "table.csv", "table.tex")), *arguments.table]
+    writers: list[Callable[[], Any]] = [lambda: work.save(study)]
+    writers += [partial(write_table, judged, path) for path in tables]
+    writers.append(lambda: write_report(work, study, judged, folder / "report.html"))
+    writers += [partial(study.export, path) for path in arguments.export]
+    failed = []
+    for write in writers:
+        try:
+            write()
+        except LabkitError as error:
+            failed.append(str(error))
+    if failed:
+        raise DataError("; ".join(failed))
 
 
 def _to_do(work: Work) -> str:

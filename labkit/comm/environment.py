@@ -57,9 +57,12 @@ def Wtick() -> float:
 
 
 def Get_processor_name() -> str:
-    """Name of the simulated host."""
+    """Name of the simulated host, as the platform calls it."""
     rank = _kernels.current_rank()
-    return f"host-{_hub('Get_processor_name').host(rank)}" if rank >= 0 else "host-0"
+    if rank < 0:
+        return "host-0"
+    host = int(_hub("Get_processor_name").host(rank))
+    return str(simulated().host_name(host))
 
 
 def Get_version() -> tuple[int, int]:

@@ -5,19 +5,21 @@ from __future__ import annotations
 import csv
 import gc
 import importlib
+import io
 import json
 import multiprocessing
 import os
 import signal
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import DataError, LabkitError
+from labkit.errors import CacheWarning, DataError, LabkitError
 from labkit.grading.assignment import Assignment
 from labkit.grading.clean import clean_name, file_stem
 from labkit.grading.grade import Grade
@@ -30,6 +32,7 @@ from labkit.grading.submission import (
     source_of_cells,
 )
 from labkit.grading.turns import use
+from labkit.plain import replace_file
 from labkit.process.tree import worked_s
 from labkit.process.watchdog import die_with_parent
 
@@ -224,12 +227,23 @@ def grade_folder(
         In the order of `submissions`. A grade's status is "ungraded" where grading itself failed.
     """
     done: dict[str, Grade] = {}
+    lost: list[OSError] = []
 
     def finish(student: str, grade: Grade, is_new: bool) -> None:
         done[student] = grade
         path = submissions[student]
         if kept is not None and is_new and grade.status == "graded" and isinstance(path, Path):
-            keep(kept, grade, path, assignment, secret)
+            try:
+                keep(kept, grade, path, assignment, secret)
+            except OSError as error:
+                lost.append(error)
+                if len(lost) == 1:
+                    warnings.warn(
+                        f"grades cannot be kept in {str(kept)!r} ({error.strerror or error}): a second call "
+                        "grades them again",
+                        CacheWarning,
+                        stacklevel=3,
+                    )
         if progress is not None:
             progress(grade, len(done), len(submissions))
 
@@ -345,15 +359,16 @@ def _ungraded(student: str, assignment: Assignment, message: str) -> Grade:
 def write_csv(grades: Sequence[Grade], path: str | os.PathLike[str]) -> None:
     """Write a line for each student: points, and the points of each check."""
     names = list(dict.fromkeys(result.name for grade in grades for result in grade.results))
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["student", "assignment", "status", "points", "max_points", *names])
-        for grade in grades:
-            reached = {result.name: result.points for result in grade.results}
-            row: list[Any] = [_cell(grade.student), grade.assignment, grade.status]
-            # who could not be graded has no points, not 0
-            row += [grade.points, grade.max_points] if grade.status == "graded" else ["", ""]
-            writer.writerow([*row, *(reached.get(name, "") for name in names)])
+    file = io.StringIO(newline="")
+    writer = csv.writer(file)
+    writer.writerow(["student", "assignment", "status", "points", "max_points", *names])
+    for grade in grades:
+        reached = {result.name: result.points for result in grade.results}
+        row: list[Any] = [_cell(grade.student), grade.assignment, grade.status]
+        # who could not be graded has no points, not 0
+        row += [grade.points, grade.max_points] if grade.status == "graded" else ["", ""]
+        writer.writerow([*row, *(reached.get(name, "") for name in names)])
+    replace_file(path, file.getvalue())
 
 
 def _cell(text: str) -> str:
@@ -366,4 +381,4 @@ def write_feedback(grades: Sequence[Grade], folder: str | os.PathLike[str]) -> N
     target = Path(folder)
     target.mkdir(parents=True, exist_ok=True)
     for grade in grades:
-        (target / f"{file_stem(grade.student)}.html").write_text(grade.html(), encoding="utf-8")
+        replace_file(target / f"{file_stem(grade.student)}.html", grade.html())

@@ -22,6 +22,7 @@ from labkit.grading.assignment import Assignment
 from labkit.grading.clean import file_stem
 from labkit.grading.grade import Grade
 from labkit.grading.submission import submitted_text
+from labkit.plain import replace_file
 from labkit.process.fingerprint import fingerprint
 from labkit.process.versions import engine_digest, labkit_digest
 
@@ -81,7 +82,13 @@ def _fingerprint(source: str, assignment: Assignment, secret: str) -> str:
 
 
 def keep(folder: Path, grade: Grade, path: Path, assignment: Assignment, secret: str) -> None:
-    """Keep the grade of a file."""
+    """Keep the grade of a file.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
     source = source_of(path)
     if source is None:
         return
@@ -89,10 +96,8 @@ def keep(folder: Path, grade: Grade, path: Path, assignment: Assignment, secret:
     # The student is signed, too: nobody's grade is another's.
     what = {"fingerprint": _fingerprint(source, assignment, secret), "grade": grade.to_dict()}
     text = json.dumps(what)
-    stem = file_stem(grade.student)
-    partial = folder / f".{stem}.part"
-    partial.write_text(json.dumps({"signature": _signature(text), "signed": text}), encoding="utf-8")
-    partial.rename(folder / f"{stem}.json")
+    signed = json.dumps({"signature": _signature(text), "signed": text})
+    replace_file(folder / f"{file_stem(grade.student)}.json", signed)
 
 
 def source_of(path: Path) -> str | None:

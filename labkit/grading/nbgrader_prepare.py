@@ -19,6 +19,7 @@ from labkit.grading.clean import clean, clean_name
 from labkit.grading.ipynb.large import read_notebook
 from labkit.grading.limited import limited
 from labkit.grading.submission import MOST_BYTES
+from labkit.plain import notebook_text
 
 __all__ = ["UNREADABLE", "prepare", "student_id"]
 
@@ -82,7 +83,7 @@ def _cells_of(path: Path) -> list[dict[str, Any]]:
             raise DataError(f"{name} is not a file")
         if path.stat().st_size > MOST_BYTES:
             raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB")
-        cells = read_notebook(path.read_text(encoding="utf-8-sig"))["cells"]
+        cells = read_notebook(notebook_text(path.read_bytes()))["cells"]
         found = []
         for cell in cells[:_MOST_CELLS]:
             source = cell["source"]

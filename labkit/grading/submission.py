@@ -18,6 +18,7 @@ from labkit.grading.ipynb.large import read_notebook
 from labkit.grading.limited import limited
 from labkit.grading.needed import needed_source
 from labkit.grading.sandbox.imports import compiled
+from labkit.plain import notebook_text
 
 __all__ = [
     "notebook_source",
@@ -104,7 +105,7 @@ def _is_notebook(path: Path) -> bool:
 def _decoded(path: Path) -> str:
     """Return the text of a file; of a program in the encoding of its coding line, as Python reads it."""
     if _is_notebook(path):
-        return path.read_text(encoding="utf-8-sig")
+        return notebook_text(path.read_bytes())
     data = path.read_bytes()
     try:
         encoding = tokenize.detect_encoding(io.BytesIO(data).readline)[0]

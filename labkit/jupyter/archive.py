@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from labkit.errors import DataError
+from labkit.plain import replace_file
 
 __all__ = ["ARCHIVE", "Left", "choose_files", "read_archive", "write_archive"]
 
@@ -212,8 +213,8 @@ def _restore(content: bytes, target: Path) -> str:
             return "the same already"
         stamp = time.strftime("%Y%m%d-%H%M%S")
         beside = target.with_name(f"{target.stem} (restored {stamp}){target.suffix}")
-        beside.write_bytes(content)
+        replace_file(beside, content)
         return f"yours differs and stays; restored as {beside.name}"
     target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(content)
+    replace_file(target, content)
     return "restored"

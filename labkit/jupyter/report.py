@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import labkit
 from labkit.errors import DataError, MachineError
 from labkit.html import render
-from labkit.plain import require_file
+from labkit.plain import notebook_text, replace_file, require_file
 from labkit.plot.files.browser import find_browser
 from labkit.process.folders import private_folder
 
@@ -78,7 +78,7 @@ def make_report(
     text = report_html(book, source.name, digest)
     try:
         if browser is None:
-            path.write_text(text, encoding="utf-8")
+            replace_file(path, text)
         else:
             print_pdf(text, path, browser)
     except OSError as error:
@@ -94,7 +94,7 @@ def _read(path: Path) -> tuple[nbformat.NotebookNode, str]:
     require_file(path)
     try:
         raw = path.read_bytes()
-        book = nbformat.reads(raw.decode("utf-8"), as_version=4)
+        book = nbformat.reads(notebook_text(raw), as_version=4)
         nbformat.validate(book)
     except OSError as error:
         raise DataError(f"the notebook {str(path)!r} cannot be read: {error.strerror or error}") from error

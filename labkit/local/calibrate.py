@@ -32,6 +32,7 @@ from scipy.optimize import nnls
 from labkit.local import packing, work
 from labkit.local.costs import PACKING, REFERENCE_FLOPS_PER_S, Cost, KernelCosts, find_calibration
 from labkit.local.grid import jobs
+from labkit.plain import replace_file
 
 __all__ = ["fit_cost", "main", "measure", "measure_packing", "to_toml"]
 
@@ -177,7 +178,11 @@ def main(arguments: list[str] | None = None) -> int:
     if options.out is None:
         sys.stdout.write(text)
     else:
-        options.out.write_text(text, encoding="utf-8")
+        try:
+            replace_file(options.out, text)
+        except OSError as error:  # what was measured takes minutes
+            sys.stdout.write(text)
+            parser.exit(1, f"{options.out} cannot be written: {error.strerror}; its text is printed\n")
         sys.stderr.write(f"wrote {options.out}\n")
     return 0
 

@@ -66,6 +66,6 @@ def load(name: str) -> Machine:
     if "spec" in table:
         return Machine(name, table["title"], parse_spec(table["spec"]), facts)
     with importlib.resources.as_file(folder() / table["zones"]) as path:
-        spec, _, _ = read_platform(Path(path), source=name)
+        spec, *_ = read_platform(Path(path), source=name)
     spec.calibration = table.get("calibration")
     return Machine(name, table["title"], spec, facts)

@@ -229,7 +229,7 @@ def mapping_of(
         ``random`` (any core; seed 0), ``random:7``, ``fragmented:7`` (any hosts, each filled); a sequence
         with the host of each rank, by number or name; or a file: a host on each line, by number or name,
         ``host:3`` for three ranks in a row; what follows a # is a remark. That is the form of SimGrid's host
-        files too.
+        files too. A name may hold blanks; one that is a number comes before the number.
     number_of : callable, optional
         Gives the number of a host from its name, None for an unknown one; default: hosts have no names.
 
@@ -334,19 +334,23 @@ def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapp
 
 
 def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tuple[int, int]:
-    """Read ``host`` or ``host:ranks``."""
-    name, colon, count = (part.strip() for part in entry.partition(":"))
-    if not name or len(name.split()) > 1:
-        raise PlatformError(
-            f"{where}: {entry[:60]!r} is not one host; write a number or a name, as in 3 or host-3"
-        )
+    """Read ``host`` or ``host:ranks``; a name may hold blanks and colons, and look like a number."""
+    if (whole := number_of(entry)) is not None:
+        return whole, 1
+    name, colon, count = (part.strip() for part in entry.rpartition(":"))
+    if not colon:
+        name, count = entry, ""
     if colon and not (count.isascii() and count.isdigit() and int(count[:9]) > 0 and len(count) < 9):
         raise PlatformError(
             f"{where}: {count[:60]!r} is not a number of ranks; write host or, for example, host-3:4"
         )
-    host = int(name) if name.isascii() and name.isdigit() and len(name) < 10 else number_of(name)
+    host = number_of(name)
+    if host is None and name.isascii() and name.isdigit() and len(name) < 10:
+        host = int(name)
     if host is None:
-        raise PlatformError(f"{where}: no host is called {name[:60]!r}; write its number or its name")
+        raise PlatformError(
+            f"{where}: no host is called {name[:60]!r}; write one host, by its number or its name"
+        )
     return host, int(count) if colon else 1
 
 

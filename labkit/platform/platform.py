@@ -43,6 +43,9 @@ class Platform(Shown):
         How ranks are placed on its hosts; default: what the specification says, else block.
     facts : sequence of (str, str)
         Further rows of what it shows of itself: a heading and a text.
+    host_speed : float, optional
+        Flop/s that the host of the simulation counts as, where computation is measured; default: labkit's own
+        reference, 1 Gflop/s.
     """
 
     def __init__(
@@ -52,11 +55,13 @@ class Platform(Shown):
         source: str = "",
         mapping: RankMapping | None = None,
         facts: Sequence[tuple[str, str]] = (),
+        host_speed: float | None = None,
     ) -> None:
         self.description = spec
         self.name = name or str(spec)
         self.source = source
         self.facts = tuple(facts)
+        self.host_speed = host_speed
         self._mapping = mapping_of(spec.mapping) if mapping is None and spec.mapping else mapping
 
     @property
@@ -90,7 +95,7 @@ class Platform(Shown):
 
     def digest(self, network: models.NetworkModel) -> str:
         """Return a digest of the machine's content, its mapping and the network model of a run."""
-        parts = [self.description.content, repr(self.mapping), network.digest]
+        parts = [self.description.content, repr(self.mapping), network.digest, repr(self.host_speed)]
         return sha256("\0".join(parts).encode()).hexdigest()
 
     def kernel_costs(self, given: Any = None) -> KernelCosts:
@@ -164,8 +169,9 @@ class Platform(Shown):
             self.description,
             self.name,
             self.source,
-            mapping_of(mapping, self.description.host_number),
+            mapping_of(mapping, self._host_number),
             self.facts,
+            self.host_speed,
         )
 
     def shaped(self, shape: str | None) -> Platform:
@@ -191,7 +197,7 @@ class Platform(Shown):
         option = None if shape == "whole" else described.options()["shape"].read(str(shape))
         values: dict[str, Any] = {"shape": option}
         changed = replace(described, **values)
-        return Platform(changed, self.name, self.source, self._mapping, self.facts)
+        return Platform(changed, self.name, self.source, self._mapping, self.facts, self.host_speed)
 
     def allocated(self, ranks: int) -> Platform:
         """Return the part of the machine that a job of so many ranks gets; itself if that is all of it.
@@ -215,7 +221,20 @@ class Platform(Shown):
         if part is described:
             return self
         facts = [("allocation", f"a block of {part.size} hosts of {described.size}"), *self.facts]
-        return Platform(part, self.name, self.source, self._mapping, facts)
+        return Platform(part, self.name, self.source, self._mapping, facts, self.host_speed)
+
+    def _host_number(self, name: str) -> int | None:
+        """Find a host by its name; where names are numbers, refuse other numbers: which they mean is open."""
+        found = self.description.host_number(name)
+        if found is None and name.isdecimal() and self.hosts is not None:
+            some = {0, self.hosts // 2, self.hosts - 1}
+            own = [one for one in map(self.description.host_name, some) if one.isdecimal()]
+            if own:
+                raise PlatformError(
+                    f"no host of {self.name} is called {name!r}; its hosts have numbers as names, such as "
+                    f"{own[0]!r}, so in a mapping a number is a name"
+                )
+        return found
 
     def hosts_for(self, ranks: int) -> int:
         """Count the hosts of the machine when so many ranks run on it.
@@ -343,7 +362,8 @@ class Platform(Shown):
         if self.hosts is not None:
             self.hosts_for(ranks)
             return self.allocated(ranks)
-        return Platform(self.description.sized(self.hosts_for(ranks)), mapping=self._mapping)
+        sized = self.description.sized(self.hosts_for(ranks))
+        return Platform(sized, mapping=self._mapping, host_speed=self.host_speed)
 
     def _rows(self) -> list[tuple[str, str]]:
         rows = self.description.rows()
@@ -385,8 +405,8 @@ class Platform(Shown):
         return hash(self._identity)
 
     @property
-    def _identity(self) -> tuple[MachineSpec, str, RankMapping | None]:
-        return self.description, self.name, self._mapping
+    def _identity(self) -> tuple[MachineSpec, str, RankMapping | None, float | None]:
+        return self.description, self.name, self._mapping, self.host_speed
 
 
 def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Platform:
@@ -496,9 +516,11 @@ def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -
 
 def _from_file(path: Path) -> Platform:
     if path.suffix == ".xml":
-        described, name, read_over = read_platform(path)
+        described, name, read_over, host_speed = read_platform(path)
         facts = [("read over", ", ".join(read_over))] if read_over else []
-        return Platform(described, name, source=str(path), facts=facts)
+        if host_speed is not None:
+            facts.append(("measured computation", f"this host counts as {host_speed:g} flop/s"))
+        return Platform(described, name, str(path), None, facts, host_speed)
     try:
         table = toml_of(text_of(path, PlatformError))
     except tomllib.TOMLDecodeError as error:

@@ -12,6 +12,7 @@ from typing import Any
 from bokeh.document import Document
 
 from labkit.errors import DataError
+from labkit.plain import replace_file
 from labkit.plot.drawn import Drawn
 from labkit.plot.files.export import draw_file
 from labkit.plot.files.html_page import render_page
@@ -138,9 +139,9 @@ class Figure(Drawn):
         target = Path(path)
         kind = target.suffix.lower().lstrip(".")
         if kind in ("html", "htm"):
-            target.write_text(self.to_page(), encoding="utf-8")
+            replace_file(target, self.to_page())
         elif kind in ("png", "svg"):
-            target.write_bytes(draw_file(self, kind, beside=target.parent))
+            replace_file(target, draw_file(self, kind, beside=target.parent))
         else:
             raise DataError(f"a figure is saved as .html, .png or .svg; got {os.fspath(path)!r}")
         return target

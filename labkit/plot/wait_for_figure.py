@@ -13,6 +13,7 @@ from typing import Any
 
 from labkit.errors import DataError, DeadlockError
 from labkit.html import escape
+from labkit.plain import replace_file
 
 __all__ = ["Drawing", "wait_for"]
 
@@ -69,7 +70,7 @@ class Drawing:
         target = Path(path)
         if target.suffix.lower() != ".svg":
             raise DataError(f"this drawing is saved as .svg; got {os.fspath(path)!r}")
-        target.write_text(self.svg, encoding="utf-8")
+        replace_file(target, self.svg)
         return target
 
 

@@ -76,16 +76,21 @@ def up(
     parts: int = 1,
     ahead: int = 0,
     is_in_front: bool = False,
+    is_posted: bool = True,
 ) -> Iterator[Step]:
     """Yield the way up: every number combines what its children send, then sends the sum to its parent.
 
     Children come in reverse order of sending and are put behind what is there (or in front of it): in rank
-    order for k-nomial trees. With `ahead` the next message is being received while the last one is combined;
-    with 2 and more so many receives are posted when one is waited for. ``incoming(part, turn)`` is then one
-    of two or so many buffers, by turn.
+    order for k-nomial trees. With `ahead` the next message is being received while the last one is combined:
+    with 1 its receive is posted after the wait for the last one, with 2 before. More, of one child only,
+    posts that many receives. ``incoming(part, turn)`` is then one of two or so many buffers, by turn. The
+    sends of several parts are open together, unless they are not posted.
     """
     number, size, parent = team.number, team.size, _parent(tree, team.number)
     slots = [_at(slot, number, size) for slot in tree.children[::-1]]
+    if ahead == 2:
+        yield from _up_in_pairs(team, slots, parent, partial, incoming, parts, is_in_front, is_posted)
+        return
     turns = [(part, child) for part in range(parts) for child in slots]
     buffers = max(ahead, 2)
 
@@ -107,12 +112,60 @@ def up(
         if received is not None and total is not None:
             yield team.combine(received, total, source_first=is_in_front, where=has_child)
         if (turn + 1) % len(slots) == 0:
-            if parts == 1:
+            if parts == 1 or not is_posted:
                 yield team.send(total, parent, where=parent >= 0)
             else:
                 yield team.isend(total, parent, where=parent >= 0, label=buffers)
-    if slots and parts > 1:
+    if slots and parts > 1 and is_posted:
         yield team.wait(where=parent >= 0, label=buffers)
+
+
+def _up_in_pairs(
+    team: Team,
+    slots: list[NDArray[np.int64]],
+    parent: NDArray[np.int64],
+    partial: Parts,
+    incoming: Buffers,
+    parts: int,
+    is_in_front: bool,
+    is_posted: bool,
+) -> Iterator[Step]:
+    """Yield the way up in which every number posts its next receive before it waits for the last one."""
+    has = np.array([child >= 0 for child in slots]).reshape(len(slots), len(parent))
+    count, index = has.sum(0), np.cumsum(has, 0) - 1  # children, and which one of them a slot has
+
+    def is_turn(part: int, slot: int, parity: int) -> NDArray[np.bool_]:
+        turn = (part * count + index[slot]) % 2 == parity
+        return np.asarray(has[slot] & turn)
+
+    def post(part: int, slot: int, where: NDArray[np.bool_]) -> Iterator[Step]:
+        for parity in (0, 1):
+            chosen = where & is_turn(part, slot, parity)
+            yield team.irecv(incoming(part, parity), slots[slot], where=chosen, label=parity)
+
+    def post_first(part: int, where: NDArray[np.bool_]) -> Iterator[Step]:
+        for slot in range(len(slots)):
+            yield from post(part, slot, where & (index[slot] == 0))
+
+    yield from post_first(0, np.ones(len(parent), bool))
+    for part in range(parts):
+        total = partial(part)
+        for slot in range(len(slots)):
+            for later in range(slot + 1, len(slots)):
+                yield from post(part, later, has[slot] & (index[later] == index[slot] + 1))
+            if part + 1 < parts:
+                yield from post_first(part + 1, has[slot] & (index[slot] == count - 1))
+            for parity in (0, 1):
+                here, received = is_turn(part, slot, parity), incoming(part, parity)
+                yield team.wait(where=here, label=parity)
+                if received is not None and total is not None:
+                    yield team.combine(received, total, source_first=is_in_front, where=here)
+        if parts == 1 or not is_posted:
+            yield team.send(total, parent, where=parent >= 0)
+        else:
+            yield team.isend(total, parent, where=parent >= 0, label=2)
+    if parts > 1 and is_posted:
+        yield team.wait(where=parent >= 0, label=2)
 
 
 def pass_around(team: Team, section: Callable[[Ints], Section | None]) -> Iterator[Step]:

@@ -12,10 +12,10 @@ The amounts ``ranks``, ``ranks_per_node`` (how many consecutive ranks share a ho
 they fill), ``bytes`` (the message of a bcast, reduction or scan, one block of the others), ``total_bytes``
 (bytes x ranks), ``bytes_per_rank`` (bytes / ranks), ``copy_limits`` and ``total_copy_limits`` (bytes, and
 bytes x ranks, by the length below which the machine's messages are copied; infinite where none is) are
-compared by ``_from``, ``_below`` and ``_at_most``; ``power_of_two`` and ``even`` (of the ranks),
-``commutative`` and ``cuttable`` (of the operator) and ``collective_network`` (all ranks of the run, on a
-machine with a network of its own for the operation) are true or false; ``machine`` is a pattern of the
-platform's spec.
+compared by ``_from``, ``_below`` and ``_at_most``; ``bytes_below_line = [a, b]`` means
+``bytes < a ranks + b``; ``power_of_two`` and ``even`` (of the ranks), ``commutative`` and ``cuttable`` (of
+the operator) and ``collective_network`` (all ranks of the run, on a machine with a network of its own for the
+operation) are true or false; ``machine`` is a pattern of the platform's spec.
 
 ``use = [[4096, "ring"], [65536, "bruck"], "pairwise"]`` is three rules in one: below 4096 bytes, below 65536,
 and what is left; ``by = "total_bytes"`` says another amount than ``bytes``. ``use = "neighbor_exchange or
@@ -57,6 +57,8 @@ _AMOUNTS: dict[str, Callable[[Situation], float]] = {
 }
 _OF_NODES = ("ranks_per_node_", "nodes_")
 _COMPARISONS = {"_from": operator.ge, "_below": operator.lt, "_at_most": operator.le}
+#: bytes below a line of the ranks: slope and offset
+_LINE = "bytes_below_line"
 _FLAGS: dict[str, Callable[[Situation], bool]] = {
     "power_of_two": lambda at: at.ranks & (at.ranks - 1) == 0,
     "even": lambda at: at.ranks % 2 == 0,
@@ -97,6 +99,8 @@ def _holds(key: str, wanted: Any, at: Situation) -> bool:
         return fnmatchcase(at.machine, wanted)
     if key in _FLAGS:
         return _FLAGS[key](at) is wanted
+    if key == _LINE:
+        return bool(at.n_bytes < wanted[0] * at.ranks + wanted[1])
     amount, suffix = _parts(key)
     return bool(_COMPARISONS[suffix](_AMOUNTS[amount](at), wanted))
 
@@ -204,6 +208,10 @@ def _rules(row: Mapping[str, Any], where: str) -> list[Rule]:
     return [*found, _rule({**common, "use": steps[-1] if steps else None}, where)]
 
 
+def _is_line(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_amount, value))
+
+
 def _is_amount(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
@@ -218,12 +226,13 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
             kind: Any = str if key == "machine" else bool
             if isinstance(value, kind):
                 continue
-        elif _parts(key)[0] and _is_amount(value):
+        elif (_parts(key)[0] and _is_amount(value)) or (key == _LINE and _is_line(value)):
             continue
         amounts = ", ".join(_AMOUNTS)
         raise ScheduleError(
             f"{where}: {key} = {value!r} is no condition; there are machine = 'pattern', "
-            f"{', '.join(_FLAGS)} = true or false, and {amounts} with {', '.join(_COMPARISONS)} = a number"
+            f"{', '.join(_FLAGS)} = true or false, {_LINE} = [a, b], and {amounts} with "
+            f"{', '.join(_COMPARISONS)} = a number"
         )
     for amount in _AMOUNTS:
         least, below, most = (conditions.get(f"{amount}{suffix}") for suffix in _COMPARISONS)

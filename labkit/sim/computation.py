@@ -7,12 +7,12 @@ A study keeps the computation of all its points (`labkit.result.computation.Comp
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, MachineError
+from labkit.plain import replace_file
 from labkit.process.fingerprint import fingerprint
 from labkit.process.imports import program_digests
 from labkit.request import RunRequest
@@ -125,10 +125,8 @@ class Records:
         self.kept[key] = computation.packed()
         if self.path is None:
             return
-        part = f"{self.path}.{os.getpid()}.part"
         try:
-            Path(part).write_text(json.dumps({"format": _FORMAT, "runs": self.kept}, indent=0), "utf-8")
-            os.replace(part, self.path)
+            replace_file(self.path, json.dumps({"format": _FORMAT, "runs": self.kept}, indent=0))
         except OSError as error:
             raise DataError(f"{self.path!r} cannot be written: {error.strerror or error}") from None
 

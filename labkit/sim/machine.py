@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from labkit.errors import MachineError, echoed
+from labkit.errors import DataError, MachineError, echoed
 from labkit.request import Machine, RunRequest, refuse_for_functions
 from labkit.result import Run, median_run
 
@@ -128,8 +128,11 @@ class Simulated(Machine):
         scale = measured.scale if found is None else found.scale
         run = self._once(request.changed(compute=replace(measured, scale=scale, records=None, replay=found)))
         if found is None and run.computation is not None:
-            records.keep(key, run.computation)
-            run.notes = [RECORDED if note == NOTE else note for note in run.notes]
+            try:
+                records.keep(key, run.computation)
+                run.notes = [RECORDED if note == NOTE else note for note in run.notes]
+            except DataError as error:  # the run is there all the same
+                run.notes.append(f"{NOTE}; it was not kept: {error}")
         run.machine["is_recorded"] = True
         return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from labkit.comm.collective.actions import phase_line
@@ -72,6 +73,8 @@ class RankContext:
         self.tally: Tally | None = None
         #: what the ranks call, summed up (`labkit.trace.summed_calls`); None where nobody asked
         self.summary: Summary | None = None
+        #: what the machine calls a host, by its number
+        self.host_name: Callable[[int], str] = "host-{}".format
         #: a digest of the machine, its mapping, the network model and the calibration
         self.setting = ""
         #: what is tried besides (`Run.what_if`)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from hashlib import sha256
 from typing import Any, cast
 
@@ -34,7 +35,7 @@ from labkit.sim.isolation.randomness import RankRandom
 from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.isolation.threads import RankThreads
 from labkit.sim.leftovers import left_over
-from labkit.sim.measured import NOTE, REPLAYED, UNREPEATED, Measured
+from labkit.sim.measured import NOTE, REFERENCE_FLOPS_PER_S, REPLAYED, UNREPEATED, Measured
 from labkit.sim.simulation import Simulation
 from labkit.sim.uncharged import OwnCode
 from labkit.sim.where import place_of
@@ -75,7 +76,7 @@ def simulate(request: RunRequest) -> Run:
     simulation = Simulation(
         built, network.build(), ranks, trace=request.trace, timeout_s=request.timeout_s,
         choices=choices_on(machine, ranks, network, request.coll), tolerance=request.tolerance,
-        calibration=request.calibration, measured=request.compute,
+        calibration=request.calibration, measured=_on_host(request.compute, machine.host_speed),
         has_counts=request.count, is_whole=request.isolate is None,
         spare_ranks=request.options.get("spare_ranks", 0),
     )  # fmt: skip
@@ -83,6 +84,7 @@ def simulate(request: RunRequest) -> Run:
     simulation.output.streams = request.options.get("streams")
     simulation.context.trial = request.trial
     simulation.thread_calls = _thread_calls
+    simulation.context.host_name = machine.description.host_name
     simulation.context.setting = _digest(machine.digest(network), simulation.calibration.digest)
     simulation.context.seed = request.seed
     simulation.calls.storage = request.options["storage"]
@@ -136,6 +138,14 @@ def _thread_calls() -> contextlib.AbstractContextManager[Any]:
     from labkit.sim.isolation.thread_calls import ThreadCalls
 
     return ThreadCalls
+
+
+def _on_host(measured: Measured | None, host_speed: float | None) -> Measured | None:
+    """Return how computation is charged where this host counts as one of that speed."""
+    if host_speed is None:
+        return measured
+    measured = measured or Measured(is_everything=False)
+    return replace(measured, scale=measured.scale * host_speed / REFERENCE_FLOPS_PER_S)
 
 
 @contextlib.contextmanager

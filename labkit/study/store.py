@@ -13,11 +13,9 @@ old file as it was.
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
-import tempfile
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -27,10 +25,10 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
-from labkit.plain import json_of, require_file
+from labkit.plain import json_of, replace_file, require_file
 from labkit.study.limits import check_archive, check_table
 
-__all__ = ["FORMAT", "read_study", "replace_file", "study_files", "study_of", "write_study", "write_zip"]
+__all__ = ["FORMAT", "read_study", "study_files", "study_of", "write_study", "write_zip"]
 
 FORMAT = "labkit-study"
 VERSION = 1
@@ -101,38 +99,6 @@ def write_zip(path: str | os.PathLike[str], files: Mapping[str, bytes], what: st
         raise DataError(
             f"cannot save {what} to {os.fspath(path)!r}: {error.strerror or error}{kept}"
         ) from error
-
-
-def replace_file(path: str | os.PathLike[str], content: bytes) -> Path:
-    """Write a file beside its place and move it there: what was there stays until the new one is whole.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
-    target, temporary = Path(path), None
-    if target.exists() and not target.is_file():  # a device or a pipe is written to, never replaced
-        target.write_bytes(content)
-        return target
-    try:
-        with tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=f".{target.name}.", suffix=".part", delete=False
-        ) as stream:
-            temporary = stream.name
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
-        os.replace(temporary, target)
-    except BaseException:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
-        raise
-    return target
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:

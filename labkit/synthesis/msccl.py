@@ -11,9 +11,9 @@ from __future__ import annotations
 import os
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from labkit.errors import ScheduleError
+from labkit.plain import replace_file
 from labkit.schedule import Kind, Schedule, block_indices
 from labkit.schedule.step import NO_BUFFER, Blocks, Op
 
@@ -60,7 +60,7 @@ def write_msccl(path: str | os.PathLike[str], schedule: Schedule) -> None:
     for rank in range(p):
         _Gpu(schedule, rank).write(root)
     ET.indent(root, " ")
-    Path(path).write_text(ET.tostring(root, encoding="unicode") + "\n", "utf-8")
+    replace_file(path, ET.tostring(root, encoding="unicode") + "\n")
 
 
 class _Gpu:

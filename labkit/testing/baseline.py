@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError
-from labkit.plain import json_of
+from labkit.plain import json_of, replace_file
 
 if TYPE_CHECKING:
     from labkit.scaling import Model
@@ -144,6 +143,4 @@ def read_baseline(path: Path) -> Baseline | None:
 def write_baseline(baseline: Baseline, path: Path) -> None:
     """Write a baseline, whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(json.dumps(asdict(baseline), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    part.replace(path)
+    replace_file(path, json.dumps(asdict(baseline), indent=2, ensure_ascii=False) + "\n")

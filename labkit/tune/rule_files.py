@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
+from labkit.plain import replace_file
 from labkit.selector.formats import mpich, open_mpi, pgmpi, smpi
 from labkit.selector.formats.bands import Band, Step
 from labkit.selector.libraries import library_names, names_table
@@ -47,7 +48,7 @@ def write_rules(
         if path.suffix == ".prf":
             path.mkdir(exist_ok=True)
         for file, text in texts.items():
-            file.write_text(text, "utf-8")
+            replace_file(file, text)
     except OSError as error:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
     return path

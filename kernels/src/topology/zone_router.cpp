@@ -105,6 +105,7 @@ void ZoneRouter::between(PointId src, PointId dst, Route& out) const {
 /// The zone's own routes from near to far, which hold src and dst, and the ways between their gateways.
 void ZoneRouter::across(const Zone& zone, PointId src, PointId dst, PointId near, PointId far,
                         Route& out) const {
+  if (!zone.bypasses.empty() && bypass(zone, src, dst, out)) return;
   std::vector<std::int32_t> found;
   const auto local = [&](PointId point) { return points[static_cast<std::size_t>(point)].local; };
   if (!zone.routes->find(local(near), local(far), found)) refuse(zone, src, dst);
@@ -123,6 +124,48 @@ void ZoneRouter::across(const Zone& zone, PointId src, PointId dst, PointId near
   }
   if (at == kNoPoint && dst != far) refuse(zone, src, dst);
   go_on(dst);
+}
+
+/// The zones around a point, as points, from the innermost one to the one directly in `common`.
+std::vector<PointId> ZoneRouter::around(PointId point, const Zone& common) const {
+  std::vector<PointId> found;
+  for (ZoneId at = points[static_cast<std::size_t>(point)].zone; at >= 0;) {
+    const Zone& zone = zones[static_cast<std::size_t>(at)];
+    if (&zone == &common) break;
+    found.push_back(zone.point);
+    at = zone.parent;
+  }
+  return found;
+}
+
+bool ZoneRouter::bypass(const Zone& zone, PointId src, PointId dst, Route& out) const {
+  const std::vector<PointId> from = around(src, zone);
+  const std::vector<PointId> to = around(dst, zone);
+  const RouteStep* step = nullptr;
+  const auto look = [&](PointId a, PointId b) {
+    const auto found = zone.bypasses.find(pair_key(a, b));
+    if (found != zone.bypasses.end()) step = &steps[static_cast<std::size_t>(found->second)];
+    return step != nullptr;
+  };
+  if (from.empty() && to.empty()) {
+    if (!look(src, dst)) return false;
+    append(*step, false, 0, out);
+    return true;
+  }
+  const auto pair = [&](std::size_t a, std::size_t b) {
+    return a < from.size() && b < to.size() && look(from[a], to[b]);
+  };
+  for (std::size_t most = 0; most < std::max(from.size(), to.size()) && step == nullptr; ++most) {
+    for (std::size_t i = 0; i < most; ++i) {
+      if (pair(i, most) || pair(most, i)) break;
+    }
+    if (step == nullptr) pair(most, most);
+  }
+  if (step == nullptr) return false;
+  if (src != step->gateway_src) between(src, step->gateway_src, out);
+  append(*step, false, 0, out);
+  if (dst != step->gateway_dst) between(step->gateway_dst, dst, out);
+  return true;
 }
 
 std::string ZoneRouter::name_of(PointId point) const {

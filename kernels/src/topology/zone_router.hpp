@@ -1,6 +1,7 @@
 // What a machine of zones looks like while it runs: points, zones, and the routes of each zone.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -19,6 +20,10 @@ struct RouteStep {
   PointId gateway_dst;
 };
 inline constexpr std::int32_t kNoStep = -1;
+
+inline std::uint64_t pair_key(std::int32_t src, std::int32_t dst) {
+  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(src)) << 32U | static_cast<std::uint32_t>(dst);
+}
 
 /// How a zone joins its points; points have numbers of their own in their zone, from 0 on.
 class LocalRoutes {
@@ -45,6 +50,7 @@ class ZoneRouter final : public Router {
     std::unique_ptr<LocalRoutes> routes;      // none in a cluster
     std::shared_ptr<const Platform> cluster;  // with its links from first_link on
     LinkId first_link;
+    std::unordered_map<std::uint64_t, std::int32_t> bypasses;  // steps by points
   };
   struct Point {
     ZoneId zone;
@@ -77,6 +83,8 @@ class ZoneRouter final : public Router {
   void within_cluster(const Zone& zone, std::int32_t src, std::int32_t dst, Route& out) const;
   void to_itself(PointId point, Route& out) const;
   void across(const Zone& zone, PointId src, PointId dst, PointId near, PointId far, Route& out) const;
+  bool bypass(const Zone& zone, PointId src, PointId dst, Route& out) const;
+  [[nodiscard]] std::vector<PointId> around(PointId point, const Zone& common) const;
   void append(const RouteStep& step, bool only_new, std::size_t begin, Route& out) const;
   [[nodiscard]] static bool repeats(const std::vector<LinkId>& links);
   [[noreturn]] void refuse(const Zone& zone, PointId src, PointId dst) const;

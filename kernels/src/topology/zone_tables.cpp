@@ -7,20 +7,16 @@
 namespace labkit {
 namespace {
 
-std::uint64_t key(std::int32_t src, std::int32_t dst) {
-  return static_cast<std::uint64_t>(static_cast<std::uint32_t>(src)) << 32U | static_cast<std::uint32_t>(dst);
-}
-
 [[noreturn]] void refuse_second() { throw std::invalid_argument("there already is a route"); }
 
 /// Only the pairs that have a route take memory.
 class FullRoutes final : public LocalRoutes {
  public:
   void add(std::int32_t src, std::int32_t dst, std::int32_t step, std::int32_t /*length*/) override {
-    if (!table_.emplace(key(src, dst), step).second) refuse_second();
+    if (!table_.emplace(pair_key(src, dst), step).second) refuse_second();
   }
   bool find(std::int32_t src, std::int32_t dst, std::vector<std::int32_t>& steps) const override {
-    const auto found = table_.find(key(src, dst));
+    const auto found = table_.find(pair_key(src, dst));
     if (found == table_.end()) return false;
     steps.push_back(found->second);
     return true;
@@ -39,7 +35,7 @@ class GraphRoutes final : public LocalRoutes {
       if (!loops_.emplace(src, step).second) refuse_second();
       return;
     }
-    if (!given_.emplace(key(src, dst), step).second) refuse_second();
+    if (!given_.emplace(pair_key(src, dst), step).second) refuse_second();
     edges_.push_back({src, dst, length});
     steps_.push_back(step);
   }

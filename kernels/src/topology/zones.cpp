@@ -44,7 +44,7 @@ ZoneId ZoneBuilder::add_zone(ZoneId parent, Routing routing, std::string name) {
   auto& zones = router_->zones;
   const auto id = static_cast<ZoneId>(zones.size());
   if ((id == 0) != (parent < 0)) throw std::invalid_argument("the first zone, and no other, has no parent");
-  ZoneRouter::Zone zone{parent, kNoPoint, 0, 0, std::move(name), make_local_routes(routing), nullptr, 0};
+  ZoneRouter::Zone zone{parent, kNoPoint, 0, 0, std::move(name), make_local_routes(routing), nullptr, 0, {}};
   if (id > 0) {
     check_index(zones, parent, "zone");
     auto& around = zones[static_cast<std::size_t>(parent)];
@@ -134,16 +134,33 @@ void ZoneBuilder::add_route(ZoneId zone, const ZoneRoute& route) {
   if ((src < 0 || dst < 0) && !(is_star && (src >= 0 || dst >= 0))) {
     throw std::invalid_argument("a route needs two ends");
   }
+  if (route.links.empty() && !is_star) throw std::invalid_argument("a route needs a link");
+  const auto length = static_cast<std::int32_t>(route.links.size());
+  around.routes->add(src, dst, store(route), length);
+}
+
+void ZoneBuilder::add_bypass(ZoneId zone, const ZoneRoute& route) {
+  check_index(router_->zones, zone, "zone");
+  check_index(router_->points, route.src, "point");
+  check_index(router_->points, route.dst, "point");
+  if (route.links.empty()) throw std::invalid_argument("a bypass needs a link");
+  auto& known = router_->zones[static_cast<std::size_t>(zone)].bypasses;
+  const auto key = pair_key(route.src, route.dst);
+  if (known.contains(key)) throw std::invalid_argument("there already is a bypass");
+  known.emplace(key, store(route));
+}
+
+/// Checks gateways and links, and keeps the route; returns its step.
+std::int32_t ZoneBuilder::store(const ZoneRoute& route) {
   check_gateway(*router_, route.src, route.gateway_src);
   check_gateway(*router_, route.dst, route.gateway_dst);
   for (const LinkId link : route.links) check_index(links_, link, "link");
-  if (route.links.empty() && !is_star) throw std::invalid_argument("a route needs a link");
   const auto step = static_cast<std::int32_t>(router_->steps.size());
-  around.routes->add(src, dst, step, static_cast<std::int32_t>(route.links.size()));
   router_->steps.push_back({static_cast<std::uint32_t>(router_->pool.size()),
                             static_cast<std::uint32_t>(route.links.size()), route.gateway_src,
                             route.gateway_dst});
   router_->pool.insert(router_->pool.end(), route.links.begin(), route.links.end());
+  return step;
 }
 
 std::shared_ptr<const Platform> ZoneBuilder::build() {

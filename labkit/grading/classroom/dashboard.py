@@ -19,6 +19,7 @@ from labkit.grading.grade import Grade
 from labkit.grading.page import number
 from labkit.grading.submission import read_submission
 from labkit.html import render
+from labkit.plain import replace_file
 
 __all__ = ["dashboard", "write_dashboard"]
 
@@ -74,7 +75,7 @@ def write_dashboard(
     ------
     OSError
     """
-    path.write_text(dashboard(grades, assignment, submissions, given), encoding="utf-8")
+    replace_file(path, dashboard(grades, assignment, submissions, given))
 
 
 def _sources(submissions: Mapping[str, Found], assignment: Assignment) -> dict[str, str]:

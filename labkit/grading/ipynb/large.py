@@ -31,6 +31,8 @@ _Visit = Callable[[int], int]
 def read_notebook(text: str) -> Any:
     """Return the value of a notebook's JSON; of a large one its cells only, without outputs.
 
+    Notebooks of formats 2 and 3 become such of format 4, as Jupyter upgrades them.
+
     Parameters
     ----------
     text : str
@@ -49,11 +51,23 @@ def read_notebook(text: str) -> Any:
         A code cell is far longer than what may be handed in.
     """
     if len(text) <= _SMALL:
-        return json.loads(text)
+        return _upgraded(json.loads(text))
     try:
         return _Reader(text).read()
     except IndexError:
         raise ValueError("the JSON ends early") from None
+
+
+def _upgraded(book: Any) -> Any:
+    """Return a notebook whose cells lie in worksheets, and whose code in `input`, as one of format 4."""
+    if not isinstance(book, dict) or "cells" in book or not isinstance(book.get("worksheets"), list):
+        return book
+    cells = []
+    for sheet in book["worksheets"]:
+        for cell in sheet.get("cells", []) if isinstance(sheet, dict) else []:
+            is_code = isinstance(cell, dict) and cell.get("cell_type") == "code" and "source" not in cell
+            cells.append({**cell, "source": cell.get("input", "")} if is_code else cell)
+    return {**book, "cells": cells, "nbformat": 4}
 
 
 class _Reader:

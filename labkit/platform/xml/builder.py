@@ -11,7 +11,7 @@ from labkit.platform import models
 from labkit.platform import quantities as units
 from labkit.platform.xml.cluster_reader import cluster_spec, first_speed, radical
 from labkit.platform.xml.elements import MODEL_PROPERTY, sharing_of
-from labkit.platform.zones.parts import Cluster, refuse
+from labkit.platform.zones.parts import Cluster, Host, refuse
 from labkit.platform.zones.zone import Zone
 
 __all__ = ["Builder"]
@@ -37,6 +37,7 @@ class _Pending:
 class _OldCluster:
     """What a zone with routing="Cluster" collects: each host's two links, and the backbone."""
 
+    is_cluster: bool = False
     host_links: list[tuple[str, str, str, str]] = field(default_factory=list)
     backbone: str = ""
 
@@ -106,6 +107,11 @@ class Builder:
             self._check_directions(self._root)
         return self._root, self.model or models.DEFAULT
 
+    @property
+    def has_root(self) -> bool:
+        """Whether there was a zone or a cluster."""
+        return self._root is not None
+
     def settle(self, model: str | None, source: str) -> None:
         """Take the model that the file's settings of SimGrid make.
 
@@ -150,7 +156,7 @@ class Builder:
         else:
             self._set_root(zone, place)
         self._zones.append(zone)
-        self._old[id(zone)] = _OldCluster()
+        self._old[id(zone)] = _OldCluster(given["routing"].lower() == "cluster")
 
     def _set_root(self, root: Zone | Cluster, place: str) -> None:
         if self._root is not None:
@@ -162,6 +168,15 @@ class Builder:
     def _end_zone(self) -> None:
         zone = self._zones.pop()
         old = self._old.pop(id(zone))
+        if old.is_cluster:
+            linked = {host for host, *_ in old.host_links}
+            for one in zone.members:
+                if isinstance(one, Host) and one.speed is not None and one.name not in linked:
+                    raise refuse(
+                        one.place or zone.place,
+                        f"host {one.name!r} has no <host_link>, which every host of a zone with "
+                        f'routing="Cluster" needs; write <host_link id={one.name!r} up="LINK" down="LINK"/>',
+                    )
         backbone = [(old.backbone, "")] if old.backbone else []
         for host, up, down, place in old.host_links:
             for src, dst, links in ((host, "", [(up, ""), *backbone]), ("", host, [*backbone, (down, "")])):
@@ -251,6 +266,15 @@ class Builder:
 
     def _zoneroute(self, one: _Pending) -> None:
         self._add_route(one, {"gw_src": one.given["gw_src"], "gw_dst": one.given["gw_dst"]})
+
+    def _bypassroute(self, one: _Pending) -> None:
+        one.given = {**one.given, "symmetrical": "NO"}
+        self._add_route(one, {"bypass": True})
+
+    def _bypasszoneroute(self, one: _Pending) -> None:
+        gateways = {"gw_src": one.given["gw_src"], "gw_dst": one.given["gw_dst"]}
+        one.given = {**one.given, "symmetrical": "NO"}
+        self._add_route(one, {**gateways, "bypass": True})
 
     def _add_route(self, one: _Pending, gateways: dict[str, Any]) -> None:
         word = one.given["symmetrical"].upper()

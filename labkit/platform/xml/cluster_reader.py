@@ -12,6 +12,7 @@ from labkit.platform.xml.elements import sharing_of
 
 __all__ = ["cluster_spec", "first_speed", "radical"]
 
+_ZERO = re.compile(r"0+(\.0*)?([kMGTPEZY]?i?(f|flops))?")
 _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
 
 
@@ -49,11 +50,14 @@ def radical(text: str) -> tuple[tuple[int, int], ...]:
 
 
 def first_speed(text: str, pstate: int = 0) -> float:
-    """Read a speed; of several (one per pstate) the one that is chosen."""
-    parts = text.split(",")
+    """Read a speed; of several (one per pstate) the one that is chosen; the others may be 0."""
+    parts = [part.strip() for part in text.split(",")]
     if pstate >= len(parts):
         raise PlatformError(f"pstate {pstate} is not there: {len(parts)} speed(s) are given")
-    return [units.parse_speed(part, True) for part in parts][pstate]
+    others = [part for number, part in enumerate(parts) if number != pstate and not _ZERO.fullmatch(part)]
+    for part in others:
+        units.parse_speed(part, True)
+    return units.parse_speed(parts[pstate], True)
 
 
 def cluster_spec(given: dict[str, str], hosts: int) -> ClusterSpec:

@@ -13,6 +13,7 @@ from typing import Any
 
 from labkit.errors import PlatformError
 from labkit.platform import models
+from labkit.platform import quantities as units
 from labkit.platform.model_file import read_options
 
 __all__ = ["Config"]
@@ -48,6 +49,16 @@ _NUMERICS = (
     "maxmin/precision", "surf/precision", "cpu/optim", "network/optim", "cpu/maxmin-selective-update",
     "network/maxmin-selective-update",
 )  # fmt: skip
+#: how fast this host counts as, where computation is measured: flop/s
+HOST_SPEED = "smpi/host-speed"
+#: settings of SMPI that change no simulated time
+_NO_TIMES = (
+    "smpi/privatization", "smpi/privatize-libs", "smpi/keep-temps", "smpi/tmpdir", "smpi/display-timing",
+    "smpi/display-allocs", "smpi/display-analysis", "smpi/shared-malloc", "smpi/shared-malloc-blocksize",
+    "smpi/shared-malloc-hugepage", "smpi/pedantic", "smpi/errors-are-fatal", "smpi/list-leaks",
+    "smpi/auto-shared-malloc-thresh", "smpi/trace-call-use-absolute-path", "smpi/trace-call-location",
+    "smpi/buffering", "smpi/papi-events",
+)  # fmt: skip
 #: models of processors and hosts that labkit's are
 _HOSTS = {"host/model": ("default", "compound"), "cpu/model": ("Cas01",)}
 _YES, _NO = ("yes", "on", "true", "1"), ("no", "off", "false", "0")
@@ -59,6 +70,8 @@ class Config:
     """Collects settings; `model` is the network model they make."""
 
     def __init__(self) -> None:
+        #: flop/s that this host counts as, where computation is measured; None: labkit's own
+        self.host_speed: float | None = None
         self._base: str | None = None
         self._options: dict[str, Any] = {}
         self._places: dict[str, str] = {}
@@ -77,7 +90,7 @@ class Config:
             It is not known and may change times, cannot be read, or is given twice.
         """
         name = setting.replace("_", "-").lower()
-        if name.partition("/")[0] not in _TIMES or name in _NUMERICS:
+        if name.partition("/")[0] not in _TIMES or name in _NUMERICS or name in _NO_TIMES:
             return False
         if name in self._places:
             raise _refused(place, setting, f"is set twice, first at {self._places[name]}")
@@ -94,11 +107,16 @@ class Config:
             wanted, why = _FIXED[name]
             if _truth(value, place, setting) != wanted:
                 raise _refused(place, setting, f"must be {'yes' if wanted else 'no'}: {why}")
+        elif name == HOST_SPEED:
+            try:
+                self.host_speed = units.parse_speed(value, True)
+            except PlatformError as error:
+                raise _refused(place, setting, f"is {value[:40]!r}: {error}") from None
         elif name in _FIELDS:
             self._options[name] = _value(name, value, place, setting)
         else:
             hint = "choose collective algorithms with coll= or --coll" if name.startswith("smpi/") else ""
-            known = ", ".join(["network/model", *_HOSTS, *_FIELDS, *_FIXED])
+            known = ", ".join(["network/model", HOST_SPEED, *_HOSTS, *_FIELDS, *_FIXED])
             raise _refused(place, setting, f"is not known; {hint + '; ' if hint else ''}known are: {known}")
         return True
 

@@ -45,14 +45,14 @@ _LINK = {
 }  # fmt: skip
 
 #: Words of older files that mean the same.
-SYNONYMS = {"AS": "zone", "ASroute": "zoneRoute"}
+SYNONYMS = {"AS": "zone", "ASroute": "zoneRoute", "bypassASroute": "bypassZoneRoute"}
 
 ELEMENTS = {
     "platform": Element(("version",), None, ("zone", "cluster")),
     "zone": Element(
         ("id", "routing"), None,
-        ("prop", "zone", "cluster", "host", "router", "link", "route", "zoneRoute", "backbone", "cabinet",
-         "host_link"),
+        ("prop", "zone", "cluster", "host", "router", "link", "route", "zoneRoute", "bypassRoute",
+         "bypassZoneRoute", "backbone", "cabinet", "host_link"),
     ),
     "cluster": Element(("id", "prefix", "suffix", "radical", "speed", "bw", "lat"), _CLUSTER, ("prop",)),
     "cabinet": Element(("id", "prefix", "suffix", "radical", "speed", "bw", "lat")),
@@ -63,6 +63,8 @@ ELEMENTS = {
     "host_link": Element(("id", "up", "down")),
     "route": Element(("src", "dst"), {"symmetrical": "YES"}, ("link_ctn",)),
     "zoneRoute": Element(("src", "dst", "gw_src", "gw_dst"), {"symmetrical": "YES"}, ("link_ctn",)),
+    "bypassRoute": Element(("src", "dst"), None, ("link_ctn",)),
+    "bypassZoneRoute": Element(("src", "dst", "gw_src", "gw_dst"), None, ("link_ctn",)),
     "link_ctn": Element(("id",), {"direction": "NONE"}),
     "prop": Element(("id", "value")),
 }  # fmt: skip
@@ -86,7 +88,4 @@ UNSUPPORTED = {
     "trace": "what changes with time (speeds, bandwidths, latencies, hosts) is not supported; take it out",
     "trace_connect": "what changes with time (speeds, bandwidths, latencies) is not supported; take it out",
     "peer": "peers (Vivaldi coordinates) are not supported; write hosts, links and routes",
-    "bypassRoute": "bypass routes are not supported; in a Full zone, write the route itself",
-    "bypassZoneRoute": "bypass routes are not supported; in a Full zone, write the zoneRoute itself",
-    "bypassASroute": "bypass routes are not supported; in a Full zone, write the zoneRoute itself",
 }

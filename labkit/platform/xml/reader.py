@@ -9,6 +9,7 @@ actors) is read over and told; the rest is refused. ``labkit.platform("FILE.xml"
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,11 +27,14 @@ from labkit.platform.zones.parts import refuse
 __all__ = ["read_platform"]
 
 _CHUNK_BYTES = 1 << 16
+#: blank lines and comments before the declaration, which XML has not and SimGrid reads
+_BEFORE = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->)+(?=<\?xml)", re.DOTALL)
+_MOST_BEFORE_BYTES = 1 << 20
 #: Zones in zones, and elements in elements, may be so deep.
 _MOST_DEPTH = 100
 
 
-def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[str]]:
+def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[str], float | None]:
     """Read a SimGrid platform file (versions 4.0 and 4.1).
 
     Read are zone, cluster, cabinet, host, router, link, backbone, host_link, route, zoneRoute, link_ctn and
@@ -54,6 +58,8 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
         The file's name without its ending.
     read_over : list of str
         What was read over, with lines.
+    host_speed : float or None
+        Flop/s that this host counts as, where computation is measured (``smpi/host-speed``).
 
     Raises
     ------
@@ -68,14 +74,15 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
     except OSError as error:
         raise PlatformError(f"{path}: cannot be read ({error.strerror or error})") from None
     root, model = reader.builder.finished()
+    more = (path.stem, reader.read_over, reader.host_speed)
     cluster = _as_cluster(root)
     if cluster is not None:
-        return replace(cluster, model=model), path.stem, reader.read_over
+        return replace(cluster, model=model), *more
     if isinstance(root, Cluster):
         around = Zone(f"around {root.name}", place=root.place)
         around.members.append(root)
         root = around
-    return ZonesSpec(root, source or str(path), model), path.stem, reader.read_over
+    return ZonesSpec(root, source or str(path), model), *more
 
 
 def _as_cluster(root: Zone | Cluster) -> ClusterSpec | None:
@@ -101,6 +108,7 @@ class _Reader:
         self._settings = Config()
         self._open: list[str] = []
         self._silent = 0  # depth inside an element that is read over
+        self._lines_before = 0
         self._parser = expat.ParserCreate()
         self._parser.StartElementHandler = self._start
         self._parser.EndElementHandler = self._end
@@ -109,22 +117,56 @@ class _Reader:
         self._parser.SkippedEntityHandler = self._skipped
 
     @property
+    def host_speed(self) -> float | None:
+        """What <config> says of this host, in flop/s."""
+        return self._settings.host_speed
+
+    @property
     def place(self) -> str:
         """Where the parser is."""
-        return f"{self._source}, line {self._parser.CurrentLineNumber}"
+        return f"{self._source}, line {self._line}"
+
+    @property
+    def _line(self) -> int:
+        return self._parser.CurrentLineNumber + self._lines_before
 
     def read(self, file: BinaryIO) -> None:
         """Read a file to its end."""
         try:
+            self._parser.Parse(self._declared(file), False)
             while chunk := file.read(_CHUNK_BYTES):
                 self._parser.Parse(chunk, False)
             self._parser.Parse(b"", True)
+            self._refuse_deployment()
             self.builder.settle(self._settings.model(), self._source)
         except expat.ExpatError as error:
             reason = expat.errors.messages.get(error.code, str(error))
-            raise refuse(f"{self._source}, line {error.lineno}", f"not well-formed XML: {reason}") from None
+            line = error.lineno + self._lines_before
+            raise refuse(f"{self._source}, line {line}", f"not well-formed XML: {reason}") from None
         except (ValueError, LookupError) as error:  # an encoding Python has not, or expat cannot use
             raise refuse(self.place, f"not readable as text: {error}") from None
+
+    def _declared(self, file: BinaryIO) -> bytes:
+        """Read the beginning of a file, without blank lines and comments before its declaration."""
+        head = file.read(_CHUNK_BYTES)
+        if not head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<!--") and not head[:1].isspace():
+            return head
+        while b"<?xml" not in head and len(head) < _MOST_BEFORE_BYTES and (more := file.read(_CHUNK_BYTES)):
+            head += more
+        found = _BEFORE.match(head)
+        if found is None:
+            return head
+        self._lines_before = found[0].count(b"\n")
+        return head[found.end() :]
+
+    def _refuse_deployment(self) -> None:
+        actors = [one for one in self.read_over if one.startswith(("<actor>", "<process>"))]
+        if actors and not self.builder.has_root:
+            raise refuse(
+                self._source,
+                f"this is a deployment, which says where actors run ({actors[0]}), and no platform; "
+                "give the platform's file, and hosts of ranks with mapping= or --mapping",
+            )
 
     # --- events -------------------------------------------------------------------------------------
 
@@ -200,7 +242,7 @@ class _Reader:
     def _note(self, word: str) -> None:
         self._silent = 1
         if len(self.read_over) < 20:
-            self.read_over.append(f"<{word}> (line {self._parser.CurrentLineNumber})")
+            self.read_over.append(f"<{word}> (line {self._line})")
 
     def _config(self, word: str, given: dict[str, str]) -> None:
         """Settings of SimGrid itself: those of the network make the model, unknown ones are refused."""

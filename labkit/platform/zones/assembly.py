@@ -165,6 +165,8 @@ class Assembly:
             ]
             links = [self._link(route, name, way == "down") for name, way in route.links]
             self._add_route(zone, route, ends, gates, links)
+            if route.is_bypass:
+                continue
             ended |= {route.src, route.dst}
             if route.symmetrical and route.src != route.dst:
                 back = [self._link(route, name, way != "down") for name, way in reversed(route.links)]
@@ -175,8 +177,9 @@ class Assembly:
     def _add_route(
         self, zone: Zone, route: Route, ends: list[int], gates: list[int], links: list[int]
     ) -> None:
+        add = self._zones.bypass if route.is_bypass else self._zones.route
         try:
-            self._zones.route(self._zone_numbers[zone.name], ends[0], ends[1], links, gates[0], gates[1])
+            add(self._zone_numbers[zone.name], ends[0], ends[1], links, gates[0], gates[1])
         except ValueError as error:
             backwards = " (backwards: routes are symmetrical unless they say otherwise)"
             way = backwards if ends[0] != self._end(zone, route, route.src) else ""

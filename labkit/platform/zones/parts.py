@@ -77,6 +77,8 @@ class Route:
         Whether the way back is the same, backwards, in the other directions.
     gw_src, gw_dst : str
         The gateways of zones; "" elsewhere.
+    is_bypass : bool
+        Whether it replaces what the zone's routing finds for these ends; of one direction only.
     """
 
     src: str
@@ -86,13 +88,15 @@ class Route:
     gw_src: str = ""
     gw_dst: str = ""
     place: str = field(default="", compare=False)
+    is_bypass: bool = False
 
     def __str__(self) -> str:
         """Name it for messages."""
         ends = [
             f"{end}@{gw}" if gw else end for end, gw in ((self.src, self.gw_src), (self.dst, self.gw_dst))
         ]
-        return f"route from {ends[0] or 'the middle'} to {ends[1] or 'the middle'}"
+        word = "bypass" if self.is_bypass else "route"
+        return f"{word} from {ends[0] or 'the middle'} to {ends[1] or 'the middle'}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,9 @@ def _route(route: Route, indent: str, zones: set[str], pairs: set[str]) -> str:
     attributes = {"src": route.src, "dst": route.dst}
     if word == "zoneRoute":
         attributes |= {"gw_src": route.gw_src, "gw_dst": route.gw_dst}
-    if not route.symmetrical:
+    if route.is_bypass:
+        word = "bypassZoneRoute" if word == "zoneRoute" else "bypassRoute"
+    elif not route.symmetrical:
         attributes["symmetrical"] = "NO"
     links = ""
     for name, given in route.links:

@@ -156,6 +156,7 @@ class Zone:
         symmetrical: bool = True,
         gw_src: str = "",
         gw_dst: str = "",
+        bypass: bool = False,
         place: str = "",
     ) -> None:
         """Add the links between two points of the zone.
@@ -171,6 +172,8 @@ class Zone:
             Whether the way back is the same, backwards, in the other directions.
         gw_src, gw_dst : str
             Of zones: the host or router inside, where the route begins or ends.
+        bypass : bool
+            Whether it replaces what the zone's routing finds from `src` to `dst`, in this direction only.
         place : str
             Line of a file where it stands, for messages.
         """
@@ -178,7 +181,8 @@ class Zone:
         for name, direction in way:
             if direction not in ("", "up", "down"):
                 raise refuse(place, f"link {name!r} has the direction {direction!r}; allowed: up, down")
-        self.routes.append(Route(src, dst, way, symmetrical, gw_src, gw_dst, place))
+        is_both = symmetrical and not bypass
+        self.routes.append(Route(src, dst, way, is_both, gw_src, gw_dst, place, bypass))
 
     def zone(self, name: str, routing: str = "full", *, place: str = "") -> Zone:
         """Add a zone inside, and hand it back to be filled.

@@ -16,8 +16,8 @@ from bokeh.resources import Resources
 from markupsafe import Markup
 
 from labkit.html import render
+from labkit.plain import replace_file
 from labkit.plot.style import unbroken
-from labkit.study.store import replace_file
 
 __all__ = ["Pictured", "page", "render_page"]
 

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
+from labkit.plain import replace_file
 from labkit.study.bundle.provenance import environment
 from labkit.study.points import Point
-from labkit.study.store import replace_file
 
 __all__ = ["Results", "key_of", "place_of"]
 

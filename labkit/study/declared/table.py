@@ -11,10 +11,10 @@ from pathlib import Path
 
 from labkit.errors import DataError
 from labkit.html import MATCH_SIGNS
+from labkit.plain import replace_file
 from labkit.scaling import SurfaceVerdict, Verdict
 from labkit.study.declared.judged import Judged
 from labkit.study.phase_sum import NAME as SUM_OF_PHASES
-from labkit.study.store import replace_file
 from labkit.study.table import aligned
 
 __all__ = ["COLUMNS", "paper_table", "table_text", "write_table"]

@@ -59,6 +59,8 @@ from labkit.study.store import read_study
 __all__ = ["read_data"]
 
 Row = dict[str, Any]
+#: a line of TaLPas: JSON with semicolons between its members
+_TALPAS = re.compile(r'\s*\{\s*"parameters"\s*:\s*\{')
 _EXTRAP = re.compile(r"(PARAMETER|POINTS|REGION|METRIC|DATA)(\s|$)")
 
 
@@ -98,7 +100,8 @@ def read_data(
     text = text_of(Path(path))
     if not text.strip():
         raise DataError(f"{name!r} is empty")
-    return _tidied(_parse(text, name, parameters), name)
+    remarks: list[str] = []
+    return _tidied(_parse(text, name, parameters, remarks), name, remarks)
 
 
 def _refuse_trace(path: Path, name: str) -> None:
@@ -111,7 +114,9 @@ def _refuse_trace(path: Path, name: str) -> None:
         )
 
 
-def _tidied(found: Iterator[Row], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _tidied(
+    found: Iterator[Row], name: str, remarks: Sequence[str] = ()
+) -> tuple[pd.DataFrame, dict[str, Any]]:
     rows = list(found)
     if not rows:
         raise DataError(f"{name!r} holds no measurements")
@@ -119,7 +124,8 @@ def _tidied(found: Iterator[Row], name: str) -> tuple[pd.DataFrame, dict[str, An
     for column in parameter_columns(data):
         if data[column].dtype.kind == "f" and _is_whole(data[column]):
             data[column] = data[column].astype("int64")
-    return data, {"source": os.path.basename(name)}
+    notes: dict[str, Any] = {"source": os.path.basename(name)}
+    return data, notes | ({"remarks": list(remarks)} if remarks else {})
 
 
 def _is_whole(values: pd.Series[float]) -> bool:
@@ -146,7 +152,7 @@ def _experiment(archive: zipfile.ZipFile, name: str) -> Iterator[Row]:
             yield _row(point, metric, region, value, repetition)
 
 
-def _parse(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[Row]:
+def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list[str]) -> Iterator[Row]:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
         raise DataError(f"{name!r} holds no measurements: every line of it is a comment or empty")
@@ -154,7 +160,7 @@ def _parse(text: str, name: str, parameters: Sequence[str] | None) -> Iterator[R
         return _json(text, name)
     if _EXTRAP.match(lines[0].strip()):
         return _extrap_text(text, name)
-    return _csv(lines, name, parameters)
+    return _csv(lines, name, parameters, remarks)
 
 
 def _number(text: Any, where: str) -> float:
@@ -181,14 +187,16 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
     points: list[dict[str, float]] = []
     metric, region, at, where = "", "", 0, name
     own: Row | None = None
+    measured: dict[tuple[str, str], int] = {}
+    began = 0
     for number, line in enumerate(text.splitlines(), 1):
         where = f"{name}, line {number}"
         if line.startswith(REMARK):
             own = _constants(line.removeprefix(REMARK), where)
         if not line.strip() or line.startswith("#"):
             continue
-        field, _, value = line.strip().partition(" ")
-        value = value.strip()
+        field, *rest = line.split(None, 1)  # white space is any white space
+        value = rest[0].strip() if rest else ""
         if field == "PARAMETER":
             parameters += value.split()
         elif field == "POINTS":
@@ -198,10 +206,15 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
         elif field in ("METRIC", "REGION"):
             if points and at not in (0, len(points)):
                 raise DataError(f"{where}: {at} DATA lines before it, but {len(points)} points")
+            if at:
+                measured[metric, region] = began
             metric, region, at = (value, region, 0) if field == "METRIC" else (metric, value, 0)
         elif field == "DATA":
             if at >= len(points):
                 raise DataError(f"{where}: more DATA lines than the {len(points)} points")
+            if at == 0:
+                began = number
+                _refuse_again(measured, metric, region, where)
             for repetition, item in enumerate(value.split()):
                 row = _row(points[at], metric, region, _number(item, where), repetition)
                 yield row if own is None else {**row, **own, **dict(columns_of(region))}
@@ -212,6 +225,15 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
             )
     if at not in (0, len(points)):
         raise DataError(f"{where}: the file ends after {at} DATA lines, but there are {len(points)} points")
+
+
+def _refuse_again(measured: Mapping[tuple[str, str], int], metric: str, region: str, where: str) -> None:
+    """Refuse data of a metric and a region that has some."""
+    if (metric, region) in measured:
+        raise DataError(
+            f"{where}: metric {metric!r} of region {region!r} has data already, from line "
+            f"{measured[metric, region]} on; put the repetitions of a point on one DATA line"
+        )
 
 
 def _constants(text: str, where: str) -> Row:
@@ -249,12 +271,15 @@ def _point(parameters: Sequence[str], values: Sequence[Any], where: str) -> dict
 def _json(text: str, name: str) -> Iterator[Row]:
     try:
         content = json_of(text)
+        json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         lines = [ln for ln in text.splitlines() if ln.strip()]
+        if all(_TALPAS.match(ln) for ln in lines):
+            return _json_lines("\n".join(map(_with_commas, text.splitlines())), name)
         if len(lines) > 1 and all(ln.lstrip().startswith("{") for ln in lines):
             return _json_lines(text, name)
         raise DataError(f"{name}, line {error.lineno}: not JSON: {error.msg}") from None
-    if isinstance(content, dict) and "params" in content and "value" in content:
+    if isinstance(content, dict) and "value" in content and "measurements" not in content:
         return _json_lines(text, name)
     if not isinstance(content, dict) or "measurements" not in content or "parameters" not in content:
         raise DataError(f"{name}: a JSON file of measurements has the keys parameters and measurements")
@@ -262,6 +287,22 @@ def _json(text: str, name: str) -> Iterator[Row]:
         return iter(list(_json_ids(content) if "callpaths" in content else _json_nested(content, name)))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise DataError(f"{name}: the JSON does not have Extra-P's structure ({error!r})") from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse a key that stands twice in an object."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [key for key, _ in pairs]
+        twice = next(key for key in names if names.count(key) > 1)
+        raise DataError(f"the key {twice!r} stands twice in one object; rename one, or take it out")
+    return found
+
+
+def _with_commas(line: str) -> str:
+    """Return a line of TaLPas, whose semicolons between texts are JSON's commas."""
+    parts = re.split(r'("(?:[^"\\]|\\.)*")', line)
+    return "".join(part if number % 2 else part.replace(";", ",") for number, part in enumerate(parts))
 
 
 def _json_nested(content: Mapping[str, Any], name: str) -> Iterator[Row]:
@@ -304,7 +345,8 @@ def _json_lines(text: str, name: str) -> Iterator[Row]:
         where = f"{name}, line {number}"
         try:
             item = json_of(line)
-            point = {str(k): _number(v, where) for k, v in item["params"].items()}
+            params = item["parameters"] if "parameters" in item else item["params"]  # TaLPas, Extra-P
+            point = {str(k): _number(v, where) for k, v in params.items()}
             values = item["value"] if isinstance(item["value"], list) else [item["value"]]
             own = {str(k): v for k, v in dict(item.get("labkit", {})).items() if k not in ("metric", "value")}
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -320,7 +362,7 @@ def _json_lines(text: str, name: str) -> Iterator[Row]:
 # ----------------------------------------------------------------------------- CSV
 
 
-def _csv(lines: list[str], name: str, parameters: Sequence[str] | None) -> Iterator[Row]:
+def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks: list[str]) -> Iterator[Row]:
     delimiter = next((d for d in ("\t", ";", ",") if d in lines[0]), " ")
     reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True)
     try:
@@ -338,12 +380,20 @@ def _csv(lines: list[str], name: str, parameters: Sequence[str] | None) -> Itera
     for number, row in enumerate(body, 2):
         if len(row) != len(head):
             raise DataError(f"{name}, row {number}: {len(row)} cells, but the header has {len(head)}")
+    for column, cell in enumerate(head):
+        if cell in head[:column]:
+            raise DataError(
+                f"{name}: columns {head.index(cell) + 1} and {column + 1} are both called {cell!r}; "
+                "rename one"
+            )
+        if not cell:
+            raise DataError(f"{name}: column {column + 1} has no name in the header")
     unknown = sorted(set(parameters or ()) - set(head))
     if unknown:
         raise DataError(f"{name} has no column {unknown[0]!r}; it has: {', '.join(head)}")
     if "value" in head and "metric" in head:
         return _csv_long(head, body, name)
-    return _csv_wide(head, body, name, list(parameters or head[:1]))
+    return _csv_wide(head, body, name, list(parameters or head[:1]), remarks)
 
 
 def _csv_long(head: list[str], body: list[list[str]], name: str) -> Iterator[Row]:
@@ -365,21 +415,33 @@ def _csv_long(head: list[str], body: list[list[str]], name: str) -> Iterator[Row
         yield row
 
 
-def _csv_wide(head: list[str], body: list[list[str]], name: str, parameters: list[str]) -> Iterator[Row]:
-    """A column for each parameter, then a column for each metric."""
+def _csv_wide(
+    head: list[str], body: list[list[str]], name: str, parameters: list[str], remarks: list[str]
+) -> Iterator[Row]:
+    """A column for each parameter, then a column for each metric; what is left out is remarked."""
+    table = [dict(zip(head, cells, strict=True)) for cells in body]
     metrics = [c for c in head if c not in parameters]
+    for metric in [*metrics] if len(metrics) > 1 else ():
+        if not any(_is_number(row[metric]) for row in table):
+            metrics.remove(metric)
+            remarks.append(f"column {metric!r} holds no numbers and was left out")
+    empty: dict[str, list[int]] = {}
     seen: dict[tuple[float, ...], int] = {}
-    for number, cells in enumerate(body, 2):
-        row = dict(zip(head, cells, strict=True))
+    for number, row in enumerate(table, 2):
         where = f"{name}, row {number}"
         point = {p: _number(row[p], f"{where}, column {p}") for p in parameters}
         key = tuple(point.values())
         seen[key] = seen.get(key, -1) + 1
         for metric in metrics:
-            if _is_number(row[metric]):
-                yield _row(point, metric, "", float(row[metric]), seen[key])
-            elif row[metric] and len(metrics) == 1:
-                raise DataError(f"{where}, column {metric}: {row[metric]!r} is not a number")
+            if row[metric]:
+                value = _number(row[metric], f"{where}, column {metric}")
+                yield _row(point, metric, "", value, seen[key])
+            else:
+                empty.setdefault(metric, []).append(number)
+    for metric, numbers in empty.items():
+        rows = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+        cells = "cell was" if len(numbers) == 1 else "cells were"
+        remarks.append(f"{len(numbers)} empty {cells} left out of column {metric!r} (row {rows})")
 
 
 def _is_number(cell: str) -> bool:

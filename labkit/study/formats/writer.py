@@ -12,9 +12,10 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
+from labkit.plain import replace_file
 from labkit.study.formats.experiment import experiment_files
 from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns
-from labkit.study.store import replace_file, study_files, write_zip
+from labkit.study.store import study_files, write_zip
 
 __all__ = ["FORMATS", "REMARK", "ROOT", "Group", "export_study", "groups_of"]
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -27,7 +28,7 @@ from math import inf, log2
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import DataError
+from labkit.errors import CacheWarning, DataError
 from labkit.units import format_bytes
 
 __all__ = ["History", "Known", "Record", "farthest_similar", "records_of"]
@@ -96,21 +97,31 @@ class History:
         DataError
             The file cannot be read, or is none of these.
         """
-        found: Known | None = self._by_rank_0(
-            lambda: _nearest(records_of(self.path, self._key), self._n_bytes, names, similar)
-        )
+
+        def look() -> Known | None:
+            try:
+                known = records_of(self.path, self._key)
+            except DataError as error:
+                if getattr(error.__cause__, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
+                    raise
+                warnings.warn(f"nothing is remembered: {error}", CacheWarning, stacklevel=2)
+                return None
+            return _nearest(known, self._n_bytes, names, similar)
+
+        found: Known | None = self._by_rank_0(look)
         return found
 
     def keep(self, times: Mapping[str, float], winner: str) -> None:
-        """Add a decision.
-
-        Raises
-        ------
-        DataError
-            The file cannot be written.
-        """
+        """Add a decision; where the file cannot be written, rank 0 warns, and the run goes on."""
         row = (self._key, float(self._n_bytes), winner, json.dumps(dict(times)))
-        self._by_rank_0(lambda: _add(self.path, row))
+
+        def add() -> None:
+            try:
+                _add(self.path, row)
+            except DataError as error:
+                warnings.warn(f"a decision was not kept: {error}", CacheWarning, stacklevel=2)
+
+        self._by_rank_0(add)
 
     def _by_rank_0(self, work: Any) -> Any:
         """Have rank 0 do it, and tell all ranks what came of it."""

@@ -69,7 +69,7 @@ def test_a_file_names_hosts_by_number_or_name(tmp_path: Path) -> None:
         ("0\nhost-9\n", "line 2: host 9 is not there; the machine has hosts 0 to 2"),
         ("0\n\nthere\n1", "line 3: no host is called 'there'"),
         ("0\n-1\n1", "line 2: no host is called '-1'"),
-        ("0 1\n", "line 1: '0 1' is not one host"),
+        ("0 1\n", "line 1: no host is called '0 1'"),
         ("0\n1:x\n", "line 2: 'x' is not a number of ranks"),
         ("0\n1:0\n", "line 2: '0' is not a number of ranks"),
         ("0\n1:99999999\n", "line 2: more than 2\\^20 ranks"),

@@ -182,7 +182,7 @@ REFUSED = [
     ("</route>", "</route><route src='right' dst='left'/>", 9, "needs a link"),
     ("</route>", "</route>words", 9, "text 'words' has no place in <zone>"),
     ("</route>", "</rout>", 9, "not well-formed XML: mismatched tag"),
-    ("</route>", "</route><bypassRoute src='a' dst='b'/>", 9, "bypass routes are not supported"),
+    ("</route>", "</route><bypassRoute src='a' dst='b'/>", 9, "there is no host or router 'a'"),
     ("</route>", "</route><include file='x'/>", 9, "files that include others"),
     ("</route>", "</route><trace id='t' file='x'/>", 9, "what changes with time"),
     ("</route>", "</route><zone id='in' routing='Full'/>", 9, "holds hosts or routers beside zones"),

@@ -11,6 +11,9 @@
 //   cluster   a star, torus, fat tree, ... of its own, and a router in it; the links between a host and the
 //             router are the topology's (Router::to_gateway, Router::from_gateway)
 //
+// A bypass of a zone comes first, where the zone is the innermost one around both ends: for hosts and routers of
+// the zone itself their own pair, for others the innermost pair of zones around them that has one.
+//
 // Where a path goes on from a zone at another gateway than it came in by, the links between the two
 // gateways are crossed, too. A message within a host of a full, floyd or dijkstra zone takes the host's
 // route to itself or else one fat pipe of 10 GB/s and 0 s that all hosts have in common.
@@ -70,10 +73,15 @@ class ZoneBuilder {
   /// A zone as a point of its parent.
   [[nodiscard]] PointId point_of(ZoneId zone) const;
   void add_route(ZoneId zone, const ZoneRoute& route);
+  /// Links that replace what the zone's routing finds from src to dst: two hosts or routers of the zone, or two
+  /// zones inside it, at whatever depth.
+  void add_bypass(ZoneId zone, const ZoneRoute& route);
   /// Hosts are numbered in the order in which they were added. The builder is empty afterwards.
   std::shared_ptr<const Platform> build();
 
  private:
+  std::int32_t store(const ZoneRoute& route);
+
   std::unique_ptr<ZoneRouter> router_;
   std::vector<Host> hosts_;
   std::vector<Link> links_;

@@ -162,3 +162,20 @@ def test_a_script_and_its_modules(folder, capsys):
     assert plan(capsys) == (0, [])
     (folder / "second.py").write_text("BYTES = 2000\n")
     assert plan(capsys) == (1, ["second.py"])
+
+
+def test_the_table_is_printed_whatever_happens_to_the_files(folder, capsys, monkeypatch):
+    study = STUDY.partition("coll =")[0].replace("ranks = [2]", "ranks = [2, 3, 4, 5, 6]")
+    (folder / "study.toml").write_text(study + '[[expect]]\ngrowth = "1"\nmetric = "rounds"\n')
+    assert main(["study", "study.toml"]) in (0, 1)
+    table = (folder / "study.results" / "table.txt").read_text()
+    capsys.readouterr()
+
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("labkit.study.declared.table.replace_file", refuse)
+    assert main(["study", "study.toml"]) == 3
+    said = capsys.readouterr()
+    assert said.out == table
+    assert said.err.count("No space left on device") == 3
