@@ -111,19 +111,19 @@ class Bound:
         ``most(case)``: the largest value allowed.
     words : str
         The bound as a formula.
-    least_bytes : int
-        Of "messages": only those of so many bytes count.
+    least_bytes : callable, optional
+        ``least_bytes(case)``. Of "messages": only those of so many bytes count.
     """
 
     what: str
     most: Callable[[Case], float]
     words: str
-    least_bytes: int = 0
+    least_bytes: Callable[[Case], int] | None = None
 
-    def value(self, outcome: Outcome) -> float:
+    def value(self, outcome: Outcome, case: Case) -> float:
         """Return what the engine counted."""
-        if self.least_bytes:
-            return float(long_messages(outcome.trace, self.least_bytes))
+        if self.least_bytes is not None:
+            return float(long_messages(outcome.trace, self.least_bytes(case)))
         if self.what in ("messages", "bytes"):
             n_messages, n_bytes = uncounted(outcome.trace)
             own = outcome.messages if self.what == "messages" else outcome.bytes
@@ -151,8 +151,10 @@ _NAMES = {
 }
 
 
-def _named(bound: Bound) -> str:
-    return f"messages of {bound.least_bytes} bytes or more" if bound.least_bytes else _NAMES[bound.what]
+def _named(bound: Bound, case: Case) -> str:
+    if bound.least_bytes is not None:
+        return f"messages of {bound.least_bytes(case)} bytes or more"
+    return _NAMES[bound.what]
 
 
 def _counting(bounds: Sequence[Bound]) -> dict[str, Any]:
@@ -163,7 +165,7 @@ def _counting(bounds: Sequence[Bound]) -> dict[str, Any]:
 
 def _exceeded(case: Case, bound: Bound, value: float, most: float) -> str:
     found, allowed = _amounts(bound, value, most)
-    return f"{case}: {found} {_named(bound)}; at most {allowed} are allowed."
+    return f"{case}: {found} {_named(bound, case)}; at most {allowed} are allowed."
 
 
 def _outgrown(check: Costs, few: tuple[Case, float], many: tuple[Case, float]) -> str:
@@ -196,8 +198,10 @@ class Costs:
     hint : str
     is_bonus : bool
     most_growth : float, optional
-        From the first case to the last one the first bound's count grows at most so many times: a bound alone
-        is met on few ranks by whoever packs what grows too fast.
+        From a case to a later one of the same size the first bound's count grows at most so many times: a
+        bound alone is met on few ranks by whoever packs what grows too fast.
+    size : callable, optional
+        ``size(case)``: growth is judged between cases for which it is equal. Default: between all.
     """
 
     name: str
@@ -209,26 +213,27 @@ class Costs:
     hint: str = ""
     is_bonus: bool = False
     most_growth: float | None = None
+    size: Callable[[Case], object] = lambda case: None
     needs_simulation = True
 
     def judge(self, trial: Trial) -> Verdict:
         """Count on every case, from the smallest on, until a bound is exceeded."""
-        seen = ""
-        first: tuple[Case, float] | None = None
+        first: dict[object, tuple[Case, float]] = {}
+        case = seen = None
         for case in self.cases(trial.seed):
             wrong, hint, outcome = trial.fault(case, self.oracle, **_counting(self.bounds))
             if wrong:
                 return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {headline(wrong)}", hint)
             for bound in self.bounds:
-                value, most = bound.value(outcome), bound.most(case)
+                value, most = bound.value(outcome, case), bound.most(case)
                 if value > most:
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
                 found, allowed = _amounts(bound, value, most)
-                seen = f"{found} {_named(bound)}, of at most {allowed}"
-            counted = self.bounds[0].value(outcome)
-            first = first or (case, counted)
-            if self.most_growth is not None and counted > self.most_growth * first[1]:
-                return Verdict(0.0, _outgrown(self, first, (case, counted)), self.hint)
+                seen = f"{found} {_named(bound, case)}, of at most {allowed}"
+            counted = self.bounds[0].value(outcome, case)
+            before = first.setdefault(self.size(case), (case, counted))
+            if self.most_growth is not None and counted > self.most_growth * before[1]:
+                return Verdict(0.0, _outgrown(self, before, (case, counted)), self.hint)
         return Verdict(1.0, f"On {case}: {seen}.")
 
 
@@ -308,7 +313,7 @@ class Scaling:
             if wrong:
                 return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {headline(wrong)}", hint)
             for bound in self.bounds:
-                if (value := bound.value(outcome)) > (most := bound.most(case)):
+                if (value := bound.value(outcome, case)) > (most := bound.most(case)):
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
             times.append(outcome.makespan_s)
         return times

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import itertools
 import secrets
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Iterable, Sequence
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 __all__ = ["Seed", "Stream", "student_seed"]
+
+T = TypeVar("T")
 
 
 def student_seed(student: str, assignment: str, secret: str = "") -> int:
@@ -108,7 +111,32 @@ class Seed(int):
         return raw.astype(dtype)
 
     def ranks(self, least: int, most: int, count: int, *label: object) -> Sequence[int]:
-        """Return different numbers of ranks between two bounds, in order: drawn anew for every grading."""
+        """Return different numbers between two bounds, one of each of as many parts: drawn anew each time.
+
+        The parts have no gaps between them and widths in proportion to what is in them: whatever treats
+        most of the numbers from some n to 2 n in another way is met.
+        """
+        edges = [least]
+        for nth in range(1, count + 1):
+            edge = round(least * ((most + 1) / least) ** (nth / count))
+            edges.append(min(max(edge, edges[-1] + 1), most + 1 - (count - nth)))
+        return [
+            self.drawn(low, high - 1, *label, nth)
+            for nth, (low, high) in enumerate(itertools.pairwise(edges))
+        ]
+
+    def drawn(self, least: int, most: int, *label: object) -> int:
+        """Return a number between two bounds, both included: drawn anew for every grading."""
         key = hmac.new(self._key("ranks", *label), self.draw.to_bytes(8, "big"), hashlib.sha256).digest()
-        order = Stream(key).random_raw(most - least + 1).argsort(kind="stable")
-        return sorted(int(p) + least for p in order[:count])
+        return least + int.from_bytes(key[:16], "big") % (most - least + 1)
+
+    def chosen(self, of: Sequence[T], *label: object) -> T:
+        """Return one of several, drawn anew for every grading."""
+        return of[self.drawn(0, len(of) - 1, *label)]
+
+    def shuffled(self, of: Iterable[T], *label: object) -> list[T]:
+        """Return several in an order that is drawn anew for every grading."""
+        return [
+            one
+            for _, _, one in sorted((self.drawn(0, 1 << 62, *label, n), n, one) for n, one in enumerate(of))
+        ]

@@ -190,7 +190,7 @@ WRONG: dict[str, tuple[str, str, set[str]]] = {
         # growth is judged on numbers of ranks as well that are drawn
         {"any_number", "any_root", "any_data", "messages", "rounds", "scaling", "optimal"},
     ),
-    "forgets_root": ("broadcast", FORGETS_ROOT, {"any_root", "any_data", "messages", "rounds", "optimal"}),
+    "forgets_root": ("broadcast", FORGETS_ROOT, _BROADCAST - {"powers", "any_number"}),
     "deadlock": ("broadcast", DEADLOCK, _BROADCAST),
     "endless": ("broadcast", ENDLESS, _BROADCAST),
     "collective": ("broadcast", COLLECTIVE, _BROADCAST),

@@ -36,35 +36,58 @@ def _needs(case: Case, results: list[Any]) -> list[int]:
     return [0 if own[0] is not None else results[rank].nbytes for rank, own in enumerate(case.arguments)]
 
 
+#: lengths and types of the data, drawn anew for every grading: no case tells what it is for
+_KINDS = ("float64", "int64", "int32", "uint8", "float32", "uint16")
+
+
 def _array(seed: int, n: int, dtype: str, *label: object) -> Any:
     return Seed.of(seed).array(n, dtype, *label)
 
 
+def _drawn_array(seed: int, least: int, most: int, *label: object) -> Any:
+    """Return as many bytes as are drawn between two bounds, or a few less, of a type that is drawn."""
+    source = Seed.of(seed)
+    dtype = np.dtype(source.chosen(_KINDS, "dtype", *label))
+    return _array(seed, source.drawn(least, most, "bytes", *label) // dtype.itemsize, dtype.str, *label)
+
+
+def _drawn(seed: int, ranks: int, root: int | None, *label: object, least: int = 1, most: int = 400) -> Case:
+    """Return a case of data, and a root unless it is given, that are drawn anew for every grading."""
+    if root is None:
+        root = Seed.of(seed).drawn(0, ranks - 1, "root", ranks, *label)
+    data = _drawn_array(seed, least, most, ranks, root, *label)
+    return _case(ranks, root, data, f"{len(data)} numbers, {data.dtype}")
+
+
 def _powers_of_two(seed: int) -> Iterator[Case]:
     for ranks in (2, 4, 8):
-        yield _case(ranks, 0, _array(seed, 3, "int64", ranks), "3 integers")
+        yield _drawn(seed, ranks, 0, "powers", most=60)
 
 
 def _any_number(seed: int) -> Iterator[Case]:
     drawn = Seed.of(seed).ranks(4, 20, 3, "any")
     for ranks in (1, 3, *drawn, *Seed.of(seed).ranks(33, 64, 1, "many")):
-        yield _case(ranks, 0, _array(seed, 4, "float64", ranks), "4 floats")
+        yield _drawn(seed, ranks, 0, "any", most=60)
 
 
 def _any_root(seed: int) -> Iterator[Case]:
-    for ranks in (2, 3, *Seed.of(seed).ranks(4, 12, 2, "root")):
-        drawn = 1 + Seed.of(seed).number("root", ranks) % (ranks - 1)
+    for ranks in (2, 3, *Seed.of(seed).ranks(4, 24, 2, "root")):
+        drawn = Seed.of(seed).drawn(1, ranks - 1, "root", ranks)
         for root in sorted({1, drawn, ranks - 1}):
-            yield _case(ranks, root, _array(seed, 3, "int32", ranks, root), "3 integers")
+            yield _drawn(seed, ranks, root, most=60)
 
 
 def _any_data(seed: int) -> Iterator[Case]:
-    yield _case(3, 1, _array(seed, 0, "float64"), "an empty array")
+    def root(ranks: int, *label: object) -> int:
+        return Seed.of(seed).drawn(0, ranks - 1, "data", *label)
+
+    yield _case(3, root(3, 0), _array(seed, 0, "float64"), "an empty array")
     special = np.array([np.nan, -np.inf, -0.0, 5e-324, 1.5])
-    yield _case(3, 2, special, "NaN, infinity, -0.0 and a subnormal")
-    yield _case(4, 0, _array(seed, 12, "uint8").reshape(3, 4), "a matrix of bytes")
-    yield _case(5, 4, _array(seed, 12_000, "float64"), "12000 floats (rendezvous messages)")
-    yield _case(5, 1, _array(seed, 2, "uint8", "flags") > 127, "2 booleans")
+    yield _case(3, root(3, 1), special, "NaN, infinity, -0.0 and a subnormal")
+    yield _case(4, root(4), _array(seed, 12, "uint8").reshape(3, 4), "a matrix of bytes")
+    n = Seed.of(seed).drawn(9_000, 14_000, "long")
+    yield _case(5, 1 + root(4, "long"), _array(seed, n, "float64"), f"{n} floats (rendezvous messages)")
+    yield _case(5, root(5, 1), _array(seed, 2, "uint8", "flags") > 127, "2 booleans")
 
 
 def everybody_has_it(case: Case, results: list[Any]) -> str | None:
@@ -84,15 +107,33 @@ def everybody_has_it(case: Case, results: list[Any]) -> str | None:
 
 
 def _cost_cases(seed: int) -> Iterator[Case]:
-    for ranks in (2, 3, *Seed.of(seed).ranks(5, 20, 2, "cost"), *Seed.of(seed).ranks(25, 64, 1, "costs")):
-        yield _case(ranks, ranks - 1, _array(seed, 10, "float64", ranks), "10 floats")
+    """Yield cases of their own, and all that results are judged on: every run counts."""
+    for ranks in (2, 3, *Seed.of(seed).ranks(4, 64, 4, "cost")):
+        yield _drawn(seed, ranks, None, "cost", most=4000)
+    for cases in (_powers_of_two, _any_number, _any_root, _any_data):
+        yield from (case for case in cases(seed) if case.ranks > 1)
+
+
+def _growth_case(ranks: int, seed: int) -> Case:
+    """Return a case whose data are the same for all numbers of ranks."""
+    data = _drawn_array(seed, 40, 400, "growth")
+    root = Seed.of(seed).drawn(0, ranks - 1, "growth", ranks)
+    return _case(ranks, root, data, f"{len(data)} numbers, {data.dtype}")
+
+
+def _data_bytes(case: Case) -> int:
+    return int(next(own[0].nbytes for own in case.arguments if own[0] is not None))
 
 
 #: objects and arrays whose size is told first take a second, short message
 _MESSAGES = Bound("messages", lambda case: 2 * (case.ranks - 1), "2 (p - 1)")
-#: the data itself, on the cases of costs
-_OF_DATA = Bound("messages", lambda case: case.ranks - 1, "p - 1", least_bytes=80)
-_BYTES = Bound("bytes", lambda case: (case.ranks - 1) * 400, "400 (p - 1) bytes")
+#: the data themselves; of fewer bytes than an object's header has nobody can say which message they are in
+_OF_DATA = Bound(
+    "messages", lambda case: case.ranks - 1, "p - 1", least_bytes=lambda case: max(_data_bytes(case), 256)
+)
+_BYTES = Bound(
+    "bytes", lambda case: (case.ranks - 1) * (_data_bytes(case) + 320), "(p - 1) (the data and 320 bytes)"
+)
 _ROUNDS = Bound("rounds", lambda case: 2 * _levels(case), "2 ceil(log2 p)")
 
 
@@ -116,13 +157,12 @@ BROADCAST = Assignment(
         Correct("any_data", "Right for any data", 1, _any_data, everybody_has_it,
                 "What does the receiver know of length and dtype? What if a send waits for its receive?"),
         Costs("messages", "At most p - 1 messages of the data", 1, _cost_cases, everybody_has_it,
-              [_BYTES, _MESSAGES, _OF_DATA], "Every rank but the root receives the data once."),
+              [_OF_DATA, _BYTES, _MESSAGES], "Every rank but the root receives the data once."),
         Costs("rounds", "At most 2 ceil(log2 p) rounds", 2, _cost_cases, everybody_has_it,
               [_ROUNDS], "Whoever has the data can pass it on: they can double in each round."),
-        Scaling("scaling", "The time grows with log p", 2, lambda p, seed: _case(
-            p, 0, _array(seed, 10, "float64", p), "10 floats"), everybody_has_it, "log p",
-            bounds=(_BYTES, _ROUNDS), drawn=(33, 63, 1), hint="Does one rank send to "
-            "all others, one after another? Then the time grows with p."),
+        Scaling("scaling", "The time grows with log p", 2, _growth_case, everybody_has_it, "log p",
+                bounds=(_BYTES, _ROUNDS), drawn=(5, 63, 3),
+                hint="Does one rank send to all others, one after another? Then the time grows with p."),
         Costs("optimal", "Optimal: ceil(log2 p) rounds", 1, _cost_cases, everybody_has_it,
               [Bound("rounds", _levels, "ceil(log2 p)")],
               "A binomial tree: in each round every rank that has the data sends it to one that has not.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -26,8 +27,8 @@ ranks, on machines that buffer no message at all, and the ranks must exchange th
 time, not one after another. Numbers of ranks are drawn anew for every grading, from 1 to 24."""
 
 _UNBUFFERED = "lab,detached_below_bytes=0"
-#: of the check of times: a row of 1250 numbers takes a millisecond, start-ups next to nothing
-_SLOW_WIDTH, _ROW_S = 1250, 1e-3
+#: of the check of times: so many numbers take a millisecond, start-ups next to nothing
+_BYTES_PER_S = 10e6
 
 
 def _blocks(seed: int, ranks: int, width: int, *label: object) -> list[Any]:
@@ -48,7 +49,8 @@ def _case(seed: int, ranks: int, width: int, most: int, words: str, stops: bool 
     tolerance = 0.0
     if stops:
         changes = _smoothed(_key(blocks), width, 0.0, most)[2]
-        last = most // 2
+        # drawn: nobody must know from `most` after which step the ranks stop
+        last = Seed.of(seed).drawn(1, most - 1, "last", ranks, width, most, words)
         tolerance = math.sqrt(changes[last - 1] * changes[last])  # between two steps, far from both
     arguments = [(block, tolerance, most) for block in blocks]
     rows = sum(len(block) for block in blocks)
@@ -61,7 +63,7 @@ def _key(blocks: list[Any]) -> bytes:
     return b"".join(block.tobytes() for block in blocks)
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _smoothed(values: bytes, width: int, tolerance: float, most: int) -> tuple[Any, int, list[float]]:
     """Return the whole matrix, the steps, and the largest change of each, by a sequential program."""
     rows = np.frombuffer(values).reshape(-1, width)
@@ -115,30 +117,73 @@ def _short(seed: int) -> Iterator[Case]:
 def _long(seed: int) -> Iterator[Case]:
     for ranks in (3, 4, 8):
         yield _case(seed, ranks, 2, 3, ", no message is buffered", model=_UNBUFFERED)
-    yield _case(seed, 5, 9000, 2, " (rendezvous messages)")
+    yield _case(seed, 5, Seed.of(seed).drawn(8500, 12000, "long"), 2, " (rendezvous messages)")
 
 
 def _stop(seed: int) -> Iterator[Case]:
-    for ranks in (3, 4, *Seed.of(seed).ranks(5, 16, 1, "stop")):
-        yield _case(seed, ranks, 3, 24, "", stops=True)
+    source = Seed.of(seed)
+    for ranks in (3, 4, *source.ranks(5, 24, 2, "stop")):
+        yield _case(seed, ranks, source.drawn(2, 6, "stop", ranks), _steps(source, ranks), "", stops=True)
 
 
 def _any_number(seed: int) -> Iterator[Case]:
-    for ranks in (1, 2, 3, *Seed.of(seed).ranks(5, 24, 2, "any")):
+    source = Seed.of(seed)
+    for ranks in (1, 2, 3, *source.ranks(5, 24, 2, "any")):
         how: dict[str, Any] = {"model": _UNBUFFERED}
-        yield _case(seed, ranks, 3, 16, ", no message is buffered", stops=True, **how)
+        most = _steps(source, ranks)
+        yield _case(seed, ranks, 3, most, ", no message is buffered", stops=True, **how)
+
+
+def _steps(source: Seed, ranks: int) -> int:
+    return source.drawn(12, 30, "most", ranks)
 
 
 def _cost_cases(seed: int) -> Iterator[Case]:
-    for ranks in Seed.of(seed).ranks(12, 24, 2, "cost"):
+    """Yield cases in which nobody may stop early: a wrong rule to stop costs its own points only."""
+    source = Seed.of(seed)
+    for nth, ranks in enumerate(source.ranks(9, 24, 3, "cost")):
         machine = f"star:{ranks},bw=10MBps,lat=1us"
         how: dict[str, Any] = {"on": machine, "model": "raw,detached_below_bytes=0", "charges": False}
-        yield _case(seed, ranks, _SLOW_WIDTH, 4, " at 1 ms a row, no message is buffered", **how)
+        width, most = source.drawn(900, 1800, "width", nth), source.drawn(4, 7, "most", nth)
+        case = _case(seed, ranks, width, most, " on a slow machine, no message is buffered", **how)
+        if source.drawn(0, 3, "tolerance", nth):
+            tolerance = _least_change([own[0] for own in case.arguments], most) / 2
+            case = replace(case, arguments=[(block, tolerance, most) for block, _, _ in case.arguments])
+        yield case
+
+
+def _least_change(blocks: list[Any], most: int) -> float:
+    """Return the smallest change that any rank sees in its own rows in any step."""
+    rows, least = np.concatenate(blocks), np.inf
+    begins = np.cumsum([0, *(len(block) for block in blocks[:-1])])
+    for _ in range(most):
+        new = (np.roll(rows, 1, 0) + 2 * rows + np.roll(rows, -1, 0)) / 4
+        least = min(least, float(np.maximum.reduceat(np.abs(new - rows).max(1), begins).min()))
+        rows = new
+    return least
+
+
+def _volume_cases(seed: int) -> Iterator[Case]:
+    """Yield the cases of costs, and those of results in which nobody may stop early: every run counts."""
+    yield from _cost_cases(seed)
+    yield from _short(seed)
+    yield from _long(seed)
 
 
 def _received(case: Case) -> float:
     """Two rows a step; room for who agrees on the change by a message from each rank, of objects."""
-    return float(case.arguments[0][2] * (2 * 8 * _SLOW_WIDTH + 400 + 200 * case.ranks))
+    block, _, _ = case.arguments[0]
+    return float((_steps_of(case) + 1) * (2 * block[0].nbytes + 400 + 200 * case.ranks))
+
+
+def _seconds(case: Case) -> float:
+    """The time of eight rows a step."""
+    return float(8 * case.arguments[0][0][0].nbytes / _BYTES_PER_S * _steps_of(case))
+
+
+def _steps_of(case: Case) -> int:
+    blocks, (_, tolerance, most) = [own[0] for own in case.arguments], case.arguments[0]
+    return _smoothed(_key(blocks), blocks[0].shape[1], tolerance, most)[1]
 
 
 DEADLOCK = Assignment(
@@ -155,11 +200,11 @@ DEADLOCK = Assignment(
                 "A rank that stops sends nothing any more. Who is waiting for it?"),
         Correct("any_number", "Any number of ranks, 1 and 2 included", 2, _any_number, _oracle,
                 "On two ranks both neighbours are the same rank; on one it is the rank itself."),
-        Costs("volume", "A rank receives its neighbours' rows, and no more", 1, _cost_cases, _oracle,
-              [Bound("received", _received, "two rows a step, and 400 + 200 p bytes a step")],
+        Costs("volume", "A rank receives its neighbours' rows, and no more", 1, _volume_cases, _oracle,
+              [Bound("received", _received, "two rows, and 400 + 200 p bytes, a step and one step more")],
               "Nobody needs other rows than those beside its own."),
         Costs("together", "All ranks exchange their rows at the same time", 2, _cost_cases, _oracle,
-              [Bound("seconds", lambda case: 8 * _ROW_S * case.arguments[0][2], "the time of 8 rows a step")],
+              [Bound("seconds", _seconds, "the time of 8 rows a step")],
               "If one rank receives first and all others send first, how long does the last one wait?"),
     ),
 )  # fmt: skip

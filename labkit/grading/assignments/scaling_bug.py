@@ -22,17 +22,15 @@ places(comm, keys, buckets) gives each key its place in the sorted sequence of t
 the number of smaller keys anywhere, and of equal ones on ranks before and before it on its own. keys is
 a NumPy array of integers from 0 to buckets - 1, of any length, also 0. The program that you are given
 is right, but one of its phases does not scale. (1) Repair it: a rank receives no more than 2 ceil(log2
-p) + 2 tables of 8 bytes a bucket and 200 more, nor more than so many when all is packed, the time grows
-with log p, and no chain of messages, each sent after the one before was received, is longer than 8
-ceil(log2 p) + 4. (2) Write explain(ranks, buckets), about the program as it was given: it returns the
-name of the phase at fault, how the bytes that a rank receives in it grow with the ranks ("1", "log p",
-"p", "p log p", "p^2", ...), and how many bytes of data each rank receives in it with these ranks and
-buckets. Numbers of ranks are drawn anew for every grading, from 1 to 64."""
+p) + 2 tables of 8 bytes a bucket and 200 more, nor, packed, than 1.6 times as many packed tables and 200
+more; the time grows with log p, and no chain of messages, each sent after the one before was received, is
+longer than 8 ceil(log2 p) + 4. (2) Write explain(ranks, buckets), about the program as it was given: it
+returns the name of the phase at fault, how the bytes that a rank receives in it grow with the ranks ("1",
+"log p", "p", "p log p", "p^2", ...), and how many bytes of data each rank receives in it with these ranks
+and buckets. Numbers of ranks, keys and buckets are drawn anew for every grading, ranks from 1 to 64."""
 
 #: the phase at fault in the program as it is given, and how its bytes grow
 _PHASE, _GROWTH = "before", "p"
-#: of a rank's keys so many are in one bucket where costs are judged: a table of bytes does not hold that
-_HOT = 300
 #: of the links of the machine on which the growth is measured
 _BYTES_PER_S = 100e6
 
@@ -52,14 +50,13 @@ def _case(seed: int, ranks: int, n_local: int, buckets: int, words: str = "", ho
 
 def _full(seed: int, ranks: int, n_local: int, buckets: int) -> Case:
     """Return a case with many keys in each bucket, how many nobody can guess: tables hardly get smaller."""
-    source, own = Seed.of(seed), []
+    source, own, label = Seed.of(seed), [], (ranks, n_local, buckets)
     for rank in range(ranks):
-        weights, keys = (source.array(n, "uint32", "full", ranks, rank, n) for n in (buckets, n_local))
+        weights, keys = (source.array(n, "uint32", "full", rank, n, *label) for n in (buckets, n_local))
         edges = np.cumsum(-np.log((weights + 1.0) / 2**32))
         own.append(np.minimum(np.searchsorted(edges, keys * (edges[-1] / 2**32)), buckets - 1))
-    return Case(
-        ranks, [(keys, buckets) for keys in own], f"{ranks * n_local} keys, {buckets} buckets", None, _needs
-    )
+    words = f"{ranks * n_local} keys, {buckets} buckets"
+    return Case(ranks, [(keys, buckets) for keys in own], words, None, _needs)
 
 
 def _needs(case: Case, results: list[Any]) -> list[int]:
@@ -100,10 +97,52 @@ def _any_number(seed: int) -> Iterator[Case]:
         yield _case(seed, ranks, 40, 16)
 
 
+def _growth_case(ranks: int, seed: int) -> Case:
+    """Return a case whose buckets and keys a rank are drawn, and the same for all numbers of ranks.
+
+    Some hundred of a rank's keys are in one bucket: a table of bytes does not hold that.
+    """
+    source = Seed.of(seed)
+    hot, buckets = source.drawn(260, 400, "hot"), source.drawn(800, 1400, "buckets")
+    return _case(seed, ranks, hot + source.drawn(10, 100, "keys"), buckets, hot=hot)
+
+
+#: of a rank's keys where numbers of ranks and buckets are drawn as well, at most
+_MOST_KEYS = 12_000
+
+
 def _cost_cases(seed: int) -> Iterator[Case]:
-    (many,) = Seed.of(seed).ranks(60, 64, 1, "cost")
-    for ranks in (many // 8, many):  # with so many keys that all of them are more than the tables allowed
-        yield _full(seed, ranks, 40_000, 512)
+    """Yield cases of few and many keys and ranks, each after one of as many keys a rank on few ranks.
+
+    From so many keys on that all of them are more than the tables allowed no number of keys, ranks or buckets
+    is left out. The cases that results are judged on follow: every run counts.
+    """
+    source = Seed.of(seed)
+    parts = source.shuffled(range(3), "volume")
+    for nth, ranks in enumerate(source.ranks(13, 64, 3, "volume")):
+        buckets = source.drawn(160, 512, "buckets", nth)
+        least = 1.5 * 1.6 * _tables(ranks) * (2.5 * buckets + 200) / ranks
+        step = (_MOST_KEYS / least) ** (1 / 3)
+        low, high = int(least * step ** parts[nth]), int(least * step ** (parts[nth] + 1))
+        n_local = source.drawn(low, high, "keys", nth)
+        for size in (source.drawn(5, 7, "few", nth), ranks):
+            yield _full(seed, size, n_local, buckets)
+    # of many keys and buckets on many ranks: there tables of all ranks are more than those allowed, if packed
+    n_local, buckets = source.drawn(32_000, 44_000, "keys"), source.drawn(470, 560, "buckets")
+    for size in (source.drawn(5, 7, "few"), source.drawn(58, 64, "many")):
+        yield _full(seed, size, n_local, buckets)
+    for ranks in source.ranks(13, 64, 2, "few keys"):
+        yield _case(seed, ranks, source.drawn(20, 60, "few keys"), source.drawn(12, 32, "few keys", ranks))
+
+
+def _size(case: Case) -> object:
+    keys, buckets = case.arguments[0]
+    return len(keys), buckets
+
+
+def _tables(ranks: int) -> int:
+    """Two collectives of a logarithmic number of rounds, a table in each, and two more."""
+    return 2 * math.ceil(math.log2(ranks)) + 2
 
 
 def _few_packed(case: Case) -> float:
@@ -112,16 +151,12 @@ def _few_packed(case: Case) -> float:
     The tables of all others are more, however a program packs them: each holds nearly as much as the sum.
     """
     counts = sum(np.bincount(own[0], minlength=own[1]) for own in case.arguments)
-    return 1.6 * (2 * math.ceil(math.log2(case.ranks)) + 2) * packed_bytes(np.asarray(counts, np.int64))
+    return 1.6 * _tables(case.ranks) * (packed_bytes(np.asarray(counts, np.int64)) + 200)
 
 
 def _few_tables(case: Case) -> float:
-    """Two collectives of a logarithmic number of rounds, a table in each, and room for objects' headers.
-
-    On 60 to 64 ranks the tables of all others are more, also where these have two bytes a bucket there.
-    """
-    tables = 2 * math.ceil(math.log2(case.ranks)) + 2
-    return float(tables * (8 * case.arguments[0][1] + 200))
+    """A table in each round, and room for objects' headers: from 13 ranks on those of all others are more."""
+    return float(_tables(case.ranks) * (8 * case.arguments[0][1] + 200))
 
 
 def _seconds(case: Case) -> float:
@@ -142,7 +177,7 @@ def _chain(case: Case) -> float:
     return float(8 * math.ceil(math.log2(case.ranks)) + 4)
 
 
-_TOLD = Bound("told", _few_packed, "1.6 (2 ceil(log2 p) + 2) tables of all keys")
+_TOLD = Bound("told", _few_packed, "1.6 (2 ceil(log2 p) + 2) packed tables of all keys and 200 bytes")
 _RECEIVED = Bound("received", _few_tables, "(2 ceil(log2 p) + 2) (8 buckets + 200) bytes")
 
 
@@ -200,12 +235,11 @@ SCALING_BUG = Assignment(
                 "What is in the buffer of rank 0 after an exclusive prefix sum?"),
         Costs("volume", "A rank receives O(buckets log p) bytes", 2, _cost_cases, _oracle, [_RECEIVED, _TOLD],
               "A rank needs the sum of the tables before it, not the tables. A list of NumPy's numbers has "
-              "19 bytes a number: send the array.", most_growth=4.0),
-        Scaling("scaling", "The time grows with log p", 2,
-                lambda p, seed: _case(seed, p, 20 + _HOT, 1024, hot=_HOT), _oracle, "log p",
+              "19 bytes a number: send the array.", most_growth=4.0, size=_size),
+        Scaling("scaling", "The time grows with log p", 2, _growth_case, _oracle, "log p",
                 on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0,
                 bounds=[_RECEIVED, Bound("seconds", _seconds, "the time of three times as many bytes"),
-                        Bound("chain", _chain, "8 ceil(log2 p) + 4")], drawn=(50, 63, 1),
+                        Bound("chain", _chain, "8 ceil(log2 p) + 4")], drawn=(13, 63, 4),
                 hint="Which phase takes most of the time on many ranks? Judge each phase on its own."),
         Correct("explained", "The bug is explained by numbers", 3, _asked, _explained,
                 "Run the given program with trace=True at several p: which bytes come in which phase?",

@@ -164,7 +164,7 @@ class Balanced:
         """Look at the blocks' sizes."""
         worst = 0.0
         for name in self.inputs:
-            case = _case(name, 16, 500, trial.seed)
+            case = _case(name, *_size(Seed.of(trial.seed), name), trial.seed)
             wrong, hint, outcome = trial.fault(case, _oracle)
             if wrong:
                 why = headline(wrong)
@@ -182,13 +182,38 @@ class Balanced:
         return Verdict(1.0, f"The largest block is at most {worst:.2f} times the mean.")
 
 
+#: of a rank's keys where volumes are judged, at most
+_MOST_KEYS = 24_000
+
+
 def _volume_cases(seed: int) -> Iterator[Case]:
-    small, large = Seed.of(seed).ranks(6, 16, 2, "volume")
-    yield _case("uniform", small, 2000, seed)
-    yield _case("reversed", large, 2000, seed)
-    # with so many keys that samples of every rank are few beside them, and all keys are not
-    (many,) = Seed.of(seed).ranks(17, 64, 1, "volume of many")
-    yield _case("uniform", many, 24_000, seed)
+    """Yield cases of few and many keys and ranks, in pairs that are drawn, and those of balance and growth.
+
+    From so many keys on that all of them are more than what a rank may receive, with its samples, there is no
+    number of keys, type or order that is not tried now and then.
+    """
+    source = Seed.of(seed)
+    parts = source.shuffled(range(3), "volume")
+    for nth, ranks in enumerate(source.ranks(8, 64, 3, "volume")):
+        dtype = source.chosen(("int64", "float64", "uint64"), "volume", nth)
+        name = source.chosen(("uniform", "gaussian"), "volume", nth) if dtype != "uint64" else "uniform"
+        least = 1536 * ranks // ((ranks - 3) * np.dtype(dtype).itemsize)
+        step = (_MOST_KEYS / least) ** (1 / 3)
+        low, high = int(least * step ** parts[nth]), int(least * step ** (parts[nth] + 1))
+        yield _case(name, ranks, source.drawn(low, high, "volume", nth), seed, dtype)
+    yield _case("reversed", *_size(source, "reversed"), seed)
+    for name in ("uniform", "gaussian"):
+        yield _case(name, *_size(source, name), seed)
+
+
+def _size(source: Seed, name: str) -> tuple[int, int]:
+    """Return a number of ranks and of keys for each."""
+    return source.drawn(12, 20, "ranks", name), source.drawn(450, 900, "keys", name)
+
+
+def _growth_case(ranks: int, seed: int) -> Case:
+    """Return a case of about as many keys in all for all numbers of ranks."""
+    return _case("uniform", ranks, Seed.of(seed).drawn(240_000, 290_000, "growth") // ranks, seed)
 
 
 def _share(case: Case) -> float:
@@ -230,8 +255,8 @@ SORT = Assignment(
               [Bound("told", _share, "3 n/p keys and 1 kB per rank"),
                Bound("received", _as_objects, "15 n/p keys and 5 kB per rank")],
               "Keys go straight to their rank; nobody collects all of them."),
-        Scaling("scaling", "With more ranks the time falls", 2, lambda p, seed: _case(
-            "uniform", p, (1 << 18) // p, seed), _oracle, "1/p", ranks=(2, 3, 4, 6, 8, 12, 16), slack=4.0,
+        Scaling("scaling", "With more ranks the time falls", 2, _growth_case, _oracle, "1/p",
+            ranks=(2, 3, 4, 6, 8, 12, 16), slack=4.0,
             on="star:{},bw=1MBps,lat=1us,model=raw".format,
             bounds=[Bound("received", _share, "3 n/p keys and 1 kB per rank"),
                     Bound("sent", _share, "3 n/p keys and 1 kB per rank"),

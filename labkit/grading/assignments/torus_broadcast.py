@@ -16,7 +16,7 @@ from labkit.grading.trial import Case
 __all__ = ["TORUS_BROADCAST"]
 
 #: the machine, and what is broadcast on it
-_TORUS, _SIDE, _BYTES = "torus:4x4x4,bw=100MBps,lat=1us", 4, 1 << 20
+_TORUS, _SIDE, _MIB = "torus:4x4x4,bw=100MBps,lat=1us", 4, 1 << 20
 #: simulated times: of any tree of whole messages, of the task, and of trees of neighbours that use many links
 _TREE_S, _TASK_S, _BEST_S = 0.200, 0.060, 0.020
 
@@ -26,8 +26,9 @@ rank returns an array with the same shape, dtype and values. Use messages only (
 irecv, sendrecv and their upper-case spellings), no collective. Any number of ranks, any length, also 0.
 On torus:4x4x4,bw=100MBps,lat=1us, where rank x + 4 y + 16 z is the node (x, y, z), 1 MiB is to be at
 all 64 ranks after at most 60 ms of simulated time; half of the points for the time are given for 200
-ms. A message of 1 MiB takes 10.8 ms on an idle link. Other numbers of ranks are drawn anew for every
-grading, from 1 to 40."""
+ms. A message of 1 MiB takes 10.8 ms on an idle link. The data are between 1 and 1.1 MiB, with as much
+time for each byte. Their length and type are drawn anew for every grading, as are other numbers of
+ranks, from 1 to 40."""
 
 
 def _case(ranks: int, data: Any, words: str, **how: Any) -> Case:
@@ -69,12 +70,22 @@ def _any_data(seed: int) -> Iterator[Case]:
 
 
 def _timed(seed: int) -> Iterator[Case]:
-    data = _array(seed, _BYTES // 8, "int64", "timed")
-    yield _case(_SIDE**3, data, f"1 MiB, on {_TORUS}", on=_TORUS, charges=False)
+    source = Seed.of(seed)
+    dtype = np.dtype(source.chosen(("int64", "float64", "int32", "uint8"), "timed"))
+    n = source.drawn(_MIB, 11 * _MIB // 10, "timed") // dtype.itemsize
+    data = _array(seed, n, dtype.str, "timed")
+    words = f"{data.nbytes / _MIB:.2f} MiB, {dtype}, on {_TORUS}"
+    yield _case(_SIDE**3, data, words, on=_TORUS, charges=False)
 
 
 def _within(seconds: float) -> list[Bound]:
-    return [Bound("seconds", lambda case: seconds, f"{1e3 * seconds:g} ms")]
+    return [
+        Bound(
+            "seconds",
+            lambda case: seconds * case.arguments[0][0].nbytes / _MIB,
+            f"{1e3 * seconds:g} ms for each MiB",
+        )
+    ]
 
 
 TORUS_BROADCAST = Assignment(

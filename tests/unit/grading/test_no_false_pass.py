@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from labkit.grading import Case, Correct, find_assignment, student_seed
+from labkit.grading.assignments.deadlock import _steps_of
 from labkit.grading.bench import OpenBench
 from labkit.grading.checks import Bound, Scaling
 from labkit.grading.sandbox.outcome import Outcome
@@ -214,6 +215,25 @@ def test_numbers_of_ranks_are_drawn_anew_within_the_range_told() -> None:
     assert Seed(3, draw=9).ranks(4, 24, 4) == Seed(3, draw=9).ranks(4, 24, 4)
     for name in ("broadcast", "sort", "prefix_sum"):
         assert "drawn anew for every grading, from 1 to 64" in find_assignment(name).statement
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "count"), [(4, 64, 4), (9, 24, 3), (5, 63, 3), (8, 8, 1), (4, 6, 3)]
+)
+def test_numbers_are_drawn_from_parts_without_gaps(least: int, most: int, count: int) -> None:
+    drawn = [Seed(3, draw).ranks(least, most, count, "any") for draw in range(3000)]
+    parts = [{ranks[nth] for ranks in drawn} for nth in range(count)]
+    assert sorted(p for part in parts for p in part) == list(range(least, most + 1)), "each p is in one part"
+
+
+def test_the_steps_of_an_agreement_follow_from_no_argument() -> None:
+    found = set()
+    for draw in range(8):
+        for case in find_assignment("deadlock").check_named("stop").cases(Seed(5, draw)):
+            most = case.arguments[0][2]
+            found.add((most, _steps_of(case)))
+            assert _steps_of(case) <= most
+    assert len({round(8 * steps / most) for most, steps in found}) >= 6, "early and late stops"
 
 
 def test_cases_of_equal_words_do_not_share_a_run() -> None:

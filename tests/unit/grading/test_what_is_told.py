@@ -49,7 +49,7 @@ def _told(sandbox: Sandbox, how: str) -> float:
     keys = [(_keys(rank),) for rank in range(4)]
     outcome = sandbox.run(_TELLS.format(how=how), "f", 4, keys, trace=True, packs=True)
     assert outcome.is_finished, outcome.message
-    return Bound("told", lambda case: 0, "0").value(outcome)
+    return Bound("told", lambda case: 0, "0").value(outcome, Case(4, keys, "keys"))
 
 
 @pytest.mark.parametrize("way", _WAYS)
