@@ -642,6 +642,120 @@ X_NOTEBOOK = _notebook(
     "ITEM = np.dtype(np.int64).itemsize\ndef explain(ranks, buckets):\n    return ('before', 'p', ITEM * buckets * (ranks - 1))",
     "explain(8, 256)",
 )
+B_SHORT = """
+def broadcast(comm, data, root):
+    p, me = comm.size, (comm.rank - root) % comm.size
+    for d in (1 << k for k in range((p - 1).bit_length())):
+        if d <= me < 2 * d:
+            data = comm.recv(source=(me - d + root) % p)
+        elif me < d and me + d < p:
+            comm.send(data, (me + d + root) % p)
+    return data
+"""
+S_RING = """
+import numpy as np
+
+def parallel_sort(comm, keys):
+    p, me = comm.size, comm.rank
+    keys = np.sort(keys)
+    own = keys[(np.arange(40) * len(keys)) // 40] if keys.size else keys
+    sample = np.sort(np.concatenate(comm.allgather(own)))
+    walls = sample[(np.arange(1, p) * sample.size) // p] if sample.size else sample
+    bins = np.split(keys, np.searchsorted(keys, walls, side="right"))
+    bins += [keys[:0]] * (p - len(bins))
+    mine = [bins[me]]
+    for hop in range(1, p):
+        to, fro = (me + hop) % p, (me - hop) % p
+        mine.append(comm.sendrecv(bins[to], dest=to, sendtag=hop, source=fro, recvtag=hop))
+    return np.sort(np.concatenate(mine))
+"""
+P_STEPS = """
+from labkit.schedule import whole
+
+def rounds(group):
+    me, p, d = group.ranks, group.size, 1
+    send, recv, partial, incoming = (whole(name) for name in ["send", "recv", "partial", "incoming"])
+    yield group.copy(send, recv)
+    yield group.copy(send, partial)
+    while True:
+        if d >= p:
+            return
+        receives = me >= d
+        sends = (me + d) < p
+        both = receives | sends
+        posted = group.isend(partial, me + d, sends) + group.irecv(incoming, me - d, receives)
+        yield posted + group.wait(both)
+        for buffer in (recv, partial):
+            yield group.combine(incoming, buffer, True, receives)
+        d <<= 1
+"""
+D_PADDED = """
+import numpy as np
+from mpi4py import MPI
+
+def smooth(comm, block, tolerance, most):
+    p, me = comm.size, comm.rank
+    rows = np.pad(np.asarray(block, float), ((1, 1), (0, 0)))
+    for step in range(1, most + 1):
+        wait = [comm.Isend(rows[1].copy(), (me - 1) % p, 1), comm.Isend(rows[-2].copy(), (me + 1) % p, 2)]
+        comm.Recv(rows[-1], (me + 1) % p, 1)
+        comm.Recv(rows[0], (me - 1) % p, 2)
+        MPI.Request.Waitall(wait)
+        inner = (rows[:-2] + 2.0 * rows[1:-1] + rows[2:]) / 4.0
+        change = comm.allreduce(abs(inner - rows[1:-1]).max(), MPI.MAX)
+        rows[1:-1] = inner
+        if change < tolerance:
+            break
+    return rows[1:-1], step
+"""
+J_SCATTERED = f"""{_J_HEAD}
+def julia(comm, n, row):
+    lists = [list(range(r, n, comm.size)) for r in range(comm.size)] if comm.rank == 0 else None
+    mine = comm.scatter(lists, root=0)
+    found = comm.gather([row(y) for y in mine], root=0)
+    if comm.rank:
+        return None
+    picture = [None] * n
+    for numbers, rows in zip(lists, found):
+        for y, values in zip(numbers, rows):
+            picture[y] = values
+    return np.array(picture, dtype=int)
+"""
+T_LINE = f"""{_T_HEAD}
+PIECES = 48
+
+def torus_broadcast(comm, data):
+    last = comm.rank + 1 == comm.size
+    packet = (data.shape, data.dtype) if comm.rank == 0 else comm.recv(source=comm.rank - 1)
+    sent = [] if last else [comm.isend(packet, comm.rank + 1)]
+    shape, kind = packet
+    whole = data.reshape(-1) if comm.rank == 0 else None
+    parts = []
+    for k in range(PIECES):
+        if comm.rank == 0:
+            part = whole[k * len(whole) // PIECES : (k + 1) * len(whole) // PIECES]
+        else:
+            part = comm.recv(source=comm.rank - 1)
+        parts.append(part)
+        if not last:
+            sent.append(comm.isend(part, comm.rank + 1))
+    MPI.Request.waitall(sent)
+    return np.concatenate(parts).astype(kind).reshape(shape)
+"""
+X_PANDAS = f"""
+import numpy as np
+import pandas as pd
+from mpi4py import MPI
+
+def places(comm, keys, buckets):
+    series = pd.Series(keys)
+    table = series.value_counts().reindex(range(buckets), fill_value=0).to_numpy()
+    table = np.ascontiguousarray(table, dtype=np.int64)
+    total = comm.allreduce(table, op=MPI.SUM)
+    lower = comm.scan(table, op=MPI.SUM) - table
+    first = np.cumsum(total) - total + lower
+    return first[keys] + series.groupby(series).cumcount().to_numpy()
+{_E}"""
 #: name -> (assignment, source, checks that its algorithm does not pass)
 STYLED: dict[str, tuple[str, str, set[str]]] = {
     "recursive": ("broadcast", B_RECURSIVE, set()),
@@ -677,4 +791,11 @@ STYLED: dict[str, tuple[str, str, set[str]]] = {
     "sums_of_objects": ("scaling_bug", X_OBJECTS, set()),
     "sums_side_by_side": ("scaling_bug", X_PAIR, set()),
     "sums_in_a_notebook": ("scaling_bug", X_NOTEBOOK, set()),
+    "short": ("broadcast", B_SHORT, set()),
+    "ring_of_buckets": ("sort", S_RING, {"equal_keys"}),
+    "steps": ("prefix_sum", P_STEPS, set()),
+    "padded_rows": ("deadlock", D_PADDED, set()),
+    "scattered": ("julia", J_SCATTERED, {"any_costs"}),
+    "line": ("torus_broadcast", T_LINE, {"neighbours"}),
+    "sums_of_a_frame": ("scaling_bug", X_PANDAS, set()),
 }  # fmt: skip
