@@ -201,8 +201,10 @@ def run(
         it leaves open is chosen as MPI libraries do; `Run.collectives` says how. On real MPI: labkit's own
         over mpi4py's messages, or the library's own (``"allreduce=library:ring"``); the rest is left to it.
     mapping : str, path or sequence of int, optional
-        Hosts of the ranks of a simulated run: ``block`` (the default), ``cyclic``, ``random``, ``random:7``,
-        a host for each rank, or a file with a host on each line. With a mapping, ranks may share cores.
+        Hosts of the ranks of a simulated run: ``block`` (the default: as many ranks on a host as it has
+        cores), ``block:1`` (a host for each rank, as SMPI does), ``cyclic``, ``random:7`` (any cores),
+        ``fragmented:7`` (any hosts, each filled), a host for each rank, or a file with a host on each line.
+        With a mapping, ranks may share cores.
     repeats : int
         Run the program so often, in one launch, repetition k with ``seed + k``; see `Run.repetitions`.
     tolerance : float
@@ -210,8 +212,9 @@ def run(
         capacity may be off by this share, below 0.1; 0: exact. See `Run.tolerance`.
     calibration : str, path or KernelCosts, optional
         What the node-local work of simulated ranks costs: the name of a shipped calibration, a ``.toml``
-        file of ``python -m labkit.local.calibrate``, or a `labkit.local.KernelCosts`; default: the
-        calibration in use (`labkit.local.use_calibration`).
+        file of ``python -m labkit.local.calibrate``, or a `labkit.local.KernelCosts`; default: that of the
+        machine's own cores, where it has one, else the calibration in use
+        (`labkit.local.use_calibration`).
     trace_ti : path, optional
         Write what each rank calls there, as a time-independent trace in SimGrid's format, for
         `labkit.replay`: a file for all ranks (packed when its name ends in .gz), or a folder (whose name ends

@@ -103,7 +103,7 @@ class Fabric:
         model = self.model
         size = n_bytes + model.envelope_bytes
         if model.sharing == "delay":
-            latency = model.latency_s if model.latency_s >= 0 else way.latency_s * self._at("latency", size)
+            latency = model.latency_s if model.latency_s >= 0 else self._latency_s(way, n_bytes)
             each = model.gap_per_byte_s
             rate = way.bytes_per_s * self._at("bandwidth", size)
             return latency, model.gap_s + size * each if each >= 0 else model.gap_s + size / rate
@@ -111,7 +111,13 @@ class Fabric:
         if model.tcp_gamma_bytes > 0 and way.latency_s > 0:
             rate = min(rate, model.tcp_gamma_bytes / (2 * way.latency_s))
         back = _CROSS if model.cross_traffic else 1.0
-        return way.latency_s * self._at("latency", size), size * back / (rate * self._at("bandwidth", size))
+        return self._latency_s(way, n_bytes), size * back / (rate * self._at("bandwidth", size))
+
+    def _latency_s(self, way: Way, n_bytes: float) -> float:
+        """Return the latency of the links and of the message itself."""
+        model = self.model
+        links_s = way.latency_s * self._at("latency", n_bytes + model.envelope_bytes)
+        return links_s + _affine(model.message_latency, n_bytes)
 
     def rate(self, way: Way) -> float:
         """Return the bandwidth that a message alone takes of its links, bytes/s."""
@@ -146,7 +152,10 @@ class Fabric:
         """Return the lengths of 1 to `most_bytes` bytes before which a longer message may cost less."""
         model = self.model
         factors = (*model.latency_factor, *model.bandwidth_factor)
-        costs = (*model.send_overhead, *model.isend_overhead, *model.recv_overhead)
+        costs = (
+            *(*model.message_latency, *model.send_overhead),
+            *(*model.isend_overhead, *model.recv_overhead),
+        )
         starts: set[float] = {threshold + 1 - model.envelope_bytes for threshold, _ in factors}
         starts |= {threshold + 1 for threshold, *_ in costs} | {1, model.detached_below_bytes}
         return sorted(n for n in starts if 1 <= n <= most_bytes)

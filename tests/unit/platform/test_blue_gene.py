@@ -149,3 +149,22 @@ def test_a_model_is_changed_behind_commas() -> None:
     assert models.get("bgp,collective_network=").collective_network == ()
     run = lk.run(collectives, 8, "jugene", model="bgp,collective_network=")
     assert "collective_network" not in run.collectives.values()
+
+
+@pytest.mark.parametrize("n_bytes", [1, 500, 2000, 100_000])
+def test_synthesis_predicts_its_messages(n_bytes: int) -> None:
+    from labkit.synthesis.fabric import fabric_of
+
+    def program(comm: Any) -> float | None:
+        data = np.zeros(n_bytes, np.uint8)
+        if comm.rank == 0:
+            comm.Isend(data, 1).Wait()
+        if comm.rank == 1:
+            comm.Recv(data, 0)
+            return lk.MPI.Wtime()
+        return None
+
+    machine = lk.platform("jugene").mapped("block:1").allocated(8)
+    fabric = fabric_of(machine, 8, machine.model)
+    took = lk.run(program, 8, machine).results[1] - WTIME_S
+    assert fabric.message_s(fabric.ways[0][1], n_bytes) == pytest.approx(took, rel=1e-9)
