@@ -94,7 +94,16 @@ class Platform(Shown):
         return self.model if model is None else models.get(model)
 
     def digest(self, network: models.NetworkModel) -> str:
-        """Return a digest of the machine's content, its mapping and the network model of a run."""
+        """Return a digest of the machine's content, its mapping and the network model of a run.
+
+        Parameters
+        ----------
+        network : NetworkModel
+
+        Returns
+        -------
+        str
+        """
         parts = [self.description.content, repr(self.mapping), network.digest, repr(self.host_speed)]
         return sha256("\0".join(parts).encode()).hexdigest()
 
@@ -182,6 +191,10 @@ class Platform(Shown):
         shape : str or None
             ``compact``, the sides of a block such as ``4x4x2``, or ``whole``: all hosts are the job's.
 
+        Returns
+        -------
+        Platform
+
         Raises
         ------
         PlatformError
@@ -206,6 +219,10 @@ class Platform(Shown):
         ----------
         ranks : int
             At least 1.
+
+        Returns
+        -------
+        Platform
 
         Raises
         ------
