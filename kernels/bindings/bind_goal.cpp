@@ -66,7 +66,7 @@ const Registration goal_bindings(55, [](nb::module_& module) {
         return sum;
       });
   nb::class_<GoalReader>(module, "GoalReader", "Reads the text of GOAL, piece by piece.")
-      .def(nb::init<std::string>(), "name"_a)
+      .def(nb::init<std::string, std::uint64_t>(), "name"_a, "limit_bytes"_a)
       .def("feed", [](GoalReader& reader, const nb::bytes& piece) { reader.feed({piece.c_str(), piece.size()}); }, "piece"_a)
       .def("take", [](GoalReader& reader) { return std::make_shared<GoalProgram>(reader.take()); });
   nb::class_<BoundGoal>(module, "GoalRun", "GOAL and the simulated machine that it runs on.")

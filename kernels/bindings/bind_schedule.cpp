@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include <cstring>
+#include <chrono>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -200,7 +201,9 @@ nb::tuple simulate(const BoundPlatform& platform, const Model& model, const std:
     call.join(rank, is_same_for_all ? common : shared(i));
     engine.start(rank, start_s.empty() ? 0.0 : start_s.at(i));
   }
-  while (engine.advance(std::uint64_t{1} << 20) == Advance::budget) {
+  engine.pause_every(std::chrono::milliseconds(50));
+  for (Advance outcome = Advance::budget; outcome == Advance::budget || outcome == Advance::paused;) {
+    outcome = engine.advance(std::uint64_t{1} << 20);
     if (PyErr_CheckSignals() != 0) throw nb::python_error();
   }
   refuse_unfinished(call);

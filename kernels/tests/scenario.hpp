@@ -115,7 +115,8 @@ class Scenario {
   bool run() {
     for (Rank r = 0; r < engine.rank_count(); ++r) engine.start(r);
     for (;;) {
-      const Advance what = engine.advance(1000);
+      Advance what = engine.advance(1000);
+      for (; what == Advance::paused; what = engine.advance(1000)) ++pauses;
       if (what == Advance::idle) break;
       for (Rank r = engine.next_ready(); r >= 0; r = engine.next_ready()) resume(r);
     }
@@ -127,6 +128,7 @@ class Scenario {
   }
 
   Engine engine;
+  int pauses = 0;  // of advance()
 
  private:
   bool wait_and_release(Rank rank, RequestId id) {

@@ -12,7 +12,8 @@ degraded links
     Some links carry less, or take longer.
 
 Everything is drawn from the seed: detours are a fixed function of (seed, rank, time), so that two programs on
-the same noisy machine meet the same noise.
+the same noisy machine meet the same noise. Work that lasts longer than a million periods meets the sum of the
+remaining detours at once: their mean, and a normally distributed deviation that is drawn for the rank.
 """
 
 from __future__ import annotations

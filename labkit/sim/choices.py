@@ -68,4 +68,4 @@ def node_of(hosts: NDArray[np.int32]) -> int:
         return len(hosts)
     node = int(changes[0])
     is_regular = np.array_equal(changes, np.arange(node, len(hosts), node))
-    return node if is_regular and np.unique(hosts).size == changes.size + 1 else 1
+    return node if is_regular and np.count_nonzero(np.bincount(hosts)) == changes.size + 1 else 1

@@ -141,7 +141,7 @@ def fold(schedule: Schedule, machine: Any, network: Any, elements: int) -> Folde
         return None
     if schedule.problem.layout == "table" or schedule.problem.at_root:
         return None
-    if len(np.unique(machine.rank_hosts(schedule.size))) < schedule.size:
+    if np.bincount(machine.rank_hosts(schedule.size)).max() > 1:
         return None
     if schedule.problem.layout == "split" and not _is_even(schedule, elements):
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.checks import check_limit
-from labkit.errors import DeadlockError, TimeLimitError
+from labkit.errors import DataError, DeadlockError, TimeLimitError
 from labkit.platform.mapping import crowding
 from labkit.platform.noise import noise_of
 from labkit.registry import program
@@ -101,11 +101,9 @@ def replay(
     began = host_clock.perf_counter()
     limit = float("inf") if timeout_s is None else began + timeout_s
 
-    def still() -> None:
+    def still(what: str = "reading the trace") -> None:
         if host_clock.perf_counter() > limit:
-            raise TimeLimitError(
-                f"reading the trace took more than its time limit of {timeout_s:g} s of host time"
-            )
+            raise TimeLimitError(f"{what} took more than its time limit of {timeout_s:g} s of host time")
 
     actions: Any = source
     name = "trace"
@@ -113,16 +111,23 @@ def replay(
         actions, name = _read(Path(source), limit_bytes, still), Path(source).name
     read_s = host_clock.perf_counter() - began
     ranks = int(actions.ranks)
+    still()
     machine = platform_for(on, ranks, model, mapping)
     network = machine.network(model)
     troubled = noise_of(noise).seeded(seed)
     built, worse_links = troubled.degrade(machine.build(ranks))
+    still(f"reading the trace and preparing a platform for its {ranks:,} ranks")
     choose = chooser(choices_on(machine, ranks, network, coll))
     engine = _engine(built, network.build(), actions, choose, trace, tolerance)
     slow_hosts = troubled.disturb(engine, built)
+    still(f"preparing the replay of {ranks:,} ranks")
     if trace and hasattr(engine, "note_calls"):
         engine.note_calls()
-    if not engine.run(lambda: host_clock.perf_counter() < limit):
+    try:
+        has_ended = engine.run(lambda: host_clock.perf_counter() < limit)
+    except ValueError as error:  # such as a computation whose time is no number under this noise
+        raise DataError(f"{name}: {error}") from None
+    if not has_ended:
         if host_clock.perf_counter() < limit:
             raise _deadlock(engine, ranks)
         raise TimeLimitError(
@@ -171,7 +176,7 @@ def _engine(built: Any, model: Any, actions: Any, choose: Any, is_traced: bool, 
 
 def _read(path: Path, limit_bytes: int, still: Callable[[], None]) -> Any:
     """Read a trace, or GOAL: its first word says which it is."""
-    return read_goal(path, still) if is_goal(path) else read_actions(path, limit_bytes, still)
+    return read_goal(path, limit_bytes, still) if is_goal(path) else read_actions(path, limit_bytes, still)
 
 
 def chooser(choices: Choices) -> Callable[[str, int, int, int, bool, bool], Any]:

@@ -59,6 +59,7 @@ Hub::Hub(std::shared_ptr<const Platform> platform, const Model& model, std::vect
       world_(engine_.rank_count() - static_cast<Rank>(spare_ranks)),
       serial_(++last_serial) {
   engine_.recorder().keep_messages(keeps_messages);
+  engine_.pause_every(kTimePerLook);
 }
 
 void Hub::keep_calls() {
@@ -139,8 +140,12 @@ Rank Hub::pick() {
     for (;;) {
       const Rank rank = engine_.next_ready();
       if (rank >= 0) return rank;
-      switch (advance()) {
-        case Advance::ready: break;
+      Advance outcome = advance();
+      for (; outcome == Advance::paused; outcome = advance()) {
+        if (!look_up()) return kFailed;
+      }
+      switch (outcome) {
+        case Advance::ready: case Advance::paused: break;
         case Advance::budget:
           if (!look_up()) return kFailed;
           break;

@@ -183,6 +183,7 @@ class Hub final : public Client {
   static constexpr Rank kFailed = -2;  // a Python error is set
   static constexpr int kMostEndings = 1000;  // then it is a loop that swallows them all
   static constexpr std::uint64_t kEventsPerLook = 4096;
+  static constexpr std::chrono::milliseconds kTimePerLook{50};
   static constexpr std::size_t kManyRanks = 1024;  // from here on each one's memory counts
 
   RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }

@@ -2,6 +2,7 @@
 #include "labkit/engine/engine.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -193,20 +194,38 @@ void Engine::Parts::handle(const Event& event) {
   }
 }
 
+void Engine::pause_every(std::chrono::steady_clock::duration host_time) { parts_->pause_every = host_time; }
+
 Advance Engine::advance(std::uint64_t max_events) {
+  using Clock = std::chrono::steady_clock;
+  constexpr std::uint32_t kEventsPerClock = 32;
   Parts& parts = *parts_;
-  const std::uint64_t last = parts.events + max_events;
+  const std::uint64_t paused = std::exchange(parts.paused_before, 0);
+  const std::uint64_t last = paused > 0 ? paused : parts.events + max_events;
+  const bool pauses = parts.pause_every != Clock::duration::max();
+  const Clock::time_point until = pauses ? Clock::now() + parts.pause_every : Clock::time_point::max();
+  std::uint32_t since_clock = 0;
+  const auto is_time = [&](std::uint32_t weight) {
+    if (!pauses || (since_clock += weight) < kEventsPerClock) return false;
+    since_clock = 0;
+    if (Clock::now() < until) return false;
+    parts.paused_before = last;
+    return true;
+  };
   for (;;) {
+    if (is_time(kEventsPerClock / 4)) return Advance::paused;  // sharing links anew takes long when many flows do
     while (!parts.driven.is_empty()) {
       const Rank rank = parts.driven.pop();
       Parts::RankState& state = parts.rank(rank);
       state.is_ready = false;
       state.driver->resume(rank);
+      if (is_time(1)) return Advance::paused;
     }
     Event event;
     while (parts.queue.pop(event)) {
       parts.handle(event);
       if (++parts.events >= last) return Advance::budget;
+      if (is_time(1)) return Advance::paused;
     }
     if (!parts.driven.is_empty()) continue;
     if (!parts.ready.is_empty()) return Advance::ready;

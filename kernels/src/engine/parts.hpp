@@ -1,6 +1,7 @@
 // The engine's inside: what the parts of engine*.cpp share.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <unordered_map>
@@ -95,6 +96,8 @@ struct Engine::Parts {
   RankQueue ready;         // ranks the caller resumes
   RankQueue driven;        // ranks a driver resumes
   std::uint64_t events = 0;
+  std::chrono::steady_clock::duration pause_every = std::chrono::steady_clock::duration::max();
+  std::uint64_t paused_before = 0;  // the number of events at which a paused advance() returns; 0: it was not paused
 
   RankState& rank(Rank r) { return ranks[static_cast<std::size_t>(r)]; }
   [[nodiscard]] const RankState& rank(Rank r) const { return ranks[static_cast<std::size_t>(r)]; }

@@ -1,6 +1,7 @@
 // The text of GOAL: a statement a line, labels of one rank at a time.
 #include <algorithm>
 #include <charconv>
+#include <utility>
 
 #include "blank.hpp"
 #include "labkit/trace/goal.hpp"
@@ -19,7 +20,17 @@ std::string shown(std::string_view word) {
 
 }  // namespace
 
-GoalReader::GoalReader(std::string file) { program_.file = std::move(file); }
+GoalReader::GoalReader(std::string file, std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {
+  program_.file = std::move(file);
+}
+
+/// What it keeps of operations, of labels as long as their rank is open, and of what requires what.
+void GoalReader::keep(std::uint64_t bytes) {
+  used_bytes_ += bytes;
+  if (used_bytes_ <= limit_bytes_) return;
+  fault("the operations read so far take more than the limit of " + std::to_string(limit_bytes_ >> 20) +
+        " MiB; raise limit_bytes, or cut the file");
+}
 
 void GoalReader::fault(const std::string& reason) const {
   throw TraceFault(program_.file + ", line " + std::to_string(line_) + ": " + reason);
@@ -97,6 +108,7 @@ void GoalReader::statement(const std::vector<std::string_view>& words) {
     if (words.size() != 2 || words[0] != "num_ranks") fault("GOAL begins with `num_ranks N`, got " + shown(words[0]));
     const std::int64_t ranks = whole(words[1], "num_ranks", kMostRanks);
     if (ranks < 1) fault("num_ranks must be at least 1");
+    keep(static_cast<std::uint64_t>(ranks) * sizeof(GoalRank));
     program_.ranks.resize(static_cast<std::size_t>(ranks));
     has_rank_.resize(static_cast<std::size_t>(ranks));
     return;
@@ -110,6 +122,7 @@ void GoalReader::statement(const std::vector<std::string_view>& words) {
   }
   if (words.size() == 1 && words[0] == "}") return close_rank();
   if (words.size() == 3 && (words[1] == "requires" || words[1] == "irequires")) {
+    keep(sizeof(Dependency) + sizeof(GoalEdge));
     dependencies_.push_back({find(words[0]), find(words[2]), words[1] == "irequires"});
     return;
   }
@@ -155,10 +168,14 @@ void GoalReader::operation(const std::vector<std::string_view>& words, std::size
       fault(shown(name) + " is not known here; behind an operation may stand tag T (of a message), cpu C and nic N");
     }
   }
+  keep(sizeof op);
   program_.ranks[static_cast<std::size_t>(rank_)].ops.push_back(op);
 }
 
 void GoalReader::label(std::string_view name, std::uint32_t op) {
+  constexpr std::uint64_t kEntry = 64;  // of the table, the name apart
+  label_bytes_ += kEntry + name.size();
+  keep(kEntry + name.size());
   if (!labels_.try_emplace(std::string(name), op).second) fault("label " + shown(name) + " occurs twice in this rank");
 }
 
@@ -185,6 +202,7 @@ void GoalReader::close_rank() {
   order(rank);
   rank.ops.shrink_to_fit();
   labels_.clear();
+  used_bytes_ -= std::exchange(label_bytes_, 0) + dependencies_.size() * sizeof(Dependency);
   dependencies_.clear();
   rank_ = -1;
 }

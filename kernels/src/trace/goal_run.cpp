@@ -25,12 +25,16 @@ GoalRun::GoalRun(Engine& engine, const GoalProgram& program)
 
 bool GoalRun::run(const std::function<bool()>& look) {
   constexpr std::uint64_t kEventsPerLook = 1 << 16;
+  lookout_ = Lookout(look);
+  engine_.pause_every(Lookout::kEvery);
   for (Rank r = 0; r < engine_.rank_count(); ++r) engine_.start(r);
   for (;;) {
-    for (Rank rank = engine_.next_ready(); rank >= 0; rank = engine_.next_ready()) run_rank(rank);
-    const Advance outcome = engine_.advance(kEventsPerLook);
+    for (Rank rank = engine_.next_ready(); rank >= 0 && !lookout_.is_over(); rank = engine_.next_ready()) run_rank(rank);
+    if (lookout_.is_over()) return false;
+    Advance outcome = engine_.advance(kEventsPerLook);
+    while (outcome == Advance::paused && lookout_.look()) outcome = engine_.advance(kEventsPerLook);
     if (outcome == Advance::idle) break;
-    if (outcome == Advance::budget && !look()) return false;
+    if (outcome == Advance::paused || (outcome == Advance::budget && !lookout_.look())) return false;
   }
   return std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& state) { return state.left == 0; });
 }
@@ -39,6 +43,7 @@ void GoalRun::run_rank(Rank rank) {
   RankState& state = ranks_[static_cast<std::size_t>(rank)];
   if (!settle(rank, state)) return;
   while (step(rank, state)) {
+    if (!lookout_.step()) return;
   }
   if (state.left == 0) engine_.finish(rank);
 }

@@ -7,7 +7,6 @@
 namespace labkit {
 namespace {
 
-constexpr std::uint64_t kStepsPerLook = 1 << 16;
 constexpr std::uint64_t kEventsPerLook = 1 << 16;
 
 SendMode mode_of(TiAction action) {
@@ -42,14 +41,16 @@ void Replay::fault(Rank rank, const std::string& reason) const {
 }
 
 bool Replay::run(const std::function<bool()>& look) {
-  look_ = &look;
+  lookout_ = Lookout(look);
+  engine_.pause_every(Lookout::kEvery);
   for (Rank r = 0; r < engine_.rank_count(); ++r) engine_.start(r);
   for (;;) {
-    for (Rank rank = engine_.next_ready(); rank >= 0 && !is_stopped_; rank = engine_.next_ready()) run_rank(rank);
-    if (is_stopped_) return false;
-    const Advance outcome = engine_.advance(kEventsPerLook);
+    for (Rank rank = engine_.next_ready(); rank >= 0 && !lookout_.is_over(); rank = engine_.next_ready()) run_rank(rank);
+    if (lookout_.is_over()) return false;
+    Advance outcome = engine_.advance(kEventsPerLook);
+    while (outcome == Advance::paused && lookout_.look()) outcome = engine_.advance(kEventsPerLook);
     if (outcome == Advance::idle) break;
-    if (outcome == Advance::budget && !look()) return false;
+    if (outcome == Advance::paused || (outcome == Advance::budget && !lookout_.look())) return false;
   }
   return std::all_of(ranks_.begin(), ranks_.end(), [](const RankState& state) { return state.has_ended; });
 }
@@ -63,8 +64,7 @@ void Replay::run_rank(Rank rank) {
     if (is_noting_) enter_call(rank, state);
     const bool goes_on = step(rank, state);
     if (goes_on) leave_call(rank, state);
-    if (++steps_ % kStepsPerLook == 0 && !(*look_)()) is_stopped_ = true;
-    if (!goes_on || is_stopped_) return;
+    if (!lookout_.step() || !goes_on) return;
   }
   if (state.has_ended || !end(rank, state)) return;
   state.has_ended = true;

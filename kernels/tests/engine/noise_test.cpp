@@ -1,6 +1,8 @@
 // Noise: detours are a function of seed, rank and time; work cut into pieces ends when the whole does.
 #include "labkit/engine/noise.hpp"
 
+#include <cmath>
+
 #include <stdexcept>
 #include <vector>
 
@@ -51,6 +53,29 @@ TEST_CASE("what_begins_later_does_not_end_earlier_and_a_detour_is_met_from_insid
 TEST_CASE("work_of_no_length_is_not_disturbed") {
   const Noise noise(7, 1e-3, 5e-4, {});
   for (int i = 0; i < 100; ++i) CHECK(noise.after(0, 1e-4 * i, 0.0) == 1e-4 * i);
+}
+
+TEST_CASE("long_work_meets_the_sum_of_its_detours_at_once") {
+  const Noise noise(11, 1e-3, 1e-4, {});
+  const double share = 1.0 / 0.9;
+  Time before = -1.0;
+  for (Rank rank = 0; rank < 8; ++rank) {
+    for (const double seconds : {2e3, 1e6, 1e12}) {  // from two million slots on
+      const Time end = noise.after(rank, 0.5, seconds);
+      const double deviation = 1e-4 * std::sqrt(seconds / 1e-3 * share / 3.0);
+      CHECK(std::abs(end - 0.5 - seconds * share) < 6.5 * deviation + 1e-3);
+      CHECK(noise.after(rank, 0.5, seconds) == end);
+    }
+    const Time end = noise.after(rank, 0.0, 1e5);
+    CHECK(end != before);  // each rank has its own
+    before = end;
+  }
+  CHECK(noise.after(0, 1e300, 1e290) >= 1e300);
+}
+
+TEST_CASE("work_that_noise_makes_endless_is_refused") {
+  const Noise noise(0, 1e-3, 1e-4, {1e300});
+  CHECK_THROWS_AS((void)noise.after(0, 0.0, 1e10), std::invalid_argument);
 }
 
 TEST_CASE("noise_that_makes_no_sense_is_refused") {

@@ -1,4 +1,5 @@
 // Waits, clocks that run ahead, drivers.
+#include <chrono>
 #include <doctest/doctest.h>
 
 #include <stdexcept>
@@ -247,6 +248,23 @@ TEST_CASE("the budget of events gives the caller a turn") {
   CHECK(engine.advance(100) == Advance::ready);
   CHECK(engine.next_ready() == 1);
   CHECK(engine.advance(100) == Advance::idle);
+}
+
+TEST_CASE("a pause for the host's time changes nothing that is computed") {
+  const auto played = [](bool pauses) {
+    Scenario s = hosts(8);
+    if (pauses) s.engine.pause_every(std::chrono::nanoseconds(0));
+    for (int i = 0; i < 50; ++i) {
+      for (Rank r = 0; r < 8; ++r) {
+        if (r % 2 == 0) s.send(r, (r + 1 + 2 * (i % 4)) % 8, 1000 * static_cast<std::uint64_t>(i + r), i);
+        if (r % 2 == 1) s.receive(r, kAnySource, 1 << 20, i);
+      }
+    }
+    REQUIRE(s.run());
+    CHECK((s.pauses > 0) == pauses);
+    return std::pair(s.engine.makespan(), s.engine.events());
+  };
+  CHECK(played(true) == played(false));
 }
 
 namespace {

@@ -24,6 +24,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.trace.formats.text import open_out, pieces
+from labkit.trace.formats.ti_reader import DEFAULT_LIMIT_BYTES
 
 __all__ = ["is_goal", "read_goal", "write_messages"]
 
@@ -34,12 +35,18 @@ def is_goal(path: Path) -> bool:
     return re.match(r"(?>\s|//[^\n]*\n|#[^\n]*\n|/\*.*?\*/)*+num_ranks\b", text, re.DOTALL) is not None
 
 
-def read_goal(path: str | os.PathLike[str], still: Callable[[], None] | None = None) -> Any:
+def read_goal(
+    path: str | os.PathLike[str],
+    limit_bytes: int = DEFAULT_LIMIT_BYTES,
+    still: Callable[[], None] | None = None,
+) -> Any:
     """Read GOAL text, packed with gzip or not.
 
     Parameters
     ----------
     path : path
+    limit_bytes : int
+        What the operations may take in memory.
     still : callable, optional
         Called before each piece of text; what it raises ends the reading.
 
@@ -60,7 +67,7 @@ def read_goal(path: str | os.PathLike[str], still: Callable[[], None] | None = N
     """
     from labkit import _kernels
 
-    reader = _kernels.GoalReader(str(path))
+    reader = _kernels.GoalReader(str(path), int(limit_bytes))
     for piece in pieces(Path(path), still):
         reader.feed(piece)
     return reader.take()

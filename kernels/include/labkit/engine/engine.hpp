@@ -25,6 +25,7 @@
 // same calls give the same times to the last bit.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -111,6 +112,7 @@ enum class Advance : std::uint8_t {
   ready,   ///< next_ready() has ranks
   idle,    ///< no events, nobody ready: all finished, or a deadlock
   budget,  ///< the number of events asked for has run; call again
+  paused,  ///< as pause_every() asked; call again before anything else is done
 };
 
 /// Something that goes on for a rank while the rank does something else: a nonblocking collective.
@@ -263,6 +265,9 @@ class Engine {
   void set_driver(Rank rank, Driver* driver);
   /// Run events until a rank without driver is ready, nothing is left, or max_events have run.
   Advance advance(std::uint64_t max_events);
+  /// Let advance() return `paused` when it has worked for so long: few events may take much of the host's time. What
+  /// the engine computes stays the same.
+  void pause_every(std::chrono::steady_clock::duration host_time);
   /// The next ready rank, -1 when there is none.
   [[nodiscard]] Rank next_ready();
 

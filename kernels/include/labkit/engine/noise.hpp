@@ -3,12 +3,16 @@
 // Time is cut into slots of one period; in each slot of each rank lies one detour, at a place
 // drawn, which lasts between 0 and twice its mean. A rank that works stands still
 // during a detour; one that waits does not notice. The detours are a fixed function of (seed,
-// rank, slot), so that the same noise meets every program, and nothing is kept per rank.
+// rank, slot), so that the same noise meets every program, and nothing is kept per rank. Work that
+// goes on after a million slots meets the sum of the others at once: their mean, and a deviation drawn.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -36,9 +40,19 @@ class Noise {
   [[nodiscard]] Time after(Rank rank, Time at, double seconds) const {
     if (!slowdown_.empty()) seconds *= slowdown_[static_cast<std::size_t>(rank)];
     Time end = at + seconds;
+    if (!(end < kNever)) {
+      throw std::invalid_argument("rank " + std::to_string(rank) + " works for " + std::to_string(seconds) +
+                                  " s under this noise: that is too long to be simulated");
+    }
     if (period_s_ == 0.0 || seconds == 0.0) return end;
+    if (!(at / period_s_ < kMostSlot)) return end + sum_of_detours(rank, 0, seconds);
     const auto slot = static_cast<std::uint64_t>(at / period_s_);
-    for (std::uint64_t k = slot > 0 ? slot - 1 : 0;; ++k) {  // the division may have rounded up
+    const std::uint64_t first = slot > 0 ? slot - 1 : 0;  // the division may have rounded up
+    for (std::uint64_t k = first;; ++k) {
+      if (k - first == kSlotsOneByOne) {
+        const Time begins = static_cast<double>(k) * period_s_;
+        return end > begins ? end + sum_of_detours(rank, k, end - begins) : end;
+      }
       const std::uint64_t word = drawn(rank, k);
       const double lasts = 2.0 * mean_s_ * unit(mixed(word));
       const Time begins = static_cast<double>(k) * period_s_ + unit(word) * (period_s_ - lasts);
@@ -58,7 +72,18 @@ class Noise {
   [[nodiscard]] std::uint64_t drawn(Rank rank, std::uint64_t slot) const {
     return mixed(mixed(mixed(seed_) + static_cast<std::uint64_t>(rank)) + slot);
   }
+  /// Of work of so many seconds from a slot on. The sum of n detours, each evenly distributed, has this deviation; twelve
+  /// even numbers make a normal one.
+  [[nodiscard]] double sum_of_detours(Rank rank, std::uint64_t slot, double seconds) const {
+    const double slots = seconds / (period_s_ - mean_s_);
+    double deviate = -6.0;
+    for (std::uint64_t i = 0; i < 12; ++i) deviate += unit(mixed(drawn(rank, slot) + i));
+    return std::max(0.0, slots * mean_s_ + mean_s_ * std::sqrt(slots / 3.0) * deviate);
+  }
   static double unit(std::uint64_t word) { return static_cast<double>(word >> 11) * 0x1p-53; }
+
+  static constexpr std::uint64_t kSlotsOneByOne = 1 << 20;
+  static constexpr double kMostSlot = 0x1p52;  // then slots are shorter than what a time can tell apart
 
   std::uint64_t seed_ = 0;
   double period_s_ = 0.0;

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "labkit/engine/engine.hpp"
+#include "labkit/trace/lookout.hpp"
 #include "labkit/trace/ti_trace.hpp"
 
 namespace labkit {
@@ -58,7 +59,7 @@ struct GoalProgram {
 /// Reads the text in pieces of any size. Throws TraceFault with file, line, reason and what is allowed.
 class GoalReader {
  public:
-  explicit GoalReader(std::string file);
+  explicit GoalReader(std::string file, std::uint64_t limit_bytes = ~std::uint64_t{0});
   void feed(std::string_view piece);
   [[nodiscard]] GoalProgram take();
 
@@ -74,10 +75,13 @@ class GoalReader {
   [[nodiscard]] std::uint32_t find(std::string_view label) const;
   [[nodiscard]] std::int64_t whole(std::string_view word, const char* what, std::int64_t most) const;
   void close_rank();
+  void keep(std::uint64_t bytes);
   void order(GoalRank& rank) const;
   [[noreturn]] void fault(const std::string& reason) const;
 
   GoalProgram program_;
+  std::uint64_t limit_bytes_;
+  std::uint64_t used_bytes_ = 0, label_bytes_ = 0;
   std::string rest_;
   std::vector<std::string_view> words_;
   std::unordered_map<std::string, std::uint32_t> labels_;
@@ -124,6 +128,7 @@ class GoalRun {
   Engine& engine_;
   const GoalProgram& program_;
   std::vector<RankState> ranks_;
+  Lookout lookout_;
 };
 
 }  // namespace labkit

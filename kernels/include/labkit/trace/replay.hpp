@@ -18,6 +18,7 @@
 
 #include "labkit/engine/engine.hpp"
 #include "labkit/schedule/collective.hpp"
+#include "labkit/trace/lookout.hpp"
 #include "labkit/trace/ti_trace.hpp"
 
 namespace labkit {
@@ -165,10 +166,8 @@ class Replay {
   std::map<std::uint32_t, std::unordered_map<Rank, std::int32_t>> local_ranks_;
   std::vector<Phase> phases_;
   std::vector<Call> noted_;
-  std::uint64_t steps_ = 0;
+  Lookout lookout_;
   std::uint64_t idle_waits_ = 0;
-  const std::function<bool()>* look_ = nullptr;
-  bool is_stopped_ = false;
   bool is_noting_ = false;
 };
 

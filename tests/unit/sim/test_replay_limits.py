@@ -1,0 +1,48 @@
+"""Limits of a replay hold wherever time and memory go: reading, preparing, long work under noise."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError, RankError, TimeLimitError
+
+NOISE = "jitter=50us,period=1ms,seed=3"
+
+
+def written(path, text):
+    path.write_text(text)
+    return path
+
+
+def test_preparing_a_million_ranks_counts(tmp_path):
+    text = "num_ranks 1048576\nrank 0 {\nsend 8b to 1048575\n}\nrank 1048575 {\nrecv 8b from 0\n}\n"
+    with pytest.raises(TimeLimitError, match=r"reading the trace|preparing"):
+        lk.replay(written(tmp_path / "large.goal", text), timeout_s=0.05)
+
+
+def test_long_work_under_noise_ends_soon(tmp_path):
+    path = written(tmp_path / "long.goal", "num_ranks 1\nrank 0 {\ncalc 1000000000000000\n}\n")
+    run = lk.replay(path, on="star:1", noise=NOISE)  # a billion detours
+    assert run.makespan_s == pytest.approx(1e6 / 0.95, rel=1e-5)
+    assert run.makespan_s == lk.replay(path, on="star:1", noise=NOISE).makespan_s
+
+
+def test_work_that_noise_makes_endless_is_refused(tmp_path):
+    path = written(tmp_path / "endless.goal", f"num_ranks 1\nrank 0 {{\ncalc {1 << 50}\n}}\n")
+    noise = f"{NOISE},stragglers=1,slowdown=1e308"
+    with pytest.raises(DataError, match="too long to be simulated"):
+        lk.replay(path, on="star:1", noise=noise)
+    with pytest.raises(RankError, match="too long to be simulated"):
+        lk.run(lambda comm: lk.compute(seconds=1e6), 1, on="star:1", noise=noise)
+
+
+def test_operations_that_take_too_much_memory_are_refused(tmp_path):
+    path = tmp_path / "packed.goal.gz"
+    with gzip.open(path, "wb") as file:
+        file.write(b"num_ranks 1\nrank 0 {\n" + b"calc 1\n" * 100_000 + b"}\n")
+    assert lk.replay(path).makespan_s == pytest.approx(1e-4)
+    with pytest.raises(DataError, match=r"more than the limit of 1 MiB; raise limit_bytes"):
+        lk.replay(path, limit_bytes=1 << 20)
