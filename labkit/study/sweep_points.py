@@ -80,7 +80,7 @@ def sweep(
     repeats : int or Repeats, optional
         Repetitions of a point: a number, or when to stop. Default on real machines: `labkit.Repeats()`, until
         the 95 % interval of the median is within 5 %, 6 to 50 times. Default in simulation: 5 seeds, or
-        fewer where those of a point would take this host more than about 2 s (estimated from messages and
+        fewer where those of a point would take this host more than about 1 s (estimated from messages and
         events, so that the number is always the same; a remark names these points). Whatever the number, a
         simulated point runs once if nothing is drawn from the seed, or if two seeds give the same times and
         counts at every point. On real machines all ranks start in a window of rank 0's clock, and starts

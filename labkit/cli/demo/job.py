@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from labkit import __version__
-from labkit.cli.demo.plan import FULL, KEYS_PER_RANK, LARGE, QUICK, SEEDS, Plan, title
+from labkit.cli.demo.plan import FULL, KEYS_PER_RANK, LARGE, QUICK, Plan, title
 from labkit.cli.demo.real import RealSort, sort_on_real_mpi
 from labkit.cli.demo.result import Demo
 from labkit.cli.demo.simulated import MODEL, Extrapolation, SimulatedSort, compared, extrapolate, simulate
@@ -20,6 +20,7 @@ from labkit.cli.demo.words import closing, off_by
 from labkit.datasets import flights
 from labkit.errors import MachineError
 from labkit.real.cores import available_cores
+from labkit.study.measure import SEEDS
 from labkit.units import format_count, format_seconds
 
 __all__ = ["run_demo"]

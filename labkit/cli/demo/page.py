@@ -8,11 +8,12 @@ from typing import Any
 import pandas as pd
 
 from labkit import plot
-from labkit.cli.demo.plan import SEEDS, title
+from labkit.cli.demo.plan import title
 from labkit.cli.demo.real import RealSort
 from labkit.cli.demo.result import Demo
 from labkit.cli.demo.simulated import SimulatedSort
 from labkit.cli.demo.words import closing, off_by
+from labkit.study.measure import SEEDS
 from labkit.units import format_count, format_seconds
 
 __all__ = ["write_page"]

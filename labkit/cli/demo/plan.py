@@ -6,13 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from labkit import registry
-from labkit.timing import Repeats
 
-__all__ = ["FULL", "KEYS_PER_RANK", "LARGE", "MACHINES", "QUICK", "SEEDS", "Plan", "keys_per_rank", "title"]
+__all__ = ["FULL", "KEYS_PER_RANK", "LARGE", "MACHINES", "QUICK", "Plan", "keys_per_rank", "title"]
 
 KEYS_PER_RANK = 1000
-#: sets of keys at each point: as many as take about a second
-SEEDS = Repeats(within=0, least=1, most=5, most_s=1.0)
 COLUMNS = ("dep_delay", "arr_delay", "distance")
 #: in the order in which they are told
 SORTERS = ("sample_sort", "histogram_sort", "exact_splitting_sort", "radix_sort", "mini_sort")

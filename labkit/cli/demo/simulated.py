@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit import registry
-from labkit.cli.demo.plan import SEEDS, Plan, keys_per_rank, title
+from labkit.cli.demo.plan import Plan, keys_per_rank, title
 from labkit.cli.demo.programs import sort_generated
 from labkit.datasets import inputs
 from labkit.errors import CheckError
@@ -119,7 +119,7 @@ def simulate_one(
         return {}
 
     study = sweep(
-        sort_generated, list(ranks), on, model=MODEL, repeats=SEEDS, progress=False, measure=examine,
+        sort_generated, list(ranks), on, model=MODEL, progress=False, measure=examine,
         timeout_s=limit_s, sorter=sorter, n_local=n_local,
     )  # fmt: skip
     if wrong:
@@ -181,7 +181,7 @@ def extrapolate(swept: SimulatedSort, ranks: int, limit_s: float | None = 60.0) 
     from labkit.study import sweep
 
     study = sweep(
-        sort_generated, ranks, swept.on, model=MODEL, repeats=SEEDS, progress=False, timeout_s=limit_s,
+        sort_generated, ranks, swept.on, model=MODEL, progress=False, timeout_s=limit_s,
         sorter=swept.sorter, n_local=swept.n_local,
     )  # fmt: skip
     simulated_s = float(study.data.loc[study.data["metric"] == "makespan_s", "value"].median())

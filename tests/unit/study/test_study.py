@@ -419,7 +419,7 @@ def test_expensive_points_run_with_fewer_seeds_and_say_so():
     class Expensive(Machine):
         def one(self, p: int, n: int, on: str, seed: int) -> FakeRun:
             run = super().one(p, n, on, seed)
-            run.messages = {4: 100, 8: 180_000, 16: 10**6}[p]
+            run.messages = {4: 100, 8: 90_000, 16: 10**6}[p]
             return run
 
     study = sweep(program, [4, 8, 16], runner=Expensive(noise=0.1))
