@@ -28,14 +28,18 @@ __all__ = ["Harvest", "cut_short", "seeds_change_nothing"]
 def seeds_change_nothing(seeds: Iterable[str]) -> bool | None:
     """Return whether the seed is known to matter nowhere, from `Found.seeds` of points; None: not known."""
     tried = {one for one in seeds if one}
-    return "differ" not in tried if tried else None
+    return not tried & {"differ", "chance"} if tried else None
 
 
 def cut_short(seeds: Mapping[int, str]) -> set[int]:
-    """Return the points that ran with too few seeds: two agreed there, and elsewhere they do not."""
+    """Return the points that ran with too few seeds: two agreed there, and elsewhere they do not.
+
+    Where runs differ that draw nothing from the seed, no other point can be known to be always the same.
+    """
     if seeds_change_nothing(seeds.values()) is not False:
         return set()
-    return {number for number, one in seeds.items() if one == "same"}
+    doubtful = {"same", "unused"} if "chance" in seeds.values() else {"same"}
+    return {number for number, one in seeds.items() if one in doubtful}
 
 
 @dataclass

@@ -43,8 +43,8 @@ class Found:
         Why the run behind these repetitions failed.
     seeds : str
         Whether the seed matters here: ``"unused"`` where nothing was drawn from it, ``"same"`` where two
-        seeds gave the same rows, ``"differ"`` where they did not, or do not elsewhere; empty where that was
-        not tried.
+        seeds gave the same rows, ``"differ"`` where they did not, or do not elsewhere, ``"chance"`` where
+        they did not though nothing was drawn from the seed; empty where that was not tried.
     collectives : dict
         Operation -> number of ranks -> names of the algorithms that it took.
     fewer : int
@@ -96,6 +96,9 @@ class Job:
     #: when enough repetitions were made on a real machine, and of a simulation; None: after `repeats` of them
     asked: Repeats | None = None
     asked_simulated: Repeats | None = None
+    #: the number of the point that runs with two seeds even if it draws nothing from them: a program may draw
+    #: from the operating system
+    probe: int | None = None
     #: whether the seeds are known to matter, so that each simulated point runs with all of them
     is_every: bool = False
     #: what runs the points instead of `labkit.run`, with the same options: they wait in a queue already
@@ -163,34 +166,37 @@ class Job:
             if one.repetitions and self.runner is None:
                 runs[0].counts = every[0].counts
             return
-        series, cost_s = Series(repeats_of(self.asked_simulated or self.repeats, self.timeout_s)), 0.0
+        series = Series(repeats_of(self.asked_simulated or self.repeats, self.timeout_s))
+        cost_s, is_unseeded = 0.0, False
         for k in itertools.count():
             how["kwargs"] = with_seed(self.program, self.args, point.parameters, self.seed + k)
             run = runner(self.program, point.ranks, **(how | {"seed": self.seed + k}))
             runs.append(run)
             if k == 0 and self.repeats > 1 and not self.is_every:
-                found.seeds = self._first_look(run, point)
+                found.seeds, is_unseeded = self._first_look(run, point)
                 if found.seeds == "unused":
                     return
             if k == 1 and not found.seeds:
                 found.rows = [self._rows(one, point, number) for number, one in enumerate(runs)]
-                found.seeds = "same" if _is_same(*found.rows) else "differ"
-                if found.seeds == "same":
+                if _is_same(*found.rows):
+                    found.seeds = "unused" if is_unseeded else "same"
                     del runs[1:], found.rows[1:]
                     return
+                found.seeds = "chance" if is_unseeded else "differ"
             cost_s += host_cost_s(run)
             series.take(run.makespan_s, 0.0, cost_s * (k + 2) / (k + 1))  # with the next one
             if series.stopped:
                 found.fewer = k + 1 if series.stopped == "time" else 0
                 return
 
-    def _first_look(self, run: Run, point: Point) -> str:
-        """Return what the first run of a point shows about the seeds, as in `Found.seeds`."""
+    def _first_look(self, run: Run, point: Point) -> tuple[str, bool]:
+        """Return what the first run shows about the seeds (`Found.seeds`), and whether it draws nothing."""
         if "noise" in run.machine and noise_of(self.launch(point).get("noise")).seed is None:
-            return "differ"  # rare noise may spare the first two runs; it is drawn all the same
+            return "differ", False  # rare noise may spare the first two runs; it is drawn all the same
         called = [with_seed(self.program, self.args, point.parameters, seed) for seed in (0, 1)]
-        is_unseeded = getattr(run, "is_seeded", None) is False and called[0] == called[1]
-        return "unused" if is_unseeded and run.machine.get("deterministic") else ""
+        is_drawn = getattr(run, "is_seeded", None) is not False or called[0] != called[1]
+        is_unseeded = not is_drawn and bool(run.machine.get("deterministic"))
+        return "unused" if is_unseeded and point.number != self.probe else "", is_unseeded
 
 
 def _is_same(one: list[dict[str, Any]] | Exception, other: list[dict[str, Any]] | Exception) -> bool:

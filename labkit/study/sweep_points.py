@@ -82,9 +82,10 @@ def sweep(
         the 95 % interval of the median is within 5 %, 6 to 50 times. Default in simulation: 5 seeds, or
         fewer where those of a point would take this host more than about 1 s (estimated from messages and
         events, so that the number is always the same; a remark names these points). Whatever the number, a
-        simulated point runs once if nothing is drawn from the seed, or if two seeds give the same times and
-        counts at every point. On real machines all ranks start in a window of rank 0's clock, and starts
-        that are late on some rank are thrown away and counted; ``study.methods()`` says how it went.
+        simulated point runs once if nothing is drawn from the seed (which is tried at one point), or if two
+        seeds give the same times and counts at every point. On real machines all ranks start in a window of
+        rank 0's clock, and starts that are late on some rank are thrown away and counted;
+        ``study.methods()`` says how it went.
     warmup : int
         Runs on real MPI before the repetitions, in the same launch; they are thrown away.
     args : sequence
@@ -255,7 +256,11 @@ def plan_sweep(
     }
     is_shuffled = any(is_real(point.on) for point in plan)
     asked, simulated, most = _repeats(repeats, is_shuffled)
-    job = Job(program, tuple(args), most, warmup, seed, timeout_s, how, measure, runner, asked, simulated)
+    probe = min((p for p in plan if p.ranks > 1 and not is_real(p.on)), key=lambda p: p.ranks, default=None)
+    job = Job(
+        program, tuple(args), most, warmup, seed, timeout_s, how, measure, runner, asked, simulated,
+        None if probe is None else probe.number,
+    )  # fmt: skip
     if is_shuffled:
         random.Random(seed).shuffle(plan)
     workers = check_jobs(jobs, plan, how)

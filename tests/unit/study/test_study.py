@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import os
 import random
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -401,8 +402,8 @@ def test_each_way_to_draw_an_input_is_repeated_with_other_seeds(how):
     assert again.seed == 5
 
 
-@pytest.mark.parametrize(("how", "runs"), [("nothing", 1), ("unused", 2)])
-def test_what_does_not_depend_on_the_seed_runs_once(how, runs):
+@pytest.mark.parametrize(("how", "seeds"), [("nothing", [0, 1, 0]), ("unused", [0, 1, 0, 1])])
+def test_what_does_not_depend_on_the_seed_runs_once(how, seeds):
     called = []
 
     def runner(*args, **options):
@@ -410,7 +411,7 @@ def test_what_does_not_depend_on_the_seed_runs_once(how, runs):
         return lk.run(*args, **options)
 
     study = lk.sweep(functools.partial(drawing, seed=None), [2, 4], how=how, runner=runner, progress=False)
-    assert called == [*range(runs)] * 2
+    assert called == seeds, "the smallest point is tried in any case"
     assert set(study.data["repetition"]) == {0}
     assert study.notes["sweep"]["is_deterministic"] is True
 
@@ -428,3 +429,13 @@ def test_expensive_points_run_with_fewer_seeds_and_say_so():
     every = sweep(program, [4, 8, 16], repeats=3, runner=Expensive(noise=0.1))
     assert every.data.groupby("ranks")["repetition"].max().tolist() == [2, 2, 2]
     assert "fewer" not in repr(every)
+
+
+def by_chance(comm):
+    comm.bcast(bytes(int.from_bytes(os.urandom(2), "big")), root=0)
+
+
+def test_a_program_that_draws_from_the_operating_system_is_found_and_repeated():
+    study = lk.sweep(by_chance, [1, 2, 4], repeats=3, progress=False)
+    assert study.data.groupby("ranks")["repetition"].max().tolist() == [2, 2, 2]
+    assert study.notes["sweep"]["is_deterministic"] is False
