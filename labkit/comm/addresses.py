@@ -6,12 +6,13 @@ import operator
 from typing import Any
 
 from labkit import _kernels
+from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.packing import address_of, bytes_of
 from labkit.comm.handles.special import BOTTOM
 
 __all__ = ["MEMORY", "Aint_add", "Aint_diff", "Get_address"]
 
-_BITS = 64
+_BITS, _ERR_ARG = 64, 13
 
 
 def Get_address(location: Any) -> int:
@@ -40,6 +41,8 @@ def _address(number: int) -> int:
 
 def Alloc_mem(size: int, info: Any = None) -> Any:
     """Return memory of so many bytes."""
+    if size < 0:
+        raise MPIException(_ERR_ARG, f"size={size}: memory has 0 bytes or more")
     return _kernels.Buffer.allocate(int(size))
 
 

@@ -187,7 +187,7 @@ def _read_simple(
     buffer, count, displ, datatype = _unpack(message, (list, tuple))
     memory, kind = _basic(buffer, datatype, is_writable)
     is_bottom = buffer is BOTTOM
-    first = 0 if displ is None else operator.index(displ)
+    first = 0 if displ is None else wide(displ)
     if first < 0:
         raise ValueError(f"message: negative displacement {first}")
     if first and not kind:
@@ -197,7 +197,7 @@ def _read_simple(
         entries = memory.nbytes // kind.extent if kind.extent > 0 else 0
         raise ValueError(f"message: displacement {first} out of bounds, number of datatype entries {entries}")
     if count is not None:
-        number = operator.index(count)
+        number = wide(count)
         if number < 0:
             raise ValueError(f"message: negative count {number}")
         if number and buffer is None:
@@ -223,6 +223,14 @@ def _check_room(memory: NDArray[np.uint8], end: int, count: int, kind: Datatype)
         )
 
 
+def wide(value: Any) -> int:
+    """Return a count or displacement, of 64 bits."""
+    number = operator.index(value)
+    if not -(2**63) <= number < 2**63:
+        raise OverflowError(f"message: {number} is too large for a count or displacement")
+    return number
+
+
 def _is_number(value: Any) -> bool:
     return value.ndim == 0 if isinstance(value, np.ndarray) else hasattr(value, "__index__")
 
@@ -232,12 +240,11 @@ def _numbers(values: Any, blocks: int, what: str) -> NDArray[np.int64]:
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         numbers = values.astype(np.int64)
     else:
-        if isinstance(values, np.ndarray):
-            values = values.tolist()
-        numbers = np.fromiter((operator.index(value) for value in values), np.int64)
-    if len(numbers) < blocks:
+        length = len(values)
+        numbers = np.fromiter((operator.index(values[place]) for place in range(length)), np.int64, length)
+    if len(numbers) != blocks:
         raise ValueError(f"message: expecting {blocks} {what}, got {len(numbers)}")
-    return numbers[:blocks]
+    return numbers
 
 
 def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
@@ -262,7 +269,7 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
     if displs is None:
         places = np.cumsum(sizes) - sizes
     elif _is_number(displs):
-        step = operator.index(displs)
+        step = wide(displs)
         places = np.fromiter((step * i for i in range(blocks)), np.int64)
     else:
         places = _numbers(displs, blocks, "displacements")

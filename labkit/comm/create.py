@@ -120,8 +120,11 @@ class CommunicatorMaking:
         is_member = self._world_ranks()[self.rank] in members
         return self._derive("Create", members if is_member else UNDEFINED, lambda: list(members))
 
-    def Create_group(self, group: Group, tag: int | str = 0) -> Any:
+    def Create_group(self, group: Group, tag: int = 0) -> Any:
         """Return a communicator of a group's ranks; only these call it."""
+        return self._of_group(group, tag)
+
+    def _of_group(self, group: Group, tag: int | str) -> Any:
         members = self._members_of(group)
         calls = shared_calls("Create_group")
         me = calls.hub.rank
@@ -141,7 +144,7 @@ class CommunicatorMaking:
         cls, group: Group, stringtag: str = "org.mpi4py", info: Any = None, errhandler: Any = None
     ) -> Any:
         """Return a communicator of a group's ranks, without one that has them all; only these call it."""
-        return KNOWN["COMM_WORLD"].Create_group(group, stringtag)
+        return KNOWN["COMM_WORLD"]._of_group(group, stringtag)
 
     def Create_intercomm(self, local_leader: int, peer_comm: Any, remote_leader: int, tag: int = 0) -> Any:
         """Return a communicator of this group and another one, whose ranks have none in common.

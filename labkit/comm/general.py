@@ -6,6 +6,7 @@ communicator is.
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 from labkit.comm.communicator import Comm, Intracomm
@@ -41,6 +42,7 @@ def _made(name: str, doc: str | None) -> Any:
         return Comm.__new__(type(self), made) if name == "Clone" else made  # type: ignore[call-arg]
 
     method.__name__, method.__qualname__, method.__doc__ = name, f"Comm.{name}", doc
+    method.__signature__ = inspect.signature(getattr(Intracomm, name))  # type: ignore[attr-defined]
     return method
 
 

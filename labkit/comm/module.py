@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import importlib
 import sys
-from types import ModuleType
 from typing import Any
 
 from labkit import _kernels
 from labkit.comm import addresses, buffers, general, matched, names
 from labkit.comm.addresses import MEMORY
+from labkit.comm.arguments import convert_functions, convert_methods
 from labkit.comm.buffering import BUFFERING
 from labkit.comm.collective.prequest import Prequest
 from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
@@ -17,7 +17,7 @@ from labkit.comm.environment import ENVIRONMENT
 from labkit.comm.errorfunctions import ERROR_FUNCTIONS
 from labkit.comm.files.file import FILE_NULL, File
 from labkit.comm.handles import datatypes, exceptions, packing, status
-from labkit.comm.handles.base import MODULE_NAME, refuse
+from labkit.comm.handles.base import MODULE_NAME, MissingError, refuse
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.errhandlers import ERRHANDLERS, Errhandler
 from labkit.comm.handles.foreign import foreign_memory
@@ -32,11 +32,11 @@ from labkit.comm.inter.intercomm import Intercomm
 from labkit.comm.inter.ports import PORTS
 from labkit.comm.pickling import Pickle, pickle
 from labkit.comm.private import PRIVATE
+from labkit.comm.rank_module import RankModule
 from labkit.comm.rma.window import WIN_NULL, Win
 from labkit.comm.topology.graphs import SPECIAL_WEIGHTS
 from labkit.comm.topology.grid import Compute_dims
 from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
-from labkit.errors import UnsupportedError
 
 __all__ = ["simulated_module"]
 
@@ -67,16 +67,12 @@ _CLASSES = (
 )
 
 
-class NotExportedError(UnsupportedError, AttributeError):
-    """The module has no C interface."""
-
-
-class SimulatedModule(ModuleType):
+class SimulatedModule(RankModule):
     """A module that says which names of mpi4py.MPI it does not simulate yet."""
 
     def __getattr__(self, name: str) -> Any:
         if name == "__pyx_capi__":  # what compiled code looks for first
-            raise NotExportedError(
+            raise MissingError(
                 "an extension compiled against mpi4py's C interface calls an MPI library, and a simulated "
                 "run has none; run on real MPI (--on mpi)"
             )
@@ -161,6 +157,9 @@ def simulated_module() -> SimulatedModule:
     if _module is None:
         _register()
         general.complete()
+        classes = {cls.__name__: cls for cls in _CLASSES}
+        convert_methods(classes)
         _module = _build()
+        convert_functions(_module.__dict__, classes)
         sys.modules.setdefault(MODULE_NAME, _module)
     return _module

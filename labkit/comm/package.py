@@ -10,6 +10,8 @@ from typing import Any
 
 from labkit.comm import environment
 from labkit.comm.environment import SETTINGS
+from labkit.comm.handles.base import MissingError
+from labkit.comm.rank_module import RankModule
 from labkit.errors import UnsupportedError
 
 __all__ = ["OWN", "SHARED", "Rc", "not_simulated", "simulated_package"]
@@ -29,9 +31,13 @@ SHARED = frozenset(
 )
 
 
-def not_simulated(name: str) -> UnsupportedError:
+class MissingModuleError(UnsupportedError, ModuleNotFoundError):
+    """A module of mpi4py that is not there: also what ``try: from mpi4py import dl`` expects."""
+
+
+def not_simulated(name: str, kind: type[UnsupportedError] = MissingModuleError) -> UnsupportedError:
     """Return the error for a part of the package that is not simulated."""
-    return UnsupportedError(
+    return kind(
         f"{name} is not simulated; of mpi4py the modules MPI, util, futures, run and bench are. Run on real "
         "MPI (--on mpi) to use it"
     )
@@ -69,7 +75,7 @@ class Rc:
         return "<mpi4py.rc>"
 
 
-class _Package(ModuleType):
+class _Package(RankModule):
     """The package `mpi4py` on the simulated machine."""
 
     def __getattr__(self, name: str) -> Any:
@@ -77,7 +83,7 @@ class _Package(ModuleType):
             raise AttributeError(f"module 'mpi4py' has no attribute {name!r}")
         if f"mpi4py.{name}" in SHARED | OWN.keys():  # a submodule that nobody has imported yet
             raise AttributeError(f"module 'mpi4py' has no attribute {name!r}")
-        raise not_simulated(f"mpi4py.{name}")
+        raise not_simulated(f"mpi4py.{name}", MissingError)
 
 
 def simulated_package(simulated: ModuleType) -> ModuleType:

@@ -114,11 +114,19 @@ class _PartitionedSend(Prequest):
         for partition in partitions:
             self.Pready(partition)
 
+    def Parrived(self, partition: int) -> bool:
+        """Refuse: parts arrive at the receiver."""
+        raise MPIException(_ERR_REQUEST, "Parrived belongs to the request of a partitioned receive")
+
 
 class _PartitionedReceive(Prequest):
     """A message that comes in parts."""
 
     __slots__ = ("_partitions",)
+
+    def Pready(self, partition: int) -> None:
+        """Refuse: parts are filled at the sender."""
+        raise MPIException(_ERR_REQUEST, "Pready belongs to the request of a partitioned send")
 
     def Parrived(self, partition: int) -> bool:
         """Whether a part has arrived."""

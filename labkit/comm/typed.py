@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm.buffers import Simple, parse_simple
+from labkit.comm.buffers import Simple, parse_simple, wide
 from labkit.comm.handles.constants import PROC_NULL
 from labkit.comm.handles.datatypes import Datatype, lookup
 from labkit.comm.handles.exceptions import Exception as MPIException
@@ -51,14 +50,14 @@ def target_of(target: Any, origin: Simple) -> Target:
     if target is None:
         return Target(0, count, datatype)
     if hasattr(target, "__index__"):
-        return Target(operator.index(target), count, datatype)
+        return Target(wide(target), count, datatype)
     if not isinstance(target, list | tuple):
         raise ValueError("target: expecting integral or list/tuple")
     if len(target) > 3:
         raise ValueError("target: expecting 3 items at most")
-    disp = operator.index(target[0]) if target else 0
+    disp = wide(target[0]) if target else 0
     if len(target) >= 2:
-        count = operator.index(target[1])
+        count = wide(target[1])
     if len(target) == 3:
         datatype = lookup(target[2])
     return Target(disp, count, datatype)

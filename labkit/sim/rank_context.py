@@ -67,6 +67,8 @@ class RankContext:
         self.futures: Any = None
         #: what a rank's clock has said last, and since when and how many times it is read and nothing else
         self._reads: dict[int, tuple[float, float, int]] = {}
+        #: the name of a host in the platform, by its number
+        self.host_name: Callable[[int], str] = "host-{}".format
         self._open: dict[int, list[tuple[str, float]]] = {}
         self.phases: list[Entry] = []
         #: what the ranks send, count and hold; None where nobody asked
@@ -74,7 +76,6 @@ class RankContext:
         #: what the ranks call, summed up (`labkit.trace.summed_calls`); None where nobody asked
         self.summary: Summary | None = None
         #: what the machine calls a host, by its number
-        self.host_name: Callable[[int], str] = "host-{}".format
         #: a digest of the machine, its mapping, the network model and the calibration
         self.setting = ""
         #: what is tried besides (`Run.what_if`)

@@ -83,8 +83,8 @@ def simulate(request: RunRequest) -> Run:
     simulation.title = f"{request.name} on {machine.name}, {ranks:,} ranks"
     simulation.output.streams = request.options.get("streams")
     simulation.context.trial = request.trial
-    simulation.thread_calls = _thread_calls
     simulation.context.host_name = machine.description.host_name
+    simulation.thread_calls = _thread_calls
     simulation.context.setting = _digest(machine.digest(network), simulation.calibration.digest)
     simulation.context.seed = request.seed
     simulation.calls.storage = request.options["storage"]

@@ -17,6 +17,7 @@ from labkit import _kernels, context
 from labkit.comm.collective.calls import CollectiveCalls
 from labkit.comm.environment import register_job
 from labkit.comm.handles.exceptions import RunEnded
+from labkit.comm.rank_module import register_changes
 from labkit.errors import (
     MORE_TIME,
     DeadlockError,
@@ -413,6 +414,12 @@ def _own_job() -> Callable[[int], NoReturn] | None:
     return owner.abort if owner is not None else None
 
 
+def _own_changes() -> Callable[..., None] | None:
+    simulation = running()
+    return simulation.swaps.add if simulation is not None else None
+
+
+register_changes(_own_changes)
 register_job(_own_job)
 register_swaps(_own_swaps)
 register_logs(_own_logs)

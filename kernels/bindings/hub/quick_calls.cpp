@@ -157,6 +157,7 @@ bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames,
     }
   }
   const bool is_in_place = buffers == kQuickBuffers && !form.buffers[0].is_given;
+  if (data[0] != nullptr && data[0] == data[1]) return false;  // one buffer twice: refused by some calls
   return !(is_in_place && form.buffers[1].is_phantom);
 }
 

@@ -95,8 +95,13 @@ bool take_int(PyObject* value, const char* what, int otherwise, int& out) {
     return true;
   }
   const long number = PyLong_CheckExact(value) ? PyLong_AsLong(value) : [&] {
-    // mpi4py takes a float for a rank or tag too and cuts it off: dest=size / 2 works there
-    PyObject* index = PyFloat_Check(value) ? PyNumber_Long(value) : PyNumber_Index(value);
+    // as mpi4py: whatever has __int__, so a float is cut off (dest=size / 2); text and __index__ alone are not
+    PyNumberMethods* methods = Py_TYPE(value)->tp_as_number;
+    if (methods == nullptr || methods->nb_int == nullptr) {
+      PyErr_Format(PyExc_TypeError, "%s: an integer is required, got %s", what, Py_TYPE(value)->tp_name);
+      return -1L;
+    }
+    PyObject* index = PyNumber_Long(value);
     if (index == nullptr) return -1L;
     const long converted = PyLong_AsLong(index);
     Py_DECREF(index);

@@ -192,7 +192,11 @@ constexpr const char* kExchangeDoc = "Send one message and receive another, as m
 
 template <std::size_t... which>
 void add_sends(std::vector<PyMethodDef>& methods, std::index_sequence<which...>) {
-  (methods.push_back(entry(kSends[which].name, &send_method<which>, kSendDoc)), ...);
+  (methods.push_back(entry(kSends[which].name, &send_method<which>,
+                           with_signature(kSends[which].name,
+                                          kSends[which].is_object ? "obj, dest, tag=0" : "buf, dest, tag=0",
+                                          kSendDoc))),
+   ...);
 }
 
 }  // namespace
@@ -202,13 +206,19 @@ PyMethodDef* comm_methods() {
     std::vector<PyMethodDef> all;
     add_sends(all, std::make_index_sequence<kSends.size()>{});
     add_probes(all);
-    all.push_back(entry("Recv", &receive_method<false>, kReceiveDoc));
-    all.push_back(entry("recv", &receive_method<true>, kReceiveDoc));
-    all.push_back(entry("Irecv", &ireceive_method<false>, kReceiveDoc));
-    all.push_back(entry("irecv", &ireceive_method<true>, kReceiveDoc));
-    all.push_back(entry("Sendrecv", &sendrecv_method<false>, kExchangeDoc));
-    all.push_back(entry("sendrecv", &sendrecv_method<true>, kExchangeDoc));
-    all.push_back(entry("Sendrecv_replace", &sendrecv_replace_method, kExchangeDoc));
+    const auto add = [&all](const char* name, auto* function, const char* parameters, const char* doc) {
+      all.push_back(entry(name, function, with_signature(name, parameters, doc)));
+    };
+    add("Recv", &receive_method<false>, "buf, source=-1, tag=-1, status=None", kReceiveDoc);
+    add("recv", &receive_method<true>, "buf=None, source=-1, tag=-1, status=None", kReceiveDoc);
+    add("Irecv", &ireceive_method<false>, "buf, source=-1, tag=-1", kReceiveDoc);
+    add("irecv", &ireceive_method<true>, "buf=None, source=-1, tag=-1", kReceiveDoc);
+    add("Sendrecv", &sendrecv_method<false>,
+        "sendbuf, dest, sendtag=0, recvbuf=None, source=-1, recvtag=-1, status=None", kExchangeDoc);
+    add("sendrecv", &sendrecv_method<true>,
+        "sendobj, dest, sendtag=0, recvbuf=None, source=-1, recvtag=-1, status=None", kExchangeDoc);
+    add("Sendrecv_replace", &sendrecv_replace_method,
+        "buf, dest, sendtag=0, source=-1, recvtag=-1, status=None", kExchangeDoc);
     for (PyMethodDef* method = comm_plain_methods(); method->ml_name != nullptr; ++method) all.push_back(*method);
     all.push_back({nullptr, nullptr, 0, nullptr});
     return all;

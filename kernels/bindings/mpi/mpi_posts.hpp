@@ -3,7 +3,9 @@
 
 #include <Python.h>
 
+#include <deque>
 #include <exception>
+#include <string>
 
 #include "mpi/mpi_objects.hpp"
 
@@ -44,6 +46,12 @@ inline PyObject* raise_cpp(const std::exception& error) {
 }
 
 using Args = PyObject* const*;
+
+/// A docstring in which `inspect.signature` finds the parameters; made once for each method.
+inline const char* with_signature(const char* name, const char* parameters, const char* doc) {
+  static std::deque<std::string> kept;
+  return kept.emplace_back(std::string(name) + "($self" + (*parameters == 0 ? "" : ", ") + parameters + ")\n--\n\n" + doc).c_str();
+}
 
 template <class Function>
 PyMethodDef entry(const char* name, Function* function, const char* doc, int flags = 0) {

@@ -156,7 +156,10 @@ constexpr const char* kReceiveDoc = "Receive the message that a probe matched, a
 
 template <std::size_t... which>
 void push_probes(std::vector<PyMethodDef>& methods, std::index_sequence<which...>) {
-  (methods.push_back(entry(kProbes[which].name, &probe_method<which>, kProbeDoc)), ...);
+  (methods.push_back(entry(
+       kProbes[which].name, &probe_method<which>,
+       with_signature(kProbes[which].name, "source=-1, tag=-1, status=None", kProbeDoc))),
+   ...);
 }
 
 }  // namespace
@@ -166,10 +169,13 @@ void add_probes(std::vector<PyMethodDef>& methods) {
 }
 
 PyMethodDef* message_methods() {
-  static PyMethodDef methods[] = {entry("Recv", &matched_receive<false, true>, kReceiveDoc),
-                                  entry("recv", &matched_receive<true, true>, kReceiveDoc),
-                                  entry("Irecv", &matched_receive<false, false>, kReceiveDoc),
-                                  entry("irecv", &matched_receive<true, false>, kReceiveDoc),
+  const auto doc = [](const char* name, const char* parameters) {
+    return with_signature(name, parameters, kReceiveDoc);
+  };
+  static PyMethodDef methods[] = {entry("Recv", &matched_receive<false, true>, doc("Recv", "buf, status=None")),
+                                  entry("recv", &matched_receive<true, true>, doc("recv", "status=None")),
+                                  entry("Irecv", &matched_receive<false, false>, doc("Irecv", "buf")),
+                                  entry("irecv", &matched_receive<true, false>, doc("irecv", "")),
                                   {nullptr, nullptr, 0, nullptr}};
   return methods;
 }

@@ -202,8 +202,10 @@ PyGetSetDef comm_getset[] = {
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef plain_methods[] = {
-    {"Get_rank", comm_rank_method, METH_NOARGS, "Rank of the running process in this communicator."},
-    {"Get_size", comm_size_method, METH_NOARGS, "Number of processes in this communicator."},
+    {"Get_rank", comm_rank_method, METH_NOARGS,
+     "Get_rank($self)\n--\n\nRank of the running process in this communicator."},
+    {"Get_size", comm_size_method, METH_NOARGS,
+     "Get_size($self)\n--\n\nNumber of processes in this communicator."},
     {"_become", comm_become, METH_VARARGS, "Make this handle a communicator (kind, context, world_ranks)."},
     {"_use_private_context", comm_use_private_context, METH_NOARGS, "Turn to the messages of collectives."},
     {"_use_context", comm_use_context, METH_O, "Turn to the messages of this context."},

@@ -369,13 +369,13 @@ constexpr const char* kDoc = "As mpi4py's method of this name.";
 
 PyMethodDef* request_methods() {
   static PyMethodDef methods[] = {
-      entry("Wait", &wait_method<Spelling::buffer>, kDoc),
-      entry("wait", &wait_method<Spelling::object>, kDoc),
-      entry("Test", &test_method<Spelling::buffer>, kDoc),
-      entry("test", &test_method<Spelling::object>, kDoc),
-      {"Cancel", cancel_method, METH_NOARGS, kDoc},
-      {"cancel", cancel_method, METH_NOARGS, kDoc},
-      {"Free", free_method, METH_NOARGS, kDoc},
+      entry("Wait", &wait_method<Spelling::buffer>, with_signature("Wait", "status=None", kDoc)),
+      entry("wait", &wait_method<Spelling::object>, with_signature("wait", "status=None", kDoc)),
+      entry("Test", &test_method<Spelling::buffer>, with_signature("Test", "status=None", kDoc)),
+      entry("test", &test_method<Spelling::object>, with_signature("test", "status=None", kDoc)),
+      {"Cancel", cancel_method, METH_NOARGS, with_signature("Cancel", "", kDoc)},
+      {"cancel", cancel_method, METH_NOARGS, with_signature("cancel", "", kDoc)},
+      {"Free", free_method, METH_NOARGS, with_signature("Free", "", kDoc)},
       entry("_wait_list", &wait_list, kDoc, METH_STATIC),
       entry("_look", &look_method, kDoc, METH_STATIC),
       {"_is_over", is_over_method, METH_NOARGS, kDoc},

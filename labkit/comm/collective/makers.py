@@ -19,10 +19,12 @@ from labkit.comm.collective.native import ANYTHING, Call
 from labkit.comm.collective.roots import check_root
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
+from labkit.comm.handles.packing import address_of
 from labkit.comm.handles.special import is_in_place
 from labkit.comm.handles.typebody import type_words
 from labkit.comm.surface import Method
 from labkit.errors import ScheduleError
+from labkit.phantom import Sized
 from labkit.schedule.problem import PROBLEMS, Problem
 
 __all__ = ["Maker", "counts_of", "maker_of"]
@@ -31,7 +33,7 @@ __all__ = ["Maker", "counts_of", "maker_of"]
 Maker = Callable[..., Call]
 _Parse = Callable[..., Vector]
 
-_ERR_COUNT, _ERR_ROOT, _ERR_OP = 2, 8, 10
+_ERR_BUFFER, _ERR_COUNT, _ERR_ROOT, _ERR_OP, _ERR_ARG, _ERR_TRUNCATE = 1, 2, 8, 10, 13, 15
 
 
 def maker_of(method: Method) -> Maker:
@@ -62,18 +64,14 @@ def maker_of(method: Method) -> Maker:
     return _reduced if problem.is_reduction else _message
 
 
-def _is_root(comm: Any, root: int | None) -> bool:
-    """Refuse a root outside the communicator; whether this rank is it."""
-    return bool(comm.rank == check_root(root, comm.size))
-
-
 def _nothing(comm: Any, problem: Problem, name: str) -> Call:
     return Call(problem.name, name)
 
 
 def _message(comm: Any, problem: Problem, name: str, buf: Any, root: int) -> Call:
     """A message of the root's, cut into parts: bcast."""
-    message = parse_simple(buf, not _is_root(comm, root))
+    root = check_root(root, comm.size)
+    message = parse_simple(buf, comm.rank != root)
     call = Call(problem.name, name, root, {"root": root, "bytes": message.bytes}, message.bytes)
     call.buffers = (block(message),)
     call.is_split = True
@@ -88,7 +86,8 @@ def _blocks_of(problem: Problem) -> Maker:
     def make(
         comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int | None = None
     ) -> Call:
-        is_root = not problem.is_rooted or _is_root(comm, root)
+        root = check_root(root, comm.size) if problem.is_rooted else None
+        is_root = root is None or comm.rank == root
         sends, receives = comm.size if sends_all else 0, comm.size if receives_all else 0
         sent = received = None
         if from_root:
@@ -123,32 +122,44 @@ def _blocks_of(problem: Problem) -> Maker:
     return make
 
 
+def _check_own(name: str, sent_bytes: int, room_bytes: int) -> None:
+    """Refuse a rank's block for itself that has no room."""
+    if sent_bytes > room_bytes:
+        raise MPIException(
+            _ERR_TRUNCATE, f"{name}: this rank sends {sent_bytes} bytes to itself, with room for {room_bytes}"
+        )
+
+
 # --- tables of sizes ----------------------------------------------------------------------------------
 
 
 def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
-    root = int(root)  # a float is cut off, as by mpi4py
-    received = parse_vector(recvbuf, True, comm.size) if _is_root(comm, root) else None
+    root = check_root(root, comm.size)
+    received = parse_vector(recvbuf, True, comm.size) if comm.rank == root else None
     if received is not None and is_in_place(sendbuf):
         sent = own_block(received, comm.rank)
     else:
         sent = parse_simple(sendbuf, False)
     if received is not None and sent.element_bytes == received.element_bytes:  # more room is no fault
         received.counts[comm.rank] = min(int(received.counts[comm.rank]), sent.count)
+    if received is not None:
+        _check_own(name, sent.bytes, int(received.counts[comm.rank]) * received.element_bytes)
     call = Call(problem.name, name, root, {"root": root}, sent.bytes)
     call.buffers = (single(sent), ANYTHING if received is None else table(received))
     return call.moves(sent, received)
 
 
 def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
-    root = int(root)  # a float is cut off, as by mpi4py
-    sent = parse_vector(sendbuf, False, comm.size) if _is_root(comm, root) else None
+    root = check_root(root, comm.size)
+    sent = parse_vector(sendbuf, False, comm.size) if comm.rank == root else None
     if sent is not None and is_in_place(recvbuf):
         received = own_block(sent, comm.rank)
     else:
         received = parse_simple(recvbuf, True)
         if sent is not None and sent.element_bytes == received.element_bytes:  # more room is no fault
             received.count = min(received.count, int(sent.counts[comm.rank]))
+    if sent is not None:
+        _check_own(name, int(sent.counts[comm.rank]) * sent.element_bytes, received.bytes)
     call = Call(problem.name, name, root, {"root": root}, received.bytes)
     call.buffers = (ANYTHING if sent is None else table(sent), single(received))
     return call.moves(sent, received)
@@ -180,6 +191,10 @@ def _alltoallv(
         )
     else:
         sent = parse(sendbuf, False, comm.size)
+    me = comm.rank
+    _check_own(
+        name, int(sent.counts[me]) * sent.element_bytes, int(received.counts[me]) * received.element_bytes
+    )
     mean = int(sent.counts.sum()) * sent.element_bytes // max(comm.size, 1)
     call = Call(problem.name, name, 0, {}, mean)
     call.buffers = (table(sent), table(received))
@@ -197,19 +212,35 @@ def _reduced(
     comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op, root: int | None = None
 ) -> Call:
     """A message cut into parts: reduce, allreduce, scan, exscan."""
-    received = parse_simple(recvbuf, True, 0, True) if not problem.is_rooted or _is_root(comm, root) else None
+    root = check_root(root, comm.size) if problem.is_rooted else None
+    received = parse_simple(recvbuf, True, 0, True) if root is None or comm.rank == root else None
     if received is not None and is_in_place(sendbuf):
         sent = blocks_kept(received)
     else:
         sent = parse_simple(sendbuf, False, 0, True)
     if received is not None:
         _agree(sent, received)
+        if not is_in_place(sendbuf):
+            _refuse_one_buffer(problem, name, sent, received)
     call = _operated(problem, name, sent, op, {"bytes": sent.bytes})
     if root is not None:
         call.root = call.facts["root"] = root
     call.is_split = True
     call.buffers = (block(sent), ANYTHING if received is None else block(received))
     return call.moves(sent, received)
+
+
+def _refuse_one_buffer(problem: Problem, name: str, sent: Simple, received: Simple) -> None:
+    """Refuse one buffer for what is sent and received, where Open MPI does: other reductions do not look."""
+    error = {"allreduce": _ERR_BUFFER, "reduce": _ERR_ARG}.get(problem.name)
+    least = 2 if error == _ERR_BUFFER else 1
+    if error is None or sent.count < least or isinstance(sent.memory, Sized) or sent.home or received.home:
+        return
+    if address_of(sent.memory) + sent.offset == address_of(received.memory) + received.offset:
+        raise MPIException(
+            error,
+            f"{name}: sendbuf and recvbuf are the same memory; pass MPI.IN_PLACE as sendbuf, or two arrays",
+        )
 
 
 def _reduced_blocks(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:

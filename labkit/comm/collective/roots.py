@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from labkit.checks import echo
+from labkit.comm.arguments import whole
 from labkit.comm.handles.exceptions import Exception as MPIException
 
 __all__ = ["check_root"]
@@ -18,17 +18,17 @@ def check_root(root: Any, size: int) -> int:
 
     Raises
     ------
-    TypeError
-        It is no number, or not a whole one; mpi4py cuts 0.7 to 0, without a word.
+    TypeError, OverflowError
+        It is no number, or none of C's; mpi4py cuts a float off.
     MPI.Exception
         MPI_ERR_ROOT: it is no rank of the communicator.
     """
     try:
-        rank = int(root) if isinstance(root, float) and root.is_integer() else operator.index(root)
+        rank = whole(root)
     except TypeError:
         raise TypeError(f"root={echo(root)} is no rank: give a whole number, 0 to {size - 1}") from None
     if not 0 <= rank < size:
         raise MPIException(
             _ERR_ROOT, f"root={root} is not a rank of this communicator, which has ranks 0 to {size - 1}"
         )
-    return int(rank)
+    return rank

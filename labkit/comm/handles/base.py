@@ -6,12 +6,16 @@ from typing import Any, TypeVar
 
 from labkit.errors import UnsupportedError
 
-__all__ = ["MODULE_NAME", "Handle", "HandleType", "Named", "public", "refuse"]
+__all__ = ["MODULE_NAME", "Handle", "HandleType", "MissingError", "Named", "public", "refuse"]
 
 #: where everything is found again when unpickled: see labkit/MPI.py
 MODULE_NAME = "labkit.MPI"
 
 Class = TypeVar("Class", bound=type)
+
+
+class MissingError(UnsupportedError, AttributeError):
+    """A name of mpi4py that is not there: also what `hasattr` and guards of programs expect."""
 
 
 def public(cls: Class) -> Class:
@@ -33,7 +37,7 @@ def refuse(owner: str, name: str, known: frozenset[str]) -> Exception:
         The names mpi4py has there.
     """
     if name in known:
-        return UnsupportedError(f"{owner}.{name} is not simulated yet; on real MPI (on='mpi') it works")
+        return MissingError(f"{owner}.{name} is not simulated yet; on real MPI (on='mpi') it works")
     return AttributeError(f"{owner} has no attribute {name!r}")
 
 

@@ -65,6 +65,7 @@ class DerivedTypes:
 
     def _strided(self, combiner: str, count: int, blocklength: int, stride: int, unit: int) -> Self:
         number, length = _count(count, "count"), _length(blocklength)
+        _check_small([number, length])
         params = {"count": number, "blocklength": length, "stride": int(stride)}
         places = np.arange(number, dtype=np.int64) * (int(stride) * unit)
         return self._derive(combiner, params, *self._blocks(places, [length] * number))
@@ -157,6 +158,7 @@ class DerivedTypes:
             ORDER_C or ORDER_F.
         """
         shape = _numbers(gsizes).tolist()
+        _check_small(shape)
         ways, blocks, grid = (_numbers(g, len(shape)).tolist() for g in (distribs, dargs, psizes))
         params = {
             "size": int(size), "rank": int(rank), "gsizes": shape, "distribs": ways, "dargs": blocks,
@@ -327,6 +329,12 @@ def _count(value: Any, what: str) -> int:
     if number < 0:
         raise MPIException(_ERR_COUNT, f"{what}={number}: it is 0 or more")
     return number
+
+
+def _check_small(numbers: Sequence[int]) -> None:
+    """Refuse more pieces than MPI libraries count in an int."""
+    if any(number >= 2**31 for number in numbers):
+        raise MPIException(_ERR_ARG, f"{max(numbers)} is more than fits into an int of C")
 
 
 def _length(value: Any) -> int:

@@ -101,7 +101,19 @@ _LAUNCHER: dict[str, Callable[[int, int], int]] = {
     "OMPI_COMM_WORLD_RANK": lambda rank, size: rank,
     "OMPI_COMM_WORLD_SIZE": lambda rank, size: size,
     "PMIX_RANK": lambda rank, size: rank,
+    "OMPI_COMM_WORLD_LOCAL_RANK": lambda rank, size: _on_host(rank, size).index(rank),
+    "OMPI_COMM_WORLD_LOCAL_SIZE": lambda rank, size: len(_on_host(rank, size)),
+    "OMPI_COMM_WORLD_NODE_RANK": lambda rank, size: _on_host(rank, size).index(rank),
+    "OMPI_UNIVERSE_SIZE": lambda rank, size: size,
 }
+
+
+def _on_host(rank: int, size: int) -> list[int]:
+    """Return the ranks of a world that share a rank's host."""
+    hub = _kernels.active_hub()
+    first = hub.world(_kernels.current_rank())[0]
+    mine = hub.host(first + rank)
+    return [one for one in range(size) if hub.host(first + one) == mine]
 
 
 def _with_launcher(whole: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,246 @@
+"""Conversions of arguments, as mpi4py makes them: what is a number, a sequence or an object of MPI.
+
+A whole number is anything with ``__int__`` (a float is cut off, a NumPy scalar taken; text and ``__index__``
+alone are not); the numbers in a sequence are those with ``__index__``. Which parameter takes what follows
+from its name. ``tests/unit/comm/conversions.py`` compares all methods with mpi4py's own.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from labkit.checks import echo
+from labkit.comm.handles.operators import no_operator
+
+__all__ = ["convert_functions", "convert_methods", "whole"]
+
+_INT, _LONG = 2**31, 2**63
+
+
+def whole(value: Any, limit: int = _INT, what: str = "") -> int:
+    """Return a whole number as C has it.
+
+    Raises
+    ------
+    TypeError
+        It is no number.
+    OverflowError
+        It does not fit into so many bits.
+    """
+    if type(value) is not int:
+        if not hasattr(type(value), "__int__"):
+            raise TypeError(f"{what and what + ': '}an integer is required, got {echo(value)}")
+        value = value.__int__()
+    if not -limit <= value < limit:
+        kind = "int" if limit == _INT else "MPI_Aint"
+        raise OverflowError(f"{what and what + '='}{value} is too large to convert to {kind}")
+    return int(value)
+
+
+def _numbers(value: Any, limit: int, or_none: bool = False) -> Any:
+    """Return the numbers of a sequence; a scalar, and None if it means something, are the method's matter."""
+    if isinstance(value, bool | int) or (value is None and or_none):
+        return value
+    if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind in "iu":
+        made = value.tolist()
+    else:
+        made = [index(value[place]) for place in range(len(value))]
+    if made and not (-limit <= min(made) and max(made) < limit):
+        raise OverflowError(f"{max(made, key=abs)} is too large for a number of MPI")
+    return made
+
+
+def _text(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode()
+    if not isinstance(value, str):
+        raise TypeError(f"expected a string, got {echo(value)}")
+    return str(value)
+
+
+_SHORT, _WIDE = whole, partial(whole, limit=_LONG)
+_SHORTS, _WIDES = partial(_numbers, limit=_INT), partial(_numbers, limit=_LONG)
+_SHORTS_OR_NONE = partial(_numbers, limit=_INT, or_none=True)
+
+
+def _dimensions(value: Any) -> Any:
+    """Return a number of dimensions, or dimensions."""
+    if isinstance(value, np.integer) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        return index(value)
+    return _SHORTS(value)
+
+
+def _truth(value: Any) -> bool:
+    return bool(value)
+
+
+def _words(text: str, convert: Callable[[Any], Any]) -> dict[str, Callable[[Any], Any]]:
+    return dict.fromkeys(text.split(), convert)
+
+
+_BY_NAME: dict[str, Callable[[Any], Any]] = {
+    **_words(
+        "color key split_type dest tag source sendtag recvtag root keyval rank direction order partition "
+        "partition_low partition_high target_rank assertion lock_type amode whence error errorcode "
+        "errorclass nnodes local_leader remote_leader partitions required n", _SHORT,
+    ),
+    **_words(
+        "count blocklength stride lb extent position size disp disp_unit target_disp offset base addr1 addr2",
+        _WIDE,
+    ),
+    **_words("reorder commute nopython", _truth),
+    **_words(
+        "dims periods index edges sources destinations sourceweights destweights weights degrees coords "
+        "remain_dims ranks distribs dargs psizes", _SHORTS,
+    ),
+    **_words("recvcounts blocklengths displacements sizes subsizes starts gsizes", _WIDES),
+    **_words("name datarep pset_name stringtag", _text),
+}  # fmt: skip
+#: where a name means something else: by class and method, parameter and conversion; None: it is not converted
+_ELSEWHERE: dict[tuple[str, str], dict[str, Callable[[Any], Any] | None]] = {
+    ("Cartcomm", "Shift"): {"disp": _SHORT},
+    ("Info", "Get"): {"key": _text},
+    ("Info", "Set"): {"key": _text, "value": _text},
+    ("Info", "Delete"): {"key": _text},
+    ("Info", "get"): {"key": _text},
+    ("Info", "pop"): {"key": _text},
+    ("module", "Compute_dims"): {"dims": _dimensions},
+    ("module", "Add_error_string"): {"string": _text},
+    ("Intracomm", "Create_dist_graph_adjacent"): {
+        "sources": _SHORTS_OR_NONE,
+        "destinations": _SHORTS_OR_NONE,
+    },
+    ("File", "Set_view"): {"datarep": lambda value: "native" if value is None else _text(value)},
+    ("Group", "Range_incl"): {"ranks": None},
+    ("Group", "Range_excl"): {"ranks": None},
+    ("Datatype", "Get_value_index"): {"index": None},
+    ("Prequest", "Pready_list"): {"partitions": _SHORTS},
+    ("Datatype", "Create_darray"): {"size": _SHORT},
+    ("File", "Set_atomicity"): {"flag": _truth},
+    ("Status", "Set_cancelled"): {"flag": _truth},
+    ("Status", "Set_elements"): {"count": _WIDE},
+    ("Comm", "Agree"): {"flag": _SHORT},
+    ("Cartcomm", "Get_coords"): {"rank": _SHORT},
+}
+#: the classes of objects, by parameter
+_OBJECTS = {
+    "info": "Info", "group": "Group", "group1": "Group", "group2": "Group", "errhandler": "Errhandler",
+    "status": "Status", "comm": "Comm", "datatype": "Datatype", "op": "Op",
+}  # fmt: skip
+_INTRA = {
+    ("Win", "Create"),
+    ("Win", "Allocate"),
+    ("Win", "Allocate_shared"),
+    ("Win", "Create_dynamic"),
+    ("File", "Open"),
+}
+
+
+def _object(kind: type, what: str) -> Callable[[Any], Any]:
+    def check(value: Any) -> Any:
+        if what == "op" and not isinstance(value, kind):
+            raise no_operator(value)
+        if value is not None and not isinstance(value, kind):
+            raise TypeError(f"{what}: expected {kind.__name__}, got {type(value).__name__}")
+        return value
+
+    return check
+
+
+def _conversions(
+    owner: str, name: str, parameters: Mapping[str, inspect.Parameter], classes: Mapping[str, type]
+) -> dict[str, Callable[[Any], Any]]:
+    special = _ELSEWHERE.get((owner, name), {})
+    found: dict[str, Callable[[Any], Any]] = {}
+    for one in parameters:
+        convert = special[one] if one in special else _BY_NAME.get(one)
+        if one in _OBJECTS and one not in special and (one != "op" or name[0].isupper()):
+            kind = "Intracomm" if (owner, name) in _INTRA and one == "comm" else _OBJECTS[one]
+            convert = _object(classes[kind], one)
+        if convert is _SHORT or convert is _WIDE:
+            convert = partial(convert, what=one)
+        if convert is not None:
+            found[one] = convert
+    return found
+
+
+def _converting(owner: str, function: Callable[..., Any], classes: Mapping[str, type]) -> Any:
+    """Return a function that converts its arguments, of the same signature; None: nothing is to be done."""
+    name = function.__name__
+    signature = inspect.signature(function)
+    found = _conversions(owner, name, signature.parameters, classes)
+    if not found or any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values()):
+        return None
+    head, passed = [], []
+    space: dict[str, Any] = {"_function": function}
+    is_named = False
+    for one in signature.parameters.values():
+        text = one.name
+        if one.kind is one.KEYWORD_ONLY and not is_named:
+            head.append("*")
+            is_named = True
+        if one.kind is one.VAR_KEYWORD:
+            head.append(f"**{text}")
+            passed.append(f"**{text}")
+            continue
+        if one.default is not one.empty:
+            space[f"_default_{text}"] = one.default
+            head.append(f"{text}=_default_{text}")
+        else:
+            head.append(text)
+        value = f"_to_{text}({text})" if text in found else text
+        passed.append(f"{text}={value}" if one.kind is one.KEYWORD_ONLY else value)
+    space |= {f"_to_{text}": _unless_default(signature.parameters[text].default, convert)
+              for text, convert in found.items()}  # fmt: skip
+    source = f"def {name}({', '.join(head)}):\n    return _function({', '.join(passed)})\n"
+    exec(compile(source, __file__, "exec"), space)
+    made = space[name]
+    made.__doc__, made.__module__, made.__qualname__ = (
+        function.__doc__,
+        function.__module__,
+        function.__qualname__,
+    )
+    made.__annotations__ = function.__annotations__
+    made.__dict__.update(function.__dict__)
+    return made
+
+
+def _unless_default(default: Any, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a conversion that lets a default of None through where MPI has it."""
+    if default is not None:
+        return convert
+    return lambda value: None if value is None else convert(value)
+
+
+def convert_methods(classes: Mapping[str, type]) -> None:
+    """Let the methods of MPI's classes convert their arguments."""
+    own = set(classes.values())
+    special = [one for cls in own for one in cls.__subclasses__() if one not in own]
+    for cls in [*classes.values(), *special]:
+        kind = next(one.__name__ for one in cls.__mro__ if one in own)
+        for name in dir(cls):
+            home = next(base for base in cls.__mro__ if name in vars(base))
+            if name.startswith("_") or (home is not cls and home in own):
+                continue
+            found = vars(home)[name]
+            function = found.__func__ if isinstance(found, classmethod | staticmethod) else found
+            if not inspect.isfunction(function):
+                continue
+            made = _converting(kind, function, classes)
+            if made is not None:
+                setattr(cls, name, type(found)(made) if function is not found else made)
+
+
+def convert_functions(space: dict[str, Any], classes: Mapping[str, type]) -> None:
+    """Let the functions of the module convert theirs."""
+    for name, function in list(space.items()):
+        if inspect.isfunction(function) and not name.startswith("_"):
+            made = _converting("module", function, classes)
+            if made is not None:
+                space[name] = made
