@@ -58,7 +58,8 @@ def _seconds(depth: int = 2) -> float | None:
     if machine is not None:
         return float(machine.wtime()) if is_own or _is_whole else None
     owner = owner_of_thread()
-    return owner.now() if owner is not None and (is_own or _is_whole) else None
+    # libraries wait for other processes in threads, with a deadline of the host's clock
+    return owner.now() if owner is not None and is_own else None
 
 
 def _is_own(frame: FrameType) -> bool:
