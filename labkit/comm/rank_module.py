@@ -28,7 +28,7 @@ class _Changes(dict[str, Any]):
     def __ne__(self, other: object) -> bool:
         return self is not other
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
 
 class RankModule(ModuleType):

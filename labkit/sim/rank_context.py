@@ -75,7 +75,6 @@ class RankContext:
         self.tally: Tally | None = None
         #: what the ranks call, summed up (`labkit.trace.summed_calls`); None where nobody asked
         self.summary: Summary | None = None
-        #: what the machine calls a host, by its number
         #: a digest of the machine, its mapping, the network model and the calibration
         self.setting = ""
         #: what is tried besides (`Run.what_if`)

@@ -143,10 +143,9 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
     ([4, 3], [4, 2, 3])
     """
     nodes = operator.index(nnodes)
-    is_number = isinstance(dims, int)  # a sequence otherwise: `labkit.comm.arguments` has seen to it
-    if is_number and operator.index(dims) < 0:
+    if isinstance(dims, int) and dims < 0:
         raise ValueError(f"dims={dims}: a grid has 0 dimensions or more")
-    wanted = [0] * operator.index(dims) if is_number else [operator.index(d) for d in dims]
+    wanted = [0] * dims if isinstance(dims, int) else [operator.index(d) for d in dims]
     fixed = math.prod(dim for dim in wanted if dim)
     if nodes < 1 or not wanted or min(wanted) < 0 or nodes % fixed or (0 not in wanted and nodes != fixed):
         raise MPIException(
