@@ -221,7 +221,7 @@ def _unless_default(default: Any, convert: Callable[[Any], Any]) -> Callable[[An
 def convert_methods(classes: Mapping[str, type]) -> None:
     """Let the methods of MPI's classes convert their arguments."""
     own = set(classes.values())
-    special: list[type] = [one for cls in own for one in cls.__subclasses__() if one not in own]
+    special: set[Any] = set().union(*(type.__subclasses__(cls) for cls in own)) - own
     for cls in [*classes.values(), *special]:
         kind = next(one.__name__ for one in cls.__mro__ if one in own)
         for name in dir(cls):

@@ -132,7 +132,12 @@ def note_import() -> None:
     given = {
         name: os.environ[word] for name in SETTINGS if (word := f"MPI4PY_RC_{name.upper()}") in os.environ
     }
-    if machine is None or machine.is_early or not (given or settings()):
+    if machine is None or machine.is_early:
+        return
+    for name in ("PROTOCOL", "THRESHOLD"):
+        if (text := os.environ.get(f"MPI4PY_PICKLE_{name}", "")).isdigit():
+            setattr(pickle, name, int(text))
+    if not (given or settings()):
         return
     own = _own()
     assert own is not None
@@ -149,9 +154,16 @@ def note_import() -> None:
     own["is_late"] = rc.get("initialize", True) is False
     if own["is_late"]:
         _refuse_calls("MPI is not initialised yet: mpi4py.rc.initialize is False, so call MPI.Init() first")
-    for name in ("PROTOCOL", "THRESHOLD"):
-        if (text := os.environ.get(f"MPI4PY_PICKLE_{name}", "")).isdigit():
-            setattr(pickle, name, int(text))
+    own["is_fatal"] = rc.get("errors", "exception") != "exception"
+
+
+def _note_error(code: int) -> None:
+    """End the job for an error that MPI raises, if ``mpi4py.rc.errors`` asked for that."""
+    if (_own() or {}).get("is_fatal"):
+        abort(code)
+
+
+exceptions.note_error = _note_error
 
 
 def _read(name: str, text: str) -> Any:
