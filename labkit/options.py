@@ -69,6 +69,10 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
     (("--storage",), None, {
         "metavar": "TEXT",
         "help": "the file server of a simulated run, as in bw=2GBps,lat=500us (default: bw=1GBps,lat=1ms)"}),
+    (("--no-warnings",), False, {
+        "action": "store_true",
+        "help": "simulated: do not name what works here and may fail on real MPI",
+    }),
     (("--check",), False, {
         "action": "store_true",
         "help": "simulated: look at buffers in use, types of both ends, requests left alone; say the lines"}),
@@ -158,6 +162,7 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
         **({"summary": True} if arguments.summary else {}),
         **({"counters": ",".join(arguments.counters)} if arguments.counters else {}),
         **({"check": True} if arguments.check else {}),
+        **({"warnings": False} if arguments.no_warnings else {}),
         **({"explore": arguments.explore} if arguments.explore else {}),
         **({"mpi": arguments.mpi} if arguments.mpi else {}),
     }

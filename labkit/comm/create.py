@@ -139,6 +139,11 @@ class CommunicatorMaking:
         made.Barrier()
         return made
 
+    def _without(self, rank: int) -> Any:
+        """Return a communicator of all other ranks, which share what the first of them has made."""
+        members = [member for place, member in enumerate(self._world_ranks()) if place != rank]
+        return _new(shared_calls("Create_group"), members, KNOWN["Intracomm"])
+
     @classmethod
     def Create_from_group(
         cls, group: Group, stringtag: str = "org.mpi4py", info: Any = None, errhandler: Any = None

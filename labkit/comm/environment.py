@@ -60,7 +60,8 @@ def Get_processor_name() -> str:
     """Name of the simulated host, as the platform calls it."""
     rank = _kernels.current_rank()
     if rank < 0:
-        return "host-0"
+        thread = exceptions.owner_of_thread()
+        return "host-0" if thread is None else f"host-{thread[0].host(thread[1])}"
     host = int(_hub("Get_processor_name").host(rank))
     return str(simulated().host_name(host))
 

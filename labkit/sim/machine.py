@@ -29,6 +29,9 @@ class Simulated(Machine):
     stream : bool
         Write what the ranks print to this process's standard output and error, as it comes; nothing of it is
         kept in `Run.output`.
+    warnings : bool
+        Whether the notes name messages that are never received, which may fail on real MPI. Default: True.
+        Of functions, too.
     summary : bool
         Sum each rank's time, calls and messages up by call path while the program runs, and keep no event:
         `Run.profile` then needs no trace. No time changes. Of functions, too.
@@ -49,7 +52,7 @@ class Simulated(Machine):
 
     name = "a simulated run"
     is_real = False
-    options = ("storage", "stdin", "stream", "start", "explore", "check", "summary", "shape")
+    options = ("storage", "stdin", "stream", "start", "explore", "check", "summary", "shape", "warnings")
 
     def owns(self, on: Any) -> bool:
         """Whether it is a platform: nobody else's, then."""

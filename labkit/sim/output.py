@@ -129,7 +129,7 @@ class RankOutput:
     """
 
     def __init__(self, ranks: int, is_whole: bool = False) -> None:
-        self._ranks, self._is_whole = ranks, is_whole
+        self._ranks, self.is_whole = ranks, is_whole
         self._texts: dict[int, list[str]] = {}
         self._left = OUTPUT_LIMIT
         self._before: tuple[Any, Any] | None = None
@@ -149,7 +149,7 @@ class RankOutput:
         sys.stdout = _Stream(self, sys.stdout)
         sys.stderr = _Stream(self, sys.stderr, is_error=True)
         self._originals = sys.__stdout__, sys.__stderr__
-        if self._is_whole:
+        if self.is_whole:
             sys.__stdout__, sys.__stderr__ = sys.stdout, sys.stderr  # type: ignore[misc, assignment]
         return self
 

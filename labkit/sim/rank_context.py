@@ -14,6 +14,8 @@ from labkit.trace.phases import NO_PHASE, Entry
 from labkit.trial import Trial
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from labkit._kernels import Hub
     from labkit.comm.collective.calls import CollectiveCalls
     from labkit.local.costs import KernelCosts

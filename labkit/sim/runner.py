@@ -111,7 +111,8 @@ def simulate(request: RunRequest) -> Run:
     run = _as_run(simulation, request.name, machine, network, notes, host_clock.perf_counter() - began)
     notes.extend(simulation.context.decisions.notes())
     notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
-    notes.extend(left_over(simulation))
+    if request.options.get("warnings", True):
+        notes.extend(left_over(simulation))
     run.uncharged, run.exploration = uncharged, sightings
     is_drawn = not troubled.is_quiet and request.noise.seed is None
     run.seed, run.is_seeded = request.seed, simulation.context.is_seeded or is_drawn

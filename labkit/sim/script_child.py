@@ -7,6 +7,7 @@ module here, and the clocks of `time` tell simulated time to a rank.
 from __future__ import annotations
 
 import contextlib
+import copyreg
 import faulthandler
 import functools
 import json
@@ -45,6 +46,8 @@ from labkit.sim.where import place_of
 __all__ = ["main"]
 
 _EXIT = os._exit
+#: how objects are pickled that do not say so themselves, before a program has been here
+_REDUCERS = dict(copyreg.dispatch_table)
 
 
 def main(folder: Path) -> None:
@@ -66,7 +69,10 @@ def main(folder: Path) -> None:
 def _leave(answer: Any, folder: Path) -> None:
     partial = folder / f"{ANSWER}.part"
     try:
-        partial.write_bytes(pickle.dumps(answer))
+        with partial.open("wb") as file:
+            own = pickle.Pickler(file)
+            own.dispatch_table = _REDUCERS  # not what the program has registered, as for tracebacks
+            own.dump(answer)
     except OSError:
         _EXIT(NO_SPACE)
     partial.rename(folder / ANSWER)
@@ -203,7 +209,9 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
             spawned.end(rank)
 
     program.__name__ = program.__qualname__ = request.name
-    kept = {name: request.options.get(name) for name in ("storage", "lateness", "check", "summary")}
+    kept = {
+        name: request.options.get(name) for name in ("storage", "lateness", "check", "summary", "warnings")
+    }
     kept["spare_ranks"], kept["streams"] = SPARE_RANKS, output.streams
     (folder / BEGAN).touch()
     told = told_to(_LiveFile(folder / LIVE)) if (folder / LIVE).exists() else contextlib.nullcontext()

@@ -35,6 +35,7 @@ from labkit.sim import deadlock
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.logs import register_logs
 from labkit.sim.isolation.process_state import register_swaps
+from labkit.sim.isolation.shared_memory import Interruptions
 from labkit.sim.isolation.switched_state import Swaps
 from labkit.sim.isolation.waits import RankWaits, owner_of_thread, register_waits
 from labkit.sim.limit import TimeLimit, TimeUp
@@ -151,6 +152,9 @@ class Simulation:
         self.thread_calls: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
         self._threaded, self._has_threads = contextlib.ExitStack(), False
         self._thread = threading.get_ident()
+        #: lets ranks wait for each other in memory that they share
+        self.shared_memory = Interruptions(self)
+        self.calls.shares_memory = self.shared_memory.begin
         self.context.waits, self.context.own_waits = self.waits, self.own_waits
         #: a call of a thread that could not be made
         self._thread_call: RankError | None = None
@@ -213,6 +217,7 @@ class Simulation:
             ):
                 self._run()
         finally:
+            self.shared_memory.end()
             for waits in self.waits.values():
                 waits.close()
             self.swaps.close()
@@ -247,6 +252,8 @@ class Simulation:
             report = str(found)
             self.hub.set_ending(lambda: DeadlockError(report))
         if outcome != "finished":
+            # Ranks of a script are processes: they are killed, and print nothing while they end here.
+            self.output.is_over = self.output.is_over or (self.output.is_whole and outcome == "stopped")
             with contextlib.suppress(TimeUp):  # its limit is noted; it knocks until the run is over
                 self.hub.unwind()
 

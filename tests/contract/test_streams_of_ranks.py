@@ -60,3 +60,38 @@ def test_an_end_of_all_ranks_keeps_what_was_printed(tmp_path):
             command(tmp_path, body), capture_output=True, text=True, timeout=120, check=False
         )
         assert (done.returncode, done.stdout) == (code, "begunbegun"), end
+
+
+def test_a_failed_test_of_one_rank_is_no_error_of_the_others(tmp_path):
+    body = """
+import unittest
+class Tests(unittest.TestCase):
+    def test_one(self):
+        self.assertNotEqual(rank, 1)
+        comm.barrier()
+unittest.main()
+"""
+    done = subprocess.run(command(tmp_path, body), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("FAIL: test_one") == 1
+    assert "ERROR" not in done.stderr
+    assert "RunEnded" not in done.stderr
+
+
+def test_reducers_of_a_program_leave_the_report_alone(tmp_path):
+    """As tblib registers one for every class of exceptions."""
+    body = """
+import copyreg
+def refuse(error):
+    raise RuntimeError("not pickled")
+def register(kind):
+    for one in kind.__subclasses__():
+        copyreg.pickle(one, refuse); register(one)
+register(BaseException)
+if rank == 1:
+    1 / 0
+comm.barrier()
+"""
+    done = subprocess.run(command(tmp_path, body), capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 1
+    assert "rank 1 failed: ZeroDivisionError" in done.stderr

@@ -184,3 +184,49 @@ def test_a_call_of_a_thread_in_a_deadlock_is_named(labkit):
     )
     assert done.returncode == 4
     assert "the thread 'helper' called recv at prog.py:8" in done.stderr
+
+
+def test_a_loop_over_shared_memory_ends(labkit):
+    done = labkit(
+        "window = MPI.Win.Allocate_shared(8 if rank == 0 else 0, 8, comm=comm)\n"
+        "flag = np.ndarray(buffer=window.Shared_query(0)[0], dtype='d', shape=(1,))\n"
+        "flag[0] = 0\ncomm.barrier()\n"
+        "if rank == 1:\n    flag[0] = 7\n"
+        "while flag[0] == 0: pass\n"
+        "window.Free()\n",
+        on="star:1,cores=3",
+    )
+    assert done.returncode == 0, done.stderr
+    assert "store to shared memory" in done.stderr
+
+
+def test_memory_is_shared_within_a_host(labkit):
+    done = labkit("MPI.Win.Allocate_shared(8, 8, comm=comm)\n", on="star:3")
+    assert done.returncode == 1
+    assert "--on star:1,cores=3" in done.stderr
+
+
+WORKERS = """
+from mpi4py.futures import MPICommExecutor, MPIPoolExecutor, get_comm_workers
+def task(number):
+    workers = get_comm_workers()
+    return workers.size, workers.allreduce(1)
+if __name__ == "__main__":
+    try:
+        get_comm_workers()
+    except RuntimeError:
+        print("no worker")
+    with MPICommExecutor() as pool:
+        if pool is not None:
+            assert list(pool.map(task, range(2))) == [(2, 2)] * 2
+    if rank == 0:
+        with MPIPoolExecutor(2) as pool:
+            assert list(pool.map(task, range(2))) == [(2, 2)] * 2
+"""
+
+
+@pytest.mark.parametrize("on", MACHINES)
+def test_workers_have_a_communicator(labkit, on):
+    done = labkit(WORKERS, on)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("no worker") == 3

@@ -49,6 +49,8 @@ class CollectiveCalls:
         self.windows: list[Any] = []
         #: whether stores of ranks into their parts of windows are looked for (`labkit.comm.rma.stores`)
         self.looks_at_stores = False
+        #: called where ranks get memory that they share
+        self.shares_memory: Callable[[], None] = lambda: None
         #: every file, and what they are on
         self.files: list[Any] = []
         self.storage: Any = None

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from labkit.comm.communicator import COMM_WORLD
-from labkit.comm.futures.manager import Alone, Future, Manager, now, serve, spawned_manager
+from labkit.comm.futures.manager import Alone, Future, Manager, now, serve, spawned_manager, workers_of_rank
 from labkit.context import simulated
 from labkit.errors import UnsupportedError
 
@@ -213,7 +213,14 @@ class MPICommExecutor:
 
 
 def get_comm_workers() -> Any:
-    """Refuse: the workers of a simulated pool have no communicator of their own."""
-    raise UnsupportedError(
-        "get_comm_workers is not simulated: workers of a pool have no communicator of their own"
-    )
+    """Return the communicator of the pool's workers, in a task of theirs.
+
+    Raises
+    ------
+    RuntimeError
+        The rank is no worker.
+    """
+    found = simulated() and workers_of_rank()
+    if not found:
+        raise RuntimeError("communicator is not accessible: get_comm_workers() is called in a task of a pool")
+    return found

@@ -27,11 +27,13 @@ __all__ = [
     "pool_manager",
     "serve",
     "spawned_manager",
+    "workers_of_rank",
 ]
 
 _ANY = CONSTANTS["ANY_SOURCE"]
 #: tags of what goes to workers, and of what comes back
 _TASK, _RESULT = 11, 12
+_SERVING = "serving a pool"
 #: bytes of a message that lets a worker go
 _EMPTY = len(pickle.dumps(None))
 
@@ -71,7 +73,10 @@ class Manager:
                 self._begun.add(self.master)
                 self.first[0](*self.first[1])
             future.set_running_or_notify_cancel()
+            serving, key = simulated().calls.private, (_SERVING, simulated().rank)
+            before, serving[key] = serving.get(key), (None, 0)
             _settle(future, *_outcome(task))
+            serving[key] = before
             return future
         self._waiting.append((future, task))
         self._dispatch()
@@ -164,6 +169,31 @@ def serve(comm: Any, master: int, prepare: Callable[[], Any] | None = None) -> N
     prepare : callable, optional
         Called before the first message is read that has to find what it names.
     """
+    serving = simulated().calls.private
+    key = _SERVING, simulated().rank
+    before, serving[key] = serving.get(key), (comm, master)
+    try:
+        _serve(comm, master, prepare)
+    finally:
+        serving[key] = before
+
+
+def workers_of_rank() -> Any:
+    """Return the communicator of the workers among which the running rank is; None: it serves no pool."""
+    private = simulated().calls.private
+    found = private.get((_SERVING, simulated().rank))
+    if found is None:
+        return None
+    comm, master = found
+    if comm is None:
+        return COMM_SELF
+    key = _SERVING, "communicator", comm._context
+    if key not in private:
+        private[key] = comm._without(master)
+    return type(COMM_WORLD)(private[key])
+
+
+def _serve(comm: Any, master: int, prepare: Callable[[], Any] | None) -> None:
     while True:
         status = Status()
         comm.probe(master, _TASK, status)

@@ -144,6 +144,7 @@ class Win(Operations, Synchronisation, Keyed, ErrorHandling, Handle, _kernels.Ex
         self._comm._use_context(shared.made["context"])
         if flavor == _FLAVORS["SHARED"]:
             _check_host(calls.hub, self._state.world)
+            calls.shares_memory()
         part = self._state.parts[comm.rank]
         part.unit = int(disp_unit)
         if info:
@@ -300,7 +301,8 @@ def _check_host(hub: Any, world: list[int]) -> None:
         raise MPIException(
             _ERR_RMA_SHARED,
             f"the {len(world)} ranks of the communicator are on {len(hosts)} hosts, and memory is shared "
-            "within one: take comm.Split_type(MPI.COMM_TYPE_SHARED), or more cores a host (star:1,cores=8)",
+            "within one: take comm.Split_type(MPI.COMM_TYPE_SHARED), or put all of them on one host, as in "
+            f"--on star:1,cores={len(world)}",
         )
 
 
