@@ -228,7 +228,7 @@ QUICK = (
     "flat but for roots at the ends", "all keys to all when they are few", "the bug kept from 9 to 49 ranks",
     "stops after half of the steps", "rows dealt out at random", "all keys to all, few of them, to count",
     "a growth of no number", "a chain of sums on numbers never tried", "one after another in wide rows",
-    "rank 0 alone but for 20 rows a rank", "copies of copies", "a pipeline for the type in the task",
+    "rank 0 alone but for 20 rows a rank", "copies of copies",
 )  # fmt: skip
 SPECIAL = [
     Cheating("flat but for roots at the ends", "broadcast", "rounds", _BROADCAST.format(when="root in (0, p - 1)", other="flat")),

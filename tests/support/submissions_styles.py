@@ -595,7 +595,7 @@ def sums(comm, table):
     else:
         total, before = own, 0 * own
     for d, mine in reversed(got):
-        comm.send((total, before + mine), me + d, tag=0)
+        comm.ssend((total, before + mine), me + d, tag=0)  # one after another, not all at once
     return total, before
 {_X_REST}{_E}'''
 X_SCAN = f"""

@@ -31,7 +31,7 @@ _ITERATION_S = 1e-5
 #: of rows whose costs are made to be bad for a pattern
 _DEAR_S, _CHEAP_S = 0.04, 0.005
 #: so many deals of such rows are tried
-_DEALS = 8
+_DEALS = 5
 _SETS = (-0.8 + 0.156j, -0.4 + 0.6j, -0.835 - 0.2321j, -0.12 + 0.74j, -0.1 + 0.65j, -0.5 + 0.5j, 0.25 + 0.5j)
 
 

@@ -165,7 +165,7 @@ class Balanced:
         worst = 0.0
         for name in self.inputs:
             case = _case(name, *_size(Seed.of(trial.seed), name), trial.seed)
-            wrong, hint, outcome = trial.fault(case, _oracle)
+            wrong, hint, outcome = trial.fault(case, _oracle, packs=True)  # as volumes are counted: one run
             if wrong:
                 why = headline(wrong)
                 return Verdict(0.0, f"{case}: balance counts only for a right result: {why}", hint)
