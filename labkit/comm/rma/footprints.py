@@ -27,7 +27,7 @@ class Strided(NamedTuple):
 
     length: int
     stride: int
-    count: int
+    repeats: int
 
 
 class Pieces:
@@ -54,11 +54,11 @@ class Footprint(NamedTuple):
     shape: Strided | Pieces | None = None
 
     @property
-    def count(self) -> int:
+    def n_pieces(self) -> int:
         """The number of pieces."""
         if self.shape is None:
             return 1
-        return self.shape.count if isinstance(self.shape, Strided) else len(self.shape.begins)
+        return self.shape.repeats if isinstance(self.shape, Strided) else len(self.shape.begins)
 
     def arrays(self) -> tuple[_Numbers, _Numbers]:
         """Return where the pieces begin and end, in order."""
@@ -129,7 +129,7 @@ def meet(first: Footprint, second: Footprint) -> tuple[int, int] | None:
     if isinstance(a, Pieces) or isinstance(b, Pieces) or (a is not None and b is not None and a[1] != b[1]):
         return _meeting_pieces(first, second)
     stride = (a or b or (0, 1))[1]
-    n, m = first.count, second.count
+    n, m = first.n_pieces, second.n_pieces
     length = first.high - first.low if a is None else a[0]
     other_length = second.high - second.low if b is None else b[0]
     # Piece i of the first and piece j of the second meet where i - j = k with these bounds.

@@ -133,10 +133,10 @@ class Accesses:
         """Yield the footprints that may meet one."""
         begin = bisect_left(self._intervals, (where.low - self._longest, 0))
         end = bisect_left(self._intervals, (where.high, 0))
-        if end - begin <= where.count:
+        if end - begin <= where.n_pieces:
             yield from (Footprint(*one) for one in self._intervals[begin:end])
         else:
-            found = {}
+            found: dict[tuple[int, int], None] = {}
             for low, high in where.pieces():
                 index = bisect_left(self._intervals, (low - self._longest, 0))
                 while index < end and self._intervals[index][0] < high:
