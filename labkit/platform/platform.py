@@ -99,6 +99,7 @@ class Platform(Shown):
         Parameters
         ----------
         network : NetworkModel
+            Of the run.
 
         Returns
         -------
