@@ -212,7 +212,9 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
     kept = {
         name: request.options.get(name) for name in ("storage", "lateness", "check", "summary", "warnings")
     }
-    kept["spare_ranks"], kept["streams"] = SPARE_RANKS, output.streams
+    has_network = bool(request.on.network(request.model).collective_network)
+    # the network serves the ranks that a run begins with, and a Blue Gene starts no others
+    kept["spare_ranks"], kept["streams"] = 0 if has_network else SPARE_RANKS, output.streams
     (folder / BEGAN).touch()
     told = told_to(_LiveFile(folder / LIVE)) if (folder / LIVE).exists() else contextlib.nullcontext()
     with told:

@@ -73,7 +73,8 @@ class SpawnedRanks:
         if count > simulation.hub.room:
             raise UnsupportedError(
                 f"{name}: a simulated run has room for {SPARE_RANKS} spawned ranks, and {count} more are "
-                f"asked for where {simulation.hub.room} are left"
+                f"asked for where {simulation.hub.room} are left; a machine with a collective network has "
+                "room for none"
             )
         cwd = os.getcwd()
         first = rank = int(simulation.hub.spawn(_hosts(simulation, count)))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.errors import PlatformError
+from labkit.errors import PlatformError, RankError
 from labkit.platform import models
 
 #: a cost of MPI_Wtime
@@ -168,3 +169,18 @@ def test_synthesis_predicts_its_messages(n_bytes: int) -> None:
     fabric = fabric_of(machine, 8, machine.model)
     took = lk.run(program, 8, machine).results[1] - WTIME_S
     assert fabric.message_s(fabric.ways[0][1], n_bytes) == pytest.approx(took, rel=1e-9)
+
+
+def test_scripts_have_it_too(tmp_path: Path) -> None:
+    script = tmp_path / "waits.py"
+    script.write_text("from mpi4py import MPI\nMPI.COMM_WORLD.Barrier()\n")
+    run = lk.run(script, 16, "jugene")
+    assert run.messages == 0
+    assert run.makespan_s == pytest.approx(0.95e-6, rel=1e-9)
+
+
+def test_a_blue_gene_spawns_no_ranks(tmp_path: Path) -> None:
+    script = tmp_path / "spawns.py"
+    script.write_text("from mpi4py import MPI\nMPI.COMM_SELF.Spawn('python', ['-c', 'pass'], maxprocs=1)\n")
+    with pytest.raises(RankError, match="a machine with a collective network has room for none"):
+        lk.run(script, 1, "jugene")
