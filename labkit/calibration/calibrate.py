@@ -4,27 +4,264 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.crowds import measure_opposed, measure_shares
-from labkit.calibration.experiments import measure
-from labkit.calibration.fit import ENVELOPE_BYTES, Fit, fit_network
+from labkit.calibration.experiments import TAG, Row, measure
+from labkit.calibration.fit import ENVELOPE_BYTES, Fit, Shares, fit_network
 from labkit.calibration.plan import EXPERIMENTS, Plan, grid, make_plan
 from labkit.calibration.protocol import COLUMNS, STATISTICS, frame, medians
 from labkit.calibration.quality import judge_quality, load_average
 from labkit.calibration.result import Calibration
-from labkit.calibration.shares import checked_links, fit_shares
 from labkit.errors import DataError
 from labkit.platform.platform import Platform, platform
 from labkit.result import Run
 from labkit.run import machine_of, run
 
 __all__ = ["calibrate", "from_measurements", "with_shares"]
+
+
+#: Links between two hosts of a star.
+NEAR_LINKS = 2
+#: How many times its own uncertainty a longer latency must be before it is believed.
+_SURE = 2.0
+#: Ratios that differ by less are alike.
+_ALIKE = 1.05
+#: The largest share that is believed: one that is done before the other begins did not meet it.
+_MOST = 0.99
+
+
+def checked_links(far_links: object) -> int:
+    """Return the number of links of a far route, or refuse it."""
+    if isinstance(far_links, bool) or not isinstance(far_links, int) or far_links <= NEAR_LINKS:
+        raise DataError(
+            f"far_links counts the links between rank 0 and the far rank 2: more than {NEAR_LINKS}, "
+            f"got {far_links!r}"
+        )
+    return far_links
+
+
+def fit_shares(data: pd.DataFrame, fit: Fit, far_links: int, statistic: str = "median") -> Shares:
+    """Find S and the far route's latency.
+
+    Parameters
+    ----------
+    data : pandas.DataFrame
+        Raw measurements with the experiments near, far and share.
+    fit : Fit
+        Of the two near ranks.
+    far_links : int
+        Links of the far rank's route.
+    statistic : str
+        What stands for the repetitions of the round trips.
+
+    Raises
+    ------
+    DataError
+        Nothing of the kind was measured, or the far route is no longer than the near one.
+    """
+    checked_links(far_links)
+    rows = data[data["experiment"] == "share"]
+    if rows.empty or not {"near", "far"} <= set(data["experiment"]):
+        raise DataError("no shares were measured: the experiments near, far and share are missing")
+    near, far = rows["sender_s"].to_numpy(float), rows["receiver_s"].to_numpy(float)
+    # Whoever is done first had its share until then; the other had the link for itself afterwards.
+    first, last = np.minimum(near, far), np.maximum(near, far)
+    quicker = np.clip(last / (2 * first), 0.5, _MOST)
+    ratios = np.where(near <= far, quicker / (1 - quicker), (1 - quicker) / quicker)
+    ratio = float(np.median(ratios))
+    latency = _longer(data, fit, statistic)
+    weight, notes = _weight(ratio, fit, far_links, latency)
+    return Shares(far_links, ratio, latency, weight, notes)
+
+
+def _longer(data: pd.DataFrame, fit: Fit, statistic: str) -> float:
+    """Find by how much the far route's latency is longer: small messages, the model's factor taken off."""
+    times = data[data["experiment"].isin(["near", "far"])].groupby(["experiment", "bytes"])["sender_s"]
+    summed = times.quantile(STATISTICS[statistic]).unstack("experiment")
+    above, factor = np.asarray(fit.model.latency_factor, float).T
+    at = factor[np.searchsorted(above, summed.index.to_numpy(float) + ENVELOPE_BYTES, side="left") - 1]
+    more = (summed["far"] - summed["near"]).to_numpy(float) / at
+    middle = float(np.median(more))
+    doubt = 1.2533 * 1.4826 * float(np.median(np.abs(more - middle))) / np.sqrt(len(more))
+    return middle if middle > _SURE * doubt else 0.0
+
+
+def _weight(ratio: float, fit: Fit, far_links: int, longer_s: float) -> tuple[float, list[str]]:
+    """Solve (lat + longer + far_links S / bw) = ratio (lat + 2 S / bw) for S."""
+    lat, bandwidth = fit.latency_s, fit.bandwidth_bytes_per_s
+    assumed = fit.model.weight_s_bytes
+    by_latency, by_links = 1 + longer_s / lat, far_links / NEAR_LINKS
+    low, high = min(by_latency, by_links), max(by_latency, by_links)
+    if high < _ALIKE * low:
+        return assumed, [
+            f"the far route is {by_latency:.2f} times as long in time and {by_links:.2f} times in links: "
+            "then a near rank gets as many times more whatever S is; S stays as assumed"
+        ]
+    if not low < ratio < high:
+        edge = by_links if abs(ratio - by_links) < abs(ratio - by_latency) else by_latency
+        weight = assumed if edge == by_links else 0.0
+        said = f"S = {weight:g} B" + (", as assumed" if weight else "")
+        is_near = edge / _ALIKE < ratio < edge * _ALIKE
+        note = (
+            f"a near rank got {ratio:.2f} times as much as a far one, and the model can only say "
+            f"{by_latency:.2f} (by latencies alone) to {by_links:.2f} times (by links): {said}"
+        )
+        return weight, [] if is_near and not weight else [note]
+    return bandwidth * lat * (ratio - by_latency) / (far_links - NEAR_LINKS * ratio), []
+
+
+def measure_opposed(
+    comm: Any, sizes: tuple[int, ...], repeats: int, count: int, seed: int = 0
+) -> dict[str, Any]:
+    """Measure what messages one way cost messages the other way, on connections of their own.
+
+    Ranks 0 and 2 are on one host, 1 and 3 on the other. ``alone`` times messages from rank 0 to rank 1,
+    ``opposed`` the same while rank 3 sends as many to rank 2. An exchange between two ranks would not tell:
+    the acknowledgements of one direction then travel with the messages of the other.
+
+    Parameters
+    ----------
+    comm : communicator
+        Of four ranks.
+    sizes : tuple of int
+        Payloads in bytes: large ones.
+    repeats, count : int
+        Rounds, and messages that each sends in a row.
+    seed : int
+        Of the order.
+
+    Returns
+    -------
+    dict
+        At rank 0 ``rows``, as of `measure`: seconds are those of a message.
+    """
+    rank, peer = comm.Get_rank(), comm.Get_rank() ^ 1
+    from labkit import MPI  # this rank's: mpi4py's or the simulated one
+
+    clock: Callable[[], float] = MPI.Wtime
+    buffer, token = np.ones(max(sizes), np.uint8), np.zeros(0, np.uint8)
+    items = [(name, size) for name in ("alone", "opposed") for size in sizes]
+    rows: list[Row] = []
+    for number, name, size in _rounds(comm, items, repeats, seed):
+        begin = clock()
+        is_busy = rank < 2 or name == "opposed"
+        for _ in range(count if is_busy else 0):
+            if rank in (0, 3):
+                comm.Send(buffer[:size], dest=peer, tag=TAG)
+            else:
+                comm.Recv(buffer[:size], source=peer, tag=TAG)
+        if rank == 1:
+            comm.Send(token, dest=0, tag=TAG)
+        elif rank == 0:
+            comm.Recv(token, source=1, tag=TAG)
+            if number >= 0:
+                rows.append((name, size, number, (clock() - begin) / count, 0.0, 0.0))
+    return {"rows": rows}
+
+
+def measure_shares(
+    comm: Any, sizes: tuple[int, ...], nbytes: int, repeats: int, count: int = 2, seed: int = 0
+) -> dict[str, Any]:
+    """Measure how a link is shared by messages from near and from far.
+
+    Rank 1 is near to rank 0, rank 2 is far from it. ``near`` and ``far`` are halves of round trips of small
+    messages; ``share`` lets both send to rank 0 at once, and notes when the last message of each is there.
+
+    Parameters
+    ----------
+    comm : communicator
+        Of three ranks.
+    sizes : tuple of int
+        Payloads of the round trips, in bytes: small ones.
+    nbytes : int
+        Payload of the messages that meet: a large one.
+    repeats, count : int
+        Rounds, and messages that each sends at once.
+    seed : int
+        Of the order.
+
+    Returns
+    -------
+    dict
+        At rank 0 ``rows``, as of `measure`; of ``share``, sender_s is when the near rank's messages were
+        there, receiver_s when those of the far one were.
+    """
+    bench = _Shares(comm, max(nbytes, *sizes), count)
+    items = [(name, size) for name in ("near", "far") for size in sizes] + [("share", nbytes)]
+    rows: list[Row] = []
+    for number, name, size in _rounds(comm, items, repeats, seed):
+        near_s, far_s = bench.share(size) if name == "share" else bench.trip(name, size)
+        if number >= 0:
+            rows.append((name, size, number, near_s, far_s, 0.0))
+    return {"rows": rows} if comm.Get_rank() == 0 else {}
+
+
+def _rounds(
+    comm: Any, items: Sequence[tuple[str, int]], repeats: int, seed: int
+) -> Iterator[tuple[int, str, int]]:
+    """Yield every item once a round, each behind a barrier, in an order of the round's own.
+
+    Round -1 comes first and warms up.
+    """
+    rng = np.random.default_rng(seed)
+    for number in range(-1, repeats):
+        for index in rng.permutation(len(items)):
+            comm.Barrier()
+            yield number, *items[index]
+
+
+class _Shares:
+    """One rank's side of `measure_shares`: seconds are rank 0's."""
+
+    def __init__(self, comm: Any, most: int, count: int) -> None:
+        self.comm, self.rank, self.count = comm, comm.Get_rank(), count
+        self.out, self.token = np.ones(most, np.uint8), np.zeros(0, np.uint8)
+        self.into = np.ones((2 * count, most), np.uint8)
+        from labkit import MPI  # this rank's: mpi4py's or the simulated one
+
+        self.clock: Callable[[], float] = MPI.Wtime
+
+    def trip(self, name: str, size: int) -> tuple[float, float]:
+        """Half a round trip between rank 0 and the near or the far rank."""
+        partner = 1 if name == "near" else 2
+        out, into = self.out[:size], self.into[0, :size]
+        if self.rank == 0:
+            self.comm.Recv(self.token, source=partner, tag=TAG)  # it has left the barrier, too
+        begin = self.clock()
+        if self.rank == 0:
+            self.comm.Send(out, dest=partner, tag=TAG)
+            self.comm.Recv(into, source=partner, tag=TAG)
+        elif self.rank == partner:
+            self.comm.Send(self.token, dest=0, tag=TAG)
+            self.comm.Recv(into, source=0, tag=TAG)
+            self.comm.Send(out, dest=0, tag=TAG)
+        return float(self.clock() - begin) / 2, 0.0
+
+    def share(self, size: int) -> tuple[float, float]:
+        """Receive from both at once; return when each was done."""
+        if self.rank != 0:
+            self.comm.Recv(self.token, source=0, tag=TAG)
+            sends = [self.comm.Isend(self.out[:size], dest=0, tag=TAG) for _ in range(self.count)]
+            for send in sends:
+                send.Wait()
+            return 0.0, 0.0
+        receives = [
+            self.comm.Irecv(self.into[slot, :size], source=1 + slot % 2, tag=TAG)
+            for slot in range(2 * self.count)
+        ]
+        for partner in (1, 2):
+            self.comm.Send(self.token, dest=partner, tag=TAG)
+        begin, over = self.clock(), [0.0, 0.0]
+        for _ in receives:
+            slot = type(receives[0]).Waitany(receives)
+            over[slot % 2] = float(self.clock() - begin)
+        return over[0], over[1]
+
 
 #: New sizes in each bracket of a break, and pieces with fewer points are looked at again.
 _INSIDE, _FEW = 6, 8

@@ -3,17 +3,228 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
 import importlib.util
+import json
 import os
+import re
 import shlex
 import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
-from labkit.cli.working_copy import update
-from labkit.errors import LabkitError, MachineError
+from labkit.errors import DataError, LabkitError, MachineError
 
-__all__ = ["configure", "execute", "find_notebooks"]
+__all__ = ["KEPT", "configure", "execute", "find_notebooks", "released", "update"]
+
+
+#: folders of a working copy: assignments, the algorithms' files, and what a refresh has set aside
+ASSIGNMENTS, ALGORITHMS, KEPT = "assignments", "algorithms", "set-aside"
+_MEMORY = Path(".labkit", "course.json")
+#: what stands between them is for teachers only
+_SECRET = re.compile(
+    r"^(?P<indent>[ \t]*)### BEGIN (?P<what>SOLUTION|HIDDEN TESTS)\b.*?^[ \t]*### END (?P=what)[^\n]*",
+    re.MULTILINE | re.DOTALL,
+)
+#: what ipykernel says of its kernel's language; importing it would take half a second at every start
+_LANGUAGE = {
+    "name": "python", "version": sys.version.split()[0], "mimetype": "text/x-python",
+    "codemirror_mode": {"name": "ipython", "version": 3}, "pygments_lexer": "ipython3",
+    "nbconvert_exporter": "python", "file_extension": ".py",
+}  # fmt: skip
+_STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
+
+
+@dataclass
+class Update:
+    """What became of a working copy.
+
+    Attributes
+    ----------
+    folder : Path
+    added, renewed, set_aside, left : list of str
+        Files that were put there, that followed the course, whose own version went to `KEPT`, and that
+        somebody changed here while the course has a newer version.
+    """
+
+    folder: Path
+    added: list[str] = field(default_factory=list)
+    renewed: list[str] = field(default_factory=list)
+    set_aside: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """Say it, in lines for a terminal."""
+        said = [f"your working copy: {self.folder} (the course itself stays as it is)"]
+        if self.renewed:
+            said.append(f"brought up to date: {_listed(self.renewed)}")
+        if self.set_aside:
+            said.append(f"fresh again, your version is in {KEPT}/: {_listed(self.set_aside)}")
+        if self.left:
+            said.append(
+                f"changed by you, and newer in the course: {_listed(self.left)}; labkit lab --refresh brings "
+                f"the course's version and keeps yours in {KEPT}/"
+            )
+        return said
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def update(folder: Path, notebooks: Path, assignments: Path | None, is_fresh: bool = False) -> Update:
+    """Make a working copy, or bring one up to date.
+
+    Parameters
+    ----------
+    folder : Path
+        The copy.
+    notebooks : Path
+        Folder of the course's notebooks.
+    assignments : Path or None
+        Folder of the teacher's sources, ``<name>/<name>.ipynb``; the copy gets them without solutions.
+    is_fresh : bool
+        Whether files that were changed here become the course's again; what was here goes to `KEPT`.
+
+    Returns
+    -------
+    Update
+
+    Raises
+    ------
+    DataError
+        The folder cannot be written.
+    """
+    done = Update(folder)
+    try:
+        (folder / _MEMORY.parent).mkdir(parents=True, exist_ok=True)
+        known = _remembered(folder / _MEMORY)
+        stamp = time.strftime("%Y-%m-%d-%H%M%S")
+        for name, read in _course(notebooks, assignments):
+            _put(folder, name, _opened(read()), known, is_fresh, stamp, done)
+        (folder / _MEMORY).write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
+        _show_algorithms(folder)
+    except OSError as error:
+        raise DataError(
+            f"the working copy {str(folder)!r} cannot be written: {error.strerror or error}; name "
+            "another folder with --work"
+        ) from error
+    return done
+
+
+def _course(notebooks: Path, assignments: Path | None) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """Yield every file of the course: its name in a working copy, and what reads it."""
+    for path in sorted(notebooks.iterdir()):
+        if path.is_file() and not path.name.startswith("."):
+            yield path.name, path.read_bytes
+    for path in sorted(assignments.glob("*/*.ipynb")) if assignments is not None else ():
+        if path.stem == path.parent.name:
+            yield f"{ASSIGNMENTS}/{path.name}", lambda path=path: released(path.read_bytes())  # type: ignore[misc]
+
+
+def _opened(source: bytes) -> bytes:
+    """Return a notebook as JupyterLab makes it when it opens it; what is no notebook as it is."""
+    try:
+        book = json.loads(source)
+        if book["metadata"]["kernelspec"]["language"] != "python":
+            return source
+        book["metadata"]["language_info"] = _LANGUAGE
+    except (ValueError, LookupError, TypeError):
+        return source
+    return _file(book)
+
+
+def _file(book: dict[str, Any]) -> bytes:
+    """Return a notebook's file, in Jupyter's form."""
+    return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _remembered(file: Path) -> dict[str, str]:
+    try:
+        known = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(digest) for name, digest in known.items()} if isinstance(known, dict) else {}
+
+
+def _put(
+    folder: Path, name: str, content: bytes, known: dict[str, str], is_fresh: bool, stamp: str, done: Update
+) -> None:
+    """Put a file of the course into the copy, unless somebody's work is there."""
+    target, digest = folder / name, hashlib.sha256(content).hexdigest()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.exists():
+        _write(target, content)
+        done.added.append(name)
+    else:
+        here = hashlib.sha256(target.read_bytes()).hexdigest()
+        if here != digest:
+            is_own = here != known.get(name)
+            if is_own and not is_fresh:
+                if known.get(name) != digest:
+                    done.left.append(name)
+                return  # what the copy had got from the course is remembered as it was
+            if is_own:
+                aside = folder / KEPT / stamp / name
+                aside.parent.mkdir(parents=True, exist_ok=True)
+                os.replace(target, aside)
+                done.set_aside.append(name)
+            else:
+                done.renewed.append(name)
+            _write(target, content)
+    known[name] = digest
+
+
+def _write(target: Path, content: bytes) -> None:
+    part = target.with_name(f".{target.name}.part")
+    part.write_bytes(content)
+    os.replace(part, target)
+
+
+def _show_algorithms(folder: Path) -> None:
+    """Show the algorithms' own files beside the notebooks: by a link, so that what is read is what runs."""
+    spec = importlib.util.find_spec("labkit.algorithms")
+    place = folder / ALGORITHMS
+    if spec is None or not spec.submodule_search_locations or (place.exists() and not place.is_symlink()):
+        return
+    # an editable installation lists files of several folders: that of the package itself counts
+    found = Path(spec.origin).parent if spec.origin else Path(next(iter(spec.submodule_search_locations)))
+    if place.is_symlink():
+        if Path(os.readlink(place)) == found:
+            return
+        place.unlink()
+    place.symlink_to(found, target_is_directory=True)
+
+
+def released(source: bytes) -> bytes:
+    """Return a teacher's notebook as students get it: without solutions, hidden tests and outputs.
+
+    Parameters
+    ----------
+    source : bytes
+        The ``.ipynb`` file.
+
+    Returns
+    -------
+    bytes
+    """
+    book: dict[str, Any] = json.loads(source)
+    for cell in book["cells"]:
+        text = "".join(cell["source"])
+        cell["source"] = _SECRET.sub(_stub, text).splitlines(keepends=True)
+        if cell["cell_type"] == "code":
+            cell["outputs"], cell["execution_count"] = [], None
+    return _file(book)
+
+
+def _stub(found: re.Match[str]) -> str:
+    is_solution = found["what"] == "SOLUTION"
+    return "\n".join(f"{found['indent']}{line}" for line in _STUB) if is_solution else ""
+
 
 #: for everybody: no news and updates over the network, whole names of files, no breaks inside words
 _CONFIG = Path(__file__).with_name("jupyter_config")

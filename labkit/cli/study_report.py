@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from labkit import html as markup
 from labkit import plot
 from labkit.errors import DataError, LabkitError
-from labkit.plot.stills.still import draw_still
+from labkit.plot.still import draw_still
 from labkit.scaling import Model, Verdict
 from labkit.study.declared.table import COLUMNS, paper_table
 

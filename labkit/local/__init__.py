@@ -9,8 +9,7 @@ from labkit.local.buckets import classify, distribute, histogram
 from labkit.local.codes import KEY_KINDS, from_codes, is_sortable, to_codes
 from labkit.local.costs import Cost, KernelCosts, calibration, use_calibration
 from labkit.local.digits import MOST_DIGIT_BITS, digit_counts, partition, scatter
-from labkit.local.shared_stand_ins import StandIns
-from labkit.local.standin import Range, StandIn, is_stand_in, room_like, stand_in
+from labkit.local.standin import Range, StandIn, StandIns, is_stand_in, room_like, stand_in
 from labkit.local.work import KERNELS, count_up_to, merge, merge_order, most_runs, predicted_s, sort
 
 __all__ = [

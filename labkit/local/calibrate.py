@@ -29,9 +29,9 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import nnls
 
-from labkit.local import packing, work
+from labkit.local import work
 from labkit.local.costs import PACKING, REFERENCE_FLOPS_PER_S, Cost, KernelCosts, find_calibration
-from labkit.local.grid import jobs
+from labkit.local.grid import jobs, packing_jobs
 from labkit.plain import replace_file
 
 __all__ = ["fit_cost", "main", "measure", "measure_packing", "to_toml"]
@@ -105,7 +105,7 @@ def measure(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> dict[t
 
 def measure_packing(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> Cost:
     """Measure what gathering data with gaps costs, or scattering them: the mean of both. As `measure`."""
-    grid = list(packing.jobs())
+    grid = list(packing_jobs())
     times = [[_seconds_per_call(job.call, samples, sample_s) for job in grid] for _ in range(rounds)]
     least = map(min, zip(*times, strict=True))
     return fit_cost([(job.items, job.log_of, job.entries, s / 2) for job, s in zip(grid, least, strict=True)])

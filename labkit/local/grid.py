@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.local import buckets, digits, work
 from labkit.local.codes import to_codes
 
-__all__ = ["Job", "jobs"]
+__all__ = ["Job", "jobs", "packing_jobs"]
 
 SIZES = (16, 64, 256, 1000, 4096, 16384, 65536, 262144)
 RUNS = (2, 3, 4, 8, 16, 32)
@@ -22,6 +23,9 @@ LIMITS = (4, 16, 64, 256, 1024)
 DIGIT_BITS = (1, 4, 8, 12, 16)
 SPLITTERS = (1, 15, 63, 255, 1023)
 DIFFERENT_KEYS = 1 << 17
+#: bytes in a row, and bytes of data in a call, where data with gaps are packed
+PACKED_RUNS = (8, 32, 128, 1024, 8192)
+PACKED_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20)
 
 Codes = NDArray[Any]
 
@@ -172,3 +176,24 @@ GRIDS: dict[str, Callable[[_Source], Iterator[Job]]] = {
     "histogram": _splits(buckets.histogram),
     "distribute": _splits(buckets.distribute),
 }
+
+
+def packing_jobs() -> Iterator[Job]:
+    """Yield the calls that gather and scatter every second piece of a matrix's column."""
+    for size in PACKED_SIZES:
+        for run in PACKED_RUNS:
+            if run <= size:
+                yield _packing_job(size, run)
+
+
+def _packing_job(size: int, run: int) -> Job:
+    count = size // run
+    memory = np.zeros(2 * size, np.uint8)
+    layout = _kernels.Layout(np.arange(count, dtype=np.int64) * (2 * run), np.full(count, run), 2 * size)
+    address = int(memory.__array_interface__["data"][0])
+
+    def call() -> object:
+        layout.unpack(address, layout.pack(address, 1))
+        return memory  # must live as long as its address is used
+
+    return Job(size, 1, count, call)

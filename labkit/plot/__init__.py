@@ -39,12 +39,8 @@ from labkit.errors import unknown_name
 from labkit.plot.subject import asks_for_its_subject
 
 if TYPE_CHECKING:
-    from labkit.plot.beside.card_figure import card as card
-    from labkit.plot.beside.misfits_figure import misfits as misfits
-    from labkit.plot.beside.plan_figure import plan as plan
-    from labkit.plot.beside.prediction_figure import predictions as predictions
-    from labkit.plot.beside.regions_figure import regions as regions
     from labkit.plot.calibration_figure import calibration as calibration
+    from labkit.plot.card_figure import card as card
     from labkit.plot.compare_figure import compare as compare
     from labkit.plot.compare_figure import lines as lines
     from labkit.plot.efficiency_figure import efficiency as efficiency
@@ -57,9 +53,13 @@ if TYPE_CHECKING:
     from labkit.plot.files.html_page import render_page as render_page
     from labkit.plot.gantt_figure import gantt as gantt
     from labkit.plot.guess_figure import guess as guess
-    from labkit.plot.panes.report_panes import report as report
+    from labkit.plot.misfits_figure import misfits as misfits
     from labkit.plot.phase_figure import phases as phases
     from labkit.plot.phase_figure import shares as shares
+    from labkit.plot.plan_figure import plan as plan
+    from labkit.plot.prediction_figure import predictions as predictions
+    from labkit.plot.regions_figure import regions as regions
+    from labkit.plot.report_panes import report as report
     from labkit.plot.scaling_figure import scaling as scaling
     from labkit.plot.sends_figure import sends as sends
     from labkit.plot.summands_figure import summands as summands
@@ -74,15 +74,13 @@ _NAMED = {
     "efficiency_figure": ("efficiency", "speedup"),
     "explanation_figure": ("critical_path", "heat", "utilisation"),
     "phase_figure": ("phases", "shares"),
+    "prediction_figure": ("predictions",),
     "waits_figure": ("delays", "waits"),
 }
 #: what is there besides
 _OTHERS = {
     "Figure": "figure", "page": "files.html_page", "render_page": "files.html_page",
-    "report": "panes.report_panes",
-    "card": "beside.card_figure", "misfits": "beside.misfits_figure",
-    "plan": "beside.plan_figure", "predictions": "beside.prediction_figure",
-    "regions": "beside.regions_figure",
+    "report": "report_panes",
 }  # fmt: skip
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}

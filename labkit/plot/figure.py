@@ -16,7 +16,7 @@ from labkit.plain import replace_file
 from labkit.plot.drawn import Drawn
 from labkit.plot.files.export import draw_file
 from labkit.plot.files.html_page import render_page
-from labkit.plot.stills.still import is_live, still_bundle
+from labkit.plot.still import is_live, still_bundle
 from labkit.plot.tools import dress
 
 __all__ = ["Figure"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -10,13 +10,100 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
-from labkit.schedule.describe import op_text
 from labkit.schedule.group import Group
 from labkit.schedule.problem import Problem, Value, problem
-from labkit.schedule.step import Op, Step
-from labkit.schedule.yielded import steps_of
+from labkit.schedule.section import block_indices
+from labkit.schedule.step import NO_BUFFER, Blocks, Kind, Op, Step
 
 __all__ = ["COUNT_BYTES", "Buffer", "Generator", "Schedule", "Temporary", "build"]
+
+
+_WANTED = "an algorithm is a generator of steps: yield group.send(...), group.recv(...) and so on"
+
+
+def steps_of(generator: Callable[[Group], Iterable[Step]], group: Group, label: str) -> Iterator[Step]:
+    """Yield the steps of a generator.
+
+    Parameters
+    ----------
+    generator : callable
+        ``generator(group)`` yields steps.
+    group : Group
+    label : str
+        Of the schedule, for messages.
+
+    Yields
+    ------
+    Step
+
+    Raises
+    ------
+    ScheduleError
+        It returns what has no steps, yields what is none, or asks an array along the ranks for one answer.
+    """
+    called = f"{label}: {getattr(generator, '__name__', 'the algorithm')}(group)"
+    try:
+        made = generator(group)
+        if not isinstance(made, Iterable):
+            raise ScheduleError(f"{called} returned {_named(made)}; {_WANTED}")
+        for step in made:
+            if not isinstance(step, Step):
+                raise ScheduleError(f"{called} yielded {_named(step)}; {_WANTED}")
+            yield step
+    except ValueError as error:  # NumPy has no class of its own for this one
+        if "truth value of an array" not in str(error):
+            raise
+        raise ScheduleError(
+            f"{called} asks an array for one answer, as in `if group.ranks == 0`: group.ranks holds all "
+            "ranks at once; choose among them with where=, as in group.send(..., where=group.ranks == 0)"
+        ) from error
+
+
+def _named(value: object) -> str:
+    return "None" if value is None else f"a {type(value).__name__}"
+
+
+def op_text(buffers: Sequence[str], counts: Sequence[int], op: Op) -> str:
+    """Return one operation as text.
+
+    Parameters
+    ----------
+    buffers : sequence of str
+        Their names.
+    counts : sequence of int
+        The rank's numbers of blocks, by buffer.
+    op : Op
+    """
+    target = section_text(buffers, counts, op.section)
+    verb = f"{op.kind.name.lower():6} "
+    if op.kind is Kind.WAIT:
+        return verb + ("all" if op.label < 0 else f"label {op.label}")
+    label = f" (label {op.label})" if op.label else ""
+    if op.kind.is_send:
+        return f"{verb}{target} -> rank {op.peer}{label}"
+    if op.kind.is_receive:
+        return f"{verb}{target} <- rank {op.peer}{label}"
+    source = section_text(buffers, counts, op.source)
+    if op.kind is Kind.COPY:
+        return f"{verb}{target} := {source}"
+    operands = (source, target) if op.is_source_first else (target, source)
+    return f"{'reduce':6} {target} := {operands[0]} op {operands[1]}"
+
+
+def section_text(buffers: Sequence[str], counts: Sequence[int], section: Blocks) -> str:
+    """Return a section as ``name[blocks]``, consecutive blocks as ``a..b``."""
+    if section.buffer == NO_BUFFER:
+        return "nothing"
+    indices = block_indices(*section[1:], counts[section.buffer]).tolist()
+    ranges: list[list[int]] = []
+    for index in indices:
+        if ranges and index == ranges[-1][1] + 1:
+            ranges[-1][1] = index
+        else:
+            ranges.append([index, index])
+    inside = ", ".join(f"{a}" if a == b else f"{a}..{b}" for a, b in ranges)
+    return f"{buffers[section.buffer]}[{inside}]"
+
 
 #: bytes of a count that ranks tell each other
 COUNT_BYTES = 8

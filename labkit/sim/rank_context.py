@@ -49,7 +49,7 @@ class RankContext:
         self.samples: dict[tuple[str, int], Sample] = {}
         #: what requests have decided (`labkit.tune`)
         self.decisions = Decisions()
-        #: what ranks of stand-in data tell each other beside messages (`labkit.local.shared_stand_ins`)
+        #: what ranks of stand-in data tell each other beside messages (`labkit.local.standin`)
         self.board: dict[Any, Any] = {}
         #: what ranks wait for of their own process (`labkit.sim.isolation.waits`), by rank; and what returns
         #: the running rank's

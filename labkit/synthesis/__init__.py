@@ -13,8 +13,7 @@ from labkit.schedule import PROBLEMS, Schedule, prove
 from labkit.sim.schedules import simulate
 from labkit.synthesis.attempts import Task, search
 from labkit.synthesis.bounds import Bound, lower_bound
-from labkit.synthesis.exact import Point, check_size, frontier
-from labkit.synthesis.exact_plans import exact_attempts, searched
+from labkit.synthesis.exact import Point, check_size, exact_attempts, frontier, searched
 from labkit.synthesis.fabric import fabric_of
 from labkit.synthesis.synthesized import Synthesized, of_attempt
 

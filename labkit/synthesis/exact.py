@@ -11,9 +11,10 @@ optimal collective algorithms. PPoPP 2021, doi:10.1145/3437801.3441620.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,11 +22,82 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import coo_array
 
 from labkit.errors import ScheduleError
+from labkit.schedule import Schedule
+from labkit.synthesis.attempts import Attempt
 from labkit.synthesis.bounds import lower_bound
 from labkit.synthesis.fabric import Fabric
-from labkit.synthesis.symmetry import regular_group
+from labkit.synthesis.plan import Plan, Transfer
+from labkit.synthesis.programs import schedule_of
 
-__all__ = ["MOST_RANKS", "Point", "check_size", "frontier", "solve"]
+__all__ = ["MOST_RANKS", "Point", "check_size", "exact_attempts", "frontier", "searched", "solve"]
+
+
+Renaming = tuple[int, ...]
+
+
+def regular_group(fabric: Fabric) -> list[Renaming]:
+    """Return renamings, a group of which exactly one takes rank 0 to each rank; else the trivial one.
+
+    Schedules that look the same from every rank are found among far fewer.
+    """
+    p = fabric.size
+    found = [one for one in _renamings(fabric) if all(one[i] != i for i in range(p))]
+    alone: list[Renaming] = [tuple(range(p))]
+    for count in (1, 2, 3):
+        for generators in product(found, repeat=count):
+            group = _closure(generators, p)
+            if group is not None and len(group) == p and len({one[0] for one in group}) == p:
+                return sorted(group)
+        if len(found) ** (count + 1) > 200_000:
+            break
+    return alone
+
+
+def _closure(generators: tuple[Renaming, ...], p: int) -> set[Renaming] | None:
+    group = {tuple(range(p))}
+    frontier = list(group)
+    while frontier:
+        one = frontier.pop()
+        for g in generators:
+            other = tuple(g[i] for i in one)
+            if other not in group:
+                if len(group) == p:
+                    return None
+                group.add(other)
+                frontier.append(other)
+    return group
+
+
+def _renamings(fabric: Fabric) -> list[Renaming]:
+    """Return all renamings that keep direct neighbours, bandwidths, and which ways share a link."""
+    p = fabric.size
+    kind = [[_kind(fabric, u, v) for v in range(p)] for u in range(p)]
+    found: list[Renaming] = []
+
+    def extend(images: list[int]) -> None:
+        u = len(images)
+        if u == p:
+            found.append(tuple(images))
+            return
+        for image in range(p):
+            if image in images:
+                continue
+            if all(
+                kind[u][v] == kind[image][images[v]] and kind[v][u] == kind[images[v]][image]
+                for v in range(u)
+            ):
+                extend([*images, image])
+
+    extend([])
+    return found
+
+
+def _kind(fabric: Fabric, u: int, v: int) -> tuple[float, int, bool]:
+    way = fabric.ways[u][v]
+    if way is None or u == v:
+        return (0.0, 0, False)
+    return (way.bytes_per_s, len(way.links), v in fabric.beside[u])
+
 
 #: the search grows with all of these
 MOST_RANKS = 8
@@ -299,3 +371,71 @@ class _Program:
             else:
                 found += [(s, one[u], one[v], one[0] * self.per_rank + c) for one in self.group]
         return tuple(sorted(found))
+
+
+_BACKWARDS = ("reduce", "reduce_scatter", "reduce_scatter_block")
+
+
+def searched(fabric: Fabric, problem: str) -> Fabric:
+    """Return the machine on which is searched: backwards for a collective that only combines."""
+    return fabric.reversed() if problem in _BACKWARDS else fabric
+
+
+def exact_attempts(
+    fabric: Fabric,
+    problem: str,
+    n_bytes: int,
+    root: int,
+    chunks: int | None,
+    time: Callable[[Schedule], float],
+) -> list[Attempt]:
+    """Return the schedules of the frontier, simulated.
+
+    Raises
+    ------
+    ScheduleError
+        None was found in time.
+    """
+    found = []
+    most = {"most_chunks": 1 if problem == "reduce_scatter" else 6 if chunks is None else chunks}
+    points = list(frontier(searched(fabric, problem), problem, root, **most))
+    if chunks is not None:
+        points = [point for point in points if point.chunks == chunks] or points
+    before = {}
+    if problem == "allreduce":
+        before = {point.chunks: point for point in frontier(fabric.reversed(), problem, root, **most)}
+    for point in points:
+        size = n_bytes / point.chunks / (fabric.size if problem == "allreduce" else 1)
+        plan = _plan(searched(fabric, problem), point, size)
+        if problem in _BACKWARDS:
+            plan = plan.reversed()
+        elif problem == "allreduce":
+            if point.chunks not in before:
+                continue
+            plan = _plan(fabric.reversed(), before[point.chunks], size).reversed().then(plan)
+        parts = point.chunks * (fabric.size if problem == "allreduce" else 1)
+        schedule = schedule_of(problem, fabric.size, root, parts, plan)
+        found.append(Attempt(f"exact search: {point}", time(schedule), schedule, plan))
+    if not found:
+        raise ScheduleError(f"no exact schedule of {problem} was found in time; use method='greedy'")
+    return found
+
+
+def _plan(fabric: Fabric, point: Point, chunk_bytes: float) -> Plan:
+    """Return the plan of a point: in each step the chunks of a link go one after another."""
+    found: list[Transfer] = []
+    clock = 0.0
+    for step in range(point.steps):
+        busy: dict[int, float] = {}
+        end = clock
+        for _, u, v, chunk in (one for one in point.sends if one[0] == step):
+            way = fabric.ways[u][v]
+            assert way is not None
+            took = max(fabric.message_s(way, chunk_bytes), 1e-12)
+            begin = max([clock, *(busy.get(link, 0.0) for link in way.links)])
+            for link in way.links:
+                busy[link] = begin + took
+            found.append(Transfer(begin, begin + took, u, v, (chunk,), way.links))
+            end = max(end, begin + took)
+        clock = end
+    return Plan.of(found)

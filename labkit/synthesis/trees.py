@@ -28,7 +28,7 @@ from labkit.synthesis.plan import Plan, Transfer
 
 __all__ = ["edges_of", "up_and_down"]
 
-#: how often all trees are put anew
+#: number of times all trees are built again
 _ROUNDS = 3
 #: how much longer an edge over the fullest link counts, as a power of e
 _AVOIDED = 7.0
@@ -45,7 +45,7 @@ def edges_of(fabric: Fabric) -> int:
 
 
 def up_and_down(fabric: Fabric, parts: int, n_bytes: float, seed: int = 0, window: int = 1) -> Plan:
-    """Plan an allreduce of a message that is cut into chunks, each with a tree of its own.
+    """Plan an allreduce of a message that is cut into chunks, each with its own tree.
 
     Parameters
     ----------
@@ -63,9 +63,8 @@ def up_and_down(fabric: Fabric, parts: int, n_bytes: float, seed: int = 0, windo
     -------
     Plan
     """
-    return _timed(
-        fabric, _trees(fabric, parts, n_bytes / parts, random.Random(seed)), n_bytes / parts, window
-    )
+    trees = _trees(fabric, parts, n_bytes / parts, random.Random(seed))
+    return _Schedule(fabric, trees, n_bytes / parts, window).plan()
 
 
 def _trees(fabric: Fabric, parts: int, chunk_bytes: float, draw: random.Random) -> list[Tree]:
@@ -124,73 +123,86 @@ def _tree(fabric: Fabric, root: int, chunk_bytes: float, load: list[float]) -> T
     return tree
 
 
-def _timed(fabric: Fabric, trees: list[Tree], chunk_bytes: float, window: int) -> Plan:  # noqa: C901
-    """Return when each chunk goes up and down each edge of its tree."""
-    waiting: dict[tuple[int, int], list[tuple[int, bool]]] = {}
-    over: dict[int, set[tuple[int, int]]] = {}  #: by link, the edges that use it
-    free_from = [0.0] * len(fabric.capacity)
-    events: list[tuple[float, int, int, int, bool]] = []
-    transfers: list[Transfer] = []
-    fresh: set[tuple[int, int]] = set()
-    children = [_children(tree) for tree in trees]
-    missing = [[len(below) for below in one] for one in children]
+class _Schedule:
+    """When each chunk goes up and down each edge of its tree."""
 
-    def put(u: int, v: int, chunk: int, is_up: bool) -> None:
-        if (u, v) not in waiting:
-            waiting[u, v] = []
-            way = fabric.ways[u][v]
+    def __init__(self, fabric: Fabric, trees: list[Tree], chunk_bytes: float, window: int) -> None:
+        self.fabric, self.trees, self.chunk_bytes, self.window = fabric, trees, chunk_bytes, window
+        self.children = [_children(tree) for tree in trees]
+        self.missing = [[len(below) for below in one] for one in self.children]
+        self.waiting: dict[tuple[int, int], list[tuple[int, bool]]] = {}
+        self.over: dict[int, set[tuple[int, int]]] = {}  #: by link, the edges that use it
+        self.free_from = [0.0] * len(fabric.capacity)
+        self.events: list[tuple[float, int, int, int, bool]] = []
+        self.wakes: list[tuple[float, tuple[int, ...]]] = []
+        self.fresh: set[tuple[int, int]] = set()
+        self.transfers: list[Transfer] = []
+
+    def plan(self) -> Plan:
+        for chunk in range(len(self.trees)):
+            for rank in range(self.fabric.size):
+                if not self.missing[chunk][rank]:
+                    self._combined(chunk, rank)
+        now = 0.0
+        while self.fresh or self.wakes:
+            for edge in sorted(self.fresh, key=lambda edge: (self.waiting[edge][:1], edge)):
+                self._begin(*edge, now)
+            self.fresh.clear()
+            if not self.wakes:
+                break
+            now = self.wakes[0][0]
+            while self.wakes and self.wakes[0][0] <= now * (1 + 1e-12):
+                for link in heappop(self.wakes)[1]:
+                    self.fresh |= {edge for edge in self.over[link] if self.waiting[edge]}
+            while self.events and self.events[0][0] <= now * (1 + 1e-12):
+                self._arrived(*heappop(self.events)[1:])
+        return Plan.of(self.transfers)
+
+    def _put(self, u: int, v: int, chunk: int, is_up: bool) -> None:
+        """Let a chunk wait for the links of an edge."""
+        if (u, v) not in self.waiting:
+            self.waiting[u, v] = []
+            way = self.fabric.ways[u][v]
             assert way is not None
             for link in way.links:
-                over.setdefault(link, set()).add((u, v))
-        heappush(waiting[u, v], (chunk, is_up))
-        fresh.add((u, v))
+                self.over.setdefault(link, set()).add((u, v))
+        heappush(self.waiting[u, v], (chunk, is_up))
+        self.fresh.add((u, v))
 
-    def combined(chunk: int, rank: int) -> None:
+    def _combined(self, chunk: int, rank: int) -> None:
         """Go on from a rank that has combined what is below it: up, or from the root down."""
-        if trees[chunk][rank] >= 0:
-            put(rank, trees[chunk][rank], chunk, True)
+        if self.trees[chunk][rank] >= 0:
+            self._put(rank, self.trees[chunk][rank], chunk, True)
         else:
-            for child in children[chunk][rank]:
-                put(rank, child, chunk, False)
+            self._down(chunk, rank)
 
-    for chunk in range(len(trees)):
-        for rank in range(fabric.size):
-            if not missing[chunk][rank]:
-                combined(chunk, rank)
-    now = 0.0
-    wakes: list[tuple[float, tuple[int, ...]]] = []
-    while fresh or wakes:
-        for u, v in sorted(fresh, key=lambda edge: (waiting[edge][:1], edge)):
-            way = fabric.ways[u][v]
-            assert way is not None
-            latency, transfer = fabric.travel_s(way, chunk_bytes)
-            taken = max(transfer, (latency + transfer) / window, 1e-15)
-            there = max(fabric.message_s(way, chunk_bytes), 1e-15)
-            while waiting[u, v] and all(free_from[link] <= now * (1 + 1e-12) for link in way.links):
-                chunk, is_up = heappop(waiting[u, v])
-                for link in way.links:
-                    free_from[link] = now + taken
-                transfers.append(Transfer(now, now + there, u, v, (chunk,), way.links, is_up))
-                heappush(events, (now + there, chunk, u, v, is_up))
-                heappush(wakes, (now + taken, way.links))
-                heappush(wakes, (now + there, ()))
-        fresh.clear()
-        if not wakes:
-            break
-        now = wakes[0][0]
-        while wakes and wakes[0][0] <= now * (1 + 1e-12):
-            for link in heappop(wakes)[1]:
-                fresh |= {edge for edge in over[link] if waiting[edge]}
-        while events and events[0][0] <= now * (1 + 1e-12):
-            _, chunk, u, v, is_up = heappop(events)
-            if is_up:
-                missing[chunk][v] -= 1
-                if not missing[chunk][v]:
-                    combined(chunk, v)
-            else:
-                for child in children[chunk][v]:
-                    put(v, child, chunk, False)
-    return Plan.of(transfers)
+    def _down(self, chunk: int, rank: int) -> None:
+        for child in self.children[chunk][rank]:
+            self._put(rank, child, chunk, False)
+
+    def _begin(self, u: int, v: int, now: float) -> None:
+        """Send what waits for an edge, as long as all its links are free."""
+        way = self.fabric.ways[u][v]
+        assert way is not None
+        latency, transfer = self.fabric.travel_s(way, self.chunk_bytes)
+        taken = max(transfer, (latency + transfer) / self.window, 1e-15)
+        there = max(self.fabric.message_s(way, self.chunk_bytes), 1e-15)
+        while self.waiting[u, v] and all(self.free_from[link] <= now * (1 + 1e-12) for link in way.links):
+            chunk, is_up = heappop(self.waiting[u, v])
+            for link in way.links:
+                self.free_from[link] = now + taken
+            self.transfers.append(Transfer(now, now + there, u, v, (chunk,), way.links, is_up))
+            heappush(self.events, (now + there, chunk, u, v, is_up))
+            heappush(self.wakes, (now + taken, way.links))
+            heappush(self.wakes, (now + there, ()))
+
+    def _arrived(self, chunk: int, u: int, v: int, is_up: bool) -> None:
+        if not is_up:
+            self._down(chunk, v)
+            return
+        self.missing[chunk][v] -= 1
+        if not self.missing[chunk][v]:
+            self._combined(chunk, v)
 
 
 def _children(tree: Tree) -> list[list[int]]:

@@ -137,7 +137,7 @@ class Tune:
         send, recv : sequence of slices or tuples of slices
             A region for each outgoing and each incoming edge; needed on graphs.
         forms : sequence of str, optional
-            Of `labkit.tune.neighborhood.forms.FORMS`; default: all.
+            Of `labkit.tune.neighborhood.functions.FORMS`; default: all.
         **plan
             See `lk.tune`.
 

@@ -11,7 +11,7 @@ from labkit import MPI
 from labkit.cli.main import main
 from labkit.errors import DataError
 from labkit.trace.activity import activity
-from labkit.trace.critical_path import critical_path
+from labkit.trace.explanation import critical_path
 from labkit.trace.payloads import payloads
 
 pytestmark = pytest.mark.mpi

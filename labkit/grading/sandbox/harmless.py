@@ -1,7 +1,7 @@
 """Answers to what programs ask of their machine by habit: a rank is told nothing of it, and need not fail.
 
-The system calls behind these functions are refused (`labkit.process.confinement.calls`), since they tell how
-busy the machine and other ranks are. What is answered here follows from what the rank itself has charged.
+The system calls behind these functions are refused (`labkit.process.confinement.seccomp`), since they tell
+how busy the machine and other ranks are. What is answered here follows from what the rank itself has charged.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from labkit.errors import LabkitError
 from labkit.html import escape
 from labkit.jupyter.explorers.select import Select
 from labkit.plot.figure import Figure
-from labkit.plot.stills.still import is_live, still_bundle
+from labkit.plot.still import is_live, still_bundle
 from labkit.plot.widget import Picture
 
 __all__ = ["Explorer", "Player", "choice", "number", "slider", "text"]

@@ -13,8 +13,8 @@ from labkit.errors import DataError
 from labkit.jupyter.cell_labels import with_cell_names
 from labkit.jupyter.explorers.base import Explorer, choice
 from labkit.plot.figure import Figure
-from labkit.plot.panes.machine_pane import drawing_of
-from labkit.plot.panes.report_panes import SCALES, Drawn, View
+from labkit.plot.machine_pane import drawing_of
+from labkit.plot.report_panes import SCALES, Drawn, View
 from labkit.result import Run
 from labkit.trace.report import Report, difference, mean, merge
 
@@ -43,7 +43,7 @@ class WaitsExplorer(Explorer):
     ----------
     shown, metric, path, rank, values, scale : widgets
         The controls, each with a `value`: which report, the metric's name, the call path's row, the rank (-1:
-        all), "inclusive" or "exclusive", and one of `labkit.plot.panes.report_panes.SCALES`.
+        all), "inclusive" or "exclusive", and one of `labkit.plot.report_panes.SCALES`.
     report : Report
         What is shown.
     figure : Figure

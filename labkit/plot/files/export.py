@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 from labkit.errors import DataError
 from labkit.plot.files.browser import VARIABLE, find_browser
 from labkit.plot.files.html_page import render_page
-from labkit.plot.stills.still import with_words
+from labkit.plot.still import with_words
 from labkit.process.folders import private_folder
 
 if TYPE_CHECKING:

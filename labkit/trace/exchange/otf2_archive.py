@@ -2,19 +2,186 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.comm.surface import REQUESTS
 from labkit.errors import DataError
-from labkit.trace.exchange.begun import endings
 from labkit.trace.exchange.events import CALL, COMPUTATION, WAIT, Events
-from labkit.trace.exchange.requests import begun_messages
-from labkit.trace.waiting.kinds import base_of, is_begun
+from labkit.trace.waiting.call_kinds import CallKinds
+from labkit.trace.waiting.kinds import base_of, is_begun, patterns_of
+from labkit.trace.waiting.tables import wait_columns
+from labkit.trace.waiting.windows import calls_at
+
+if TYPE_CHECKING:
+    from labkit.trace.exchange.events import Events
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["NO_REGION", "WITHIN_CALLS", "check_archive", "write_otf2"]
+
+
+_ENDS = frozenset(row.name for row in REQUESTS)
+
+
+_STARTS = frozenset({"Start", "Startall"})
+#: waits and tests for one request, in small letters
+_SINGLE = frozenset({"wait", "test", "waitany", "testany"})
+
+
+class Begun(NamedTuple):
+    """Messages of `Events` that were begun, by number.
+
+    Attributes
+    ----------
+    sent : dict of int to int
+        Row of the call in which the send was complete.
+    received : dict of int to int
+        Row of the call that began the receive.
+    ended : dict of int to int
+        Row of the call in which such a receive was complete.
+    sent_ns : dict of int to int
+        When a send was complete for which a call waited.
+    """
+
+    sent: dict[int, int]
+    received: dict[int, int]
+    ended: dict[int, int]
+    sent_ns: dict[int, int]
+
+
+def begun_messages(events: Events) -> Begun:
+    """Find the sends and receives that a call only begins.
+
+    A send is complete in the call that waited for it; one that nobody waited for, in the call that began it.
+    """
+    calls = events.run.trace.calls
+    if calls is None or not len(calls):
+        return Begun({}, {}, {}, {})
+    names = [str(name) for name in calls["call"]]
+    lower = [name.lower() for name in names]
+    sends = [(one.startswith("i") and one.endswith("send")) or name in _STARTS
+             for one, name in zip(lower, names, strict=True)]  # fmt: skip
+    waited = _waited(events)
+    numbers = zip(events.sent_in.tolist(), events.message.tolist(), strict=True)
+    sent, sent_ns = {}, {}
+    for at, (call, row) in enumerate(numbers):
+        if call >= 0 and sends[call]:
+            sent[at] = call
+            if row in waited:
+                sent[at], sent_ns[at] = waited[row]
+    begun = _begun_requests(events, names)
+    ended = _ended(events, names, begun, sent.values())
+    return Begun(sent, {at: begun[at] for at in ended}, ended, sent_ns)
+
+
+def _waited(events: Events) -> dict[int, tuple[int, int]]:
+    """Return by row of `Trace.messages` the call in which its sender waited for it, and until when in ns."""
+    trace = events.run.trace
+    waits = trace.waits[trace.waits["message"] >= 0]
+    rows = waits["message"].to_numpy(np.int64)
+    source = trace.messages["source"].to_numpy(np.int64)
+    own = waits["rank"].to_numpy(np.int64) == source[rows]
+    waits, rows = waits[own], rows[own]
+    middle = (waits["begin_s"].to_numpy() + waits["end_s"].to_numpy()) / 2
+    found = calls_at(trace.calls, source[rows], middle).tolist()
+    until = np.rint(waits["end_s"].to_numpy(np.float64) * 1e9).astype(np.int64).tolist()
+    return {row: (call, ns) for row, call, ns in zip(rows.tolist(), found, until, strict=True) if call >= 0}
+
+
+def _begun_requests(events: Events, names: list[str]) -> dict[int, int]:
+    """Return by message that a call did not receive itself the call that had begun the receive."""
+    trace = events.run.trace
+    posted_s = trace.messages["recv_posted_s"].to_numpy(np.float64)[events.message]
+    last = calls_at(trace.calls, events.destination, posted_s).tolist()
+    rank, begin, end = (trace.calls[name].tolist() for name in ("rank", "begin_s", "end_s"))
+    own = trace.is_own[events.message].tolist()
+    # A call that receives at once: what is over last in it of what was posted in it.
+    at_once = {
+        row: at for at, row in enumerate(events.received_in.tolist())
+        if row >= 0 and "recv" in names[row].lower() and begin[row] <= posted_s[at] <= end[row] and own[at]
+    }  # fmt: skip
+    plain = set(at_once.values())
+    found: dict[int, int] = {}
+    used: set[int] = set()
+    for at in np.lexsort((np.arange(len(posted_s)), posted_s)).tolist()[::-1]:
+        row = last[at]
+        if at in plain or not own[at]:
+            continue
+        while row >= 0 and rank[row] == events.destination[at] and begin[row] <= posted_s[at] <= end[row]:
+            if names[row] in _STARTS or (names[row].lower() == "irecv" and row not in used):
+                found[at] = row
+                used.add(row)
+                break
+            row -= 1  # calls that take no time
+    return found
+
+
+def _ended(events: Events, names: list[str], begun: dict[int, int], taken: Iterable[int]) -> dict[int, int]:
+    """Return by message whose receive was begun the call in which it was complete.
+
+    That is the call that waited for it, or the rank's first wait or test from then on; of those for a single
+    request each takes one.
+    """
+    calls = events.run.trace.calls
+    rank, end = calls["rank"].to_numpy(), calls["end_s"].to_numpy()
+    ends = np.flatnonzero(calls["call"].isin(_ENDS).to_numpy())
+    when_s = events.run.trace.messages["end_s"].to_numpy(np.float64)[events.message].tolist()
+    borders = np.searchsorted(rank[ends], np.arange(events.run.ranks + 1)).tolist()
+    rows, over_s = ends.tolist(), end[ends].tolist()
+    received, destination = events.received_in.tolist(), events.destination.tolist()
+    found = {at: received[at] for at in begun if received[at] >= 0 and names[received[at]] in _ENDS}
+    used = {row for row in (*found.values(), *taken) if names[row].lower() in _SINGLE}
+    for at in sorted(begun.keys() - found.keys(), key=lambda one: begun[one]):
+        low, high = borders[destination[at]], borders[destination[at] + 1]
+        place = max(bisect_right(rows, begun[at], low, high), bisect_left(over_s, when_s[at], low, high))
+        while place < high and rows[place] in used:
+            place += 1
+        if place < high:
+            found[at] = rows[place]
+            if names[rows[place]].lower() in _SINGLE:
+                used.add(rows[place])
+    return found
+
+
+def endings(run: RecordedRun) -> dict[int, int]:
+    """Return by row of the call that began a collective the row of the wait or test that ended it.
+
+    That is the call that waited for it. Of one that nobody waited for, because it was over before, it is the
+    rank's first wait or test from then on. One that never ended is left out.
+
+    Parameters
+    ----------
+    run : Run
+        Recorded with ``trace=True``.
+    """
+    calls = run.trace.calls
+    if calls is None or not len(calls):
+        return {}
+    _, is_begun = patterns_of(calls["call"].to_numpy())
+    begun = np.flatnonzero((is_begun > 0) & (calls["joint"].to_numpy() >= 0))
+    if not len(begun):
+        return {}
+    rank, begin_s, end_s = (calls[name].to_numpy() for name in ("rank", "begin_s", "end_s"))
+    over = dict(zip(begun.tolist(), end_s[begun].tolist(), strict=True))
+    blocked = wait_columns(run.trace, run.phases, CallKinds(calls))[0]["blocked"]
+    for row, until in zip(blocked["begun"].tolist(), blocked["end_s"].tolist(), strict=True):
+        if row in over:
+            over[row] = max(over[row], until)
+    ends = np.flatnonzero(calls["call"].isin(_ENDS).to_numpy())
+    ends = ends[np.lexsort((begin_s[ends], rank[ends]))]
+    found = {}
+    for row, until in over.items():
+        own = ends[np.searchsorted(rank[ends], rank[row]) : np.searchsorted(rank[ends], rank[row], "right")]
+        own = own[(begin_s[own] >= end_s[row]) & (end_s[own] >= until)]
+        if len(own):
+            found[row] = int(own[0])
+    return found
+
 
 _ENTER, _LEAVE, _SEND, _RECEIVE = range(4)
 #: a second
@@ -34,9 +201,8 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
     A host is a node of the system tree, a rank a location group of one location; wait states are regions in
     the calls that wait. Times are exact to the nanosecond; a tick is a picosecond, so that no two events of
     a rank share one. What was left out stands in the archive's description. A collective that a call only
-    begins is requested there and complete in the call that ended it (`labkit.trace.exchange.begun`); its
-    messages, which go on beside the ranks' calls, are not written. So are nonblocking sends and receives
-    (`labkit.trace.exchange.requests`).
+    begins is requested there and complete in the call that ended it; its messages, which go on beside the
+    ranks' calls, are not written. So are nonblocking sends and receives.
 
     Raises
     ------

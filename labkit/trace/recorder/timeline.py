@@ -16,8 +16,9 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,14 +27,365 @@ from labkit.timing.clocks import Clocks
 from labkit.trace.beside import Beside
 from labkit.trace.phases import PhaseClock
 from labkit.trace.recorder.joints import join_calls, joint_waits
-from labkit.trace.recorder.waits import call_waits
-from labkit.trace.recorder.window_waits import targets_of, window_waits
-from labkit.trace.recorder.windows import WindowCall
+from labkit.trace.recorder.windows import ACCESSES, WindowCall
 from labkit.trace.trace import Trace
+from labkit.trace.waiting.kinds import kind_number
 
-__all__ = ["clocks_of", "trace_of"]
+__all__ = ["clocks_of", "trace_of", "window_waits"]
+
 
 Columns = dict[str, NDArray[Any]]
+
+_COLUMNS = ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
+
+
+class Wait(NamedTuple):
+    """A row of `labkit.trace.waiting.tables.given_columns`."""
+
+    rank: int
+    begin_s: float
+    until_s: float
+    cause: int
+    call: int
+    cause_call: int
+    state: int
+
+
+@dataclass
+class _Epoch:
+    """From the call that begins it to the one that ends it."""
+
+    rank: int
+    peers: tuple[int, ...]
+    is_exclusive: bool
+    calls: list[WindowCall] = field(default_factory=list)
+    end: int = -1
+
+    def towards(self, peer: int) -> list[int]:
+        """Return its calls that concern a peer: those that name none concern all."""
+        return [one.call for one in self.calls if not one.ranks or peer in one.ranks]
+
+
+def targets_of(window_calls: Iterable[WindowCall], names: NDArray[Any]) -> dict[int, int]:
+    """Return by row of a call the target that it accesses."""
+    return {one.call: one.ranks[0] for one in window_calls if one.ranks and names[one.call] in ACCESSES}
+
+
+def window_waits(calls: Columns, names: NDArray[Any], window_calls: Sequence[WindowCall]) -> Any:
+    """Find what ranks waited for at posts, completions and locks.
+
+    Parameters
+    ----------
+    calls : dict of arrays
+        rank, begin_s and end_s of all calls.
+    names : array of str
+        By call.
+    window_calls : sequence of WindowCall
+        By rows of `calls`, of each rank in the order of its calls.
+
+    Returns
+    -------
+    pandas.DataFrame or None
+        See `labkit.trace.waiting.tables.given_columns`; None where nobody waited.
+    """
+    import pandas as pd
+
+    by_window: dict[int, list[WindowCall]] = {}
+    for one in window_calls:
+        by_window.setdefault(one.window, []).append(one)
+    found: list[Wait] = []
+    for own in by_window.values():
+        accesses = _epochs(own, calls, names, ("Start",), ("Complete",))
+        exposures = _epochs(own, calls, names, ("Post",), ("Wait", "Test"))
+        found += _late_posts(calls, accesses, exposures)
+        found += _late_origins(calls, names, accesses, exposures)
+        found += _locks(calls, own, names)
+    if not found:
+        return None
+    found.sort()
+    return pd.DataFrame(found, columns=_COLUMNS)
+
+
+def _epochs(
+    own: list[WindowCall], calls: Columns, names: NDArray[Any], first: tuple[str, ...], last: tuple[str, ...]
+) -> list[_Epoch]:
+    """Return the epochs of all ranks that begin and end with these calls."""
+    found: list[_Epoch] = []
+    going: dict[int, _Epoch] = {}
+    for one in own:
+        rank, name = int(calls["rank"][one.call]), names[one.call]
+        if name in first:
+            going[rank] = _Epoch(rank, one.ranks, one.is_exclusive)
+            found.append(going[rank])
+        if rank not in going:
+            continue
+        if name in first or name in last or name in ACCESSES:
+            going[rank].calls.append(one)
+        if name in last:
+            going.pop(rank).end = one.call
+    return [one for one in found if one.end >= 0]
+
+
+def _pairs(
+    accesses: list[_Epoch], exposures: list[_Epoch]
+) -> tuple[dict[int, list[tuple[int, _Epoch]]], dict[int, list[_Epoch]]]:
+    """Return by number of an access epoch its (target, exposure), and by that of an exposure its accesses.
+
+    The n-th epoch of an origin that has a target is the n-th of the target's that has that origin.
+    """
+    queues: dict[tuple[int, int], list[int]] = {}
+    for number, epoch in enumerate(exposures):
+        for origin in epoch.peers:
+            queues.setdefault((origin, epoch.rank), []).append(number)
+    taken: dict[tuple[int, int], int] = {}
+    of_access: dict[int, list[tuple[int, _Epoch]]] = {}
+    of_exposure: dict[int, list[_Epoch]] = {}
+    for number, access in enumerate(accesses):
+        for target in access.peers:
+            key = (access.rank, target)
+            turn = taken.get(key, 0)
+            taken[key] = turn + 1
+            if turn < len(queues.get(key, ())):
+                exposure = queues[key][turn]
+                of_access.setdefault(number, []).append((target, exposures[exposure]))
+                of_exposure.setdefault(exposure, []).append(access)
+    return of_access, of_exposure
+
+
+def _late_posts(calls: Columns, accesses: list[_Epoch], exposures: list[_Epoch]) -> list[Wait]:
+    begin, end = calls["begin_s"], calls["end_s"]
+    found = []
+    for number, met in _pairs(accesses, exposures)[0].items():
+        access = accesses[number]
+        for one in access.calls:
+            posts = [exposure.calls[0].call for target, exposure in met if _concerns(one, target)]
+            posts = [post for post in posts if begin[one.call] < begin[post] < end[one.call]]
+            if posts:
+                post = max(posts, key=lambda row: begin[row])
+                found.append(_wait(calls, one.call, begin[one.call], begin[post], post, "late post"))
+    return found
+
+
+def _concerns(call: WindowCall, target: int) -> bool:
+    return not call.ranks or target in call.ranks
+
+
+def _late_origins(
+    calls: Columns, names: NDArray[Any], accesses: list[_Epoch], exposures: list[_Epoch]
+) -> list[Wait]:
+    begin, end = calls["begin_s"], calls["end_s"]
+    found = []
+    for number, met in _pairs(accesses, exposures)[1].items():
+        wait = exposures[number].end
+        late = [access for access in met if begin[wait] < begin[access.end] < end[wait]]
+        if not late:
+            continue
+        last = max(late, key=lambda access: begin[access.end])
+        own = [row for row in last.towards(exposures[number].rank) if names[row] in ACCESSES]
+        over = max((float(end[row]) for row in own), default=-np.inf)
+        since = float(begin[wait])
+        borders = (begin[last.calls[0].call], over, begin[last.end])
+        for state, until in zip(("early post", "early wait", "late complete"), borders, strict=True):
+            until = min(float(until), float(begin[last.end]))
+            if until > since:
+                found.append(_wait(calls, wait, since, until, last.end, state))
+                since = until
+    return found
+
+
+def _locks(calls: Columns, own: list[WindowCall], names: NDArray[Any]) -> list[Wait]:
+    begin, end = calls["begin_s"], calls["end_s"]
+    found = []
+    for target in sorted({rank for one in own for rank in one.ranks}):
+        epochs = _lock_epochs(own, calls, names, target)
+        unlocks = sorted(epochs, key=lambda epoch: begin[epoch.end])
+        for epoch in epochs:
+            for row in epoch.towards(target):
+                holders = [
+                    other.end for other in unlocks
+                    if other.rank != epoch.rank and (other.is_exclusive or epoch.is_exclusive)
+                    and begin[row] < begin[other.end] < end[row] and end[other.end] < end[epoch.end]
+                ]  # fmt: skip
+                if holders:
+                    holder = holders[-1]
+                    found.append(_wait(calls, row, begin[row], begin[holder], holder, "lock contention"))
+    return found
+
+
+def _lock_epochs(own: list[WindowCall], calls: Columns, names: NDArray[Any], target: int) -> list[_Epoch]:
+    """Return the epochs in which ranks had, or wanted, the lock of a target."""
+    going: dict[int, _Epoch] = {}
+    found = []
+    for one in own:
+        rank, name = int(calls["rank"][one.call]), names[one.call]
+        if name in ("Lock", "Lock_all") and target in one.ranks:
+            going[rank] = _Epoch(rank, one.ranks, one.is_exclusive)
+            found.append(going[rank])
+        if rank not in going or (one.ranks and target not in one.ranks):
+            continue
+        going[rank].calls.append(one)
+        if name in ("Unlock", "Unlock_all"):
+            going.pop(rank).end = one.call
+    return [one for one in found if one.end >= 0]
+
+
+def _wait(calls: Columns, row: int, begin_s: float, until_s: float, cause_row: int, state: str) -> Wait:
+    rank, cause = int(calls["rank"][row]), int(calls["rank"][cause_row])
+    return Wait(rank, float(begin_s), float(until_s), cause, row, cause_row, kind_number(state))
+
+
+#: call, from when, until when what it waited for could begin, on whom it waited, row of the message
+Part = tuple[NDArray[Any], ...]
+
+
+def call_waits(
+    calls: Columns, messages: Columns, probes: Columns, joints: tuple[NDArray[Any], ...]
+) -> Columns:
+    """Return the columns of `Trace.waits`.
+
+    Parameters
+    ----------
+    calls : dict of arrays
+    messages : dict of arrays
+        With ``_sent`` and ``_got``, the calls in which the two sides were over (-1: none), ``_sent_s``, when
+        the sender's was, and ``_order``, the place of the receive among all posts of its rank: these are
+        taken out.
+    probes : dict of arrays
+        Those that found something: call, rank, peer, tag, context, order.
+    joints : tuple of arrays
+        What `labkit.trace.recorder.joints.joint_waits` found.
+    """
+    sent, got, order, sent_s = (messages.pop(name) for name in ("_sent", "_got", "_order", "_sent_s"))
+    taken_s = calls["begin_s"][got]
+    pieces, (by, to) = _pieces(calls, [(sent, sent_s), (got, messages["end_s"])])
+    received = _last(_receives(pieces, messages, to), messages)
+    taken = _last(_sends(pieces, messages, by, taken_s, received), messages)
+    parts = [_whole(pieces, *pair) for pair in _merged(pieces, received, taken)]
+    parts.append(_whole(calls, _probes(calls, messages, probes, order), None))
+    call, ready, origin, message, cause = joints
+    parts.append((call, calls["begin_s"][call], calls["end_s"][call], ready, origin, message, cause))
+    call, begin, end, ready, origin, message, cause = (
+        np.concatenate(column) for column in zip(*parts, strict=True)
+    )
+    waits: Columns = {
+        "rank": pieces["rank"][call], "begin_s": begin, "end_s": end, "message": message,
+        "ready_s": np.minimum(ready, end), "origin": origin, "call": cause,
+    }  # fmt: skip
+    order = np.lexsort((waits["begin_s"], waits["end_s"]))
+    return {name: column[order] for name, column in waits.items()}
+
+
+def _pieces(
+    calls: Columns, over: list[tuple[NDArray[Any], NDArray[np.float64]]]
+) -> tuple[Columns, list[NDArray[np.int64]]]:
+    """Cut calls at the times at which something was over within them: a rank waits for one after the other.
+
+    Parameters
+    ----------
+    calls : dict of arrays
+    over : list of (array of int, array of float)
+        The calls in which messages were over (-1: none), and when.
+
+    Returns
+    -------
+    dict of arrays, list of array of int
+        Rank, begin and end of each piece, the last of a call with its number; and the pieces in which
+        messages were over.
+    """
+    own = {name: calls[name] for name in ("rank", "begin_s", "end_s")}
+    call, when = (np.concatenate(columns) for columns in zip(*over, strict=True))
+    inside = np.flatnonzero((call >= 0) & (when < own["end_s"][call]))
+    if not len(inside):
+        return own, [np.asarray(one, np.int64) for one, _ in over]
+    cuts, piece = np.unique(np.stack([call[inside], when[inside]], 1), axis=0, return_inverse=True)
+    of, until = cuts[:, 0].astype(np.int64), cuts[:, 1]
+    is_first = np.append(True, np.diff(of) != 0)
+    begin = own["begin_s"].copy()
+    since = np.where(is_first, begin[of], np.append(0.0, until[:-1]))
+    begin[of] = until  # ascending: the last one stays
+    pieces = {
+        "rank": np.append(own["rank"], own["rank"][of]), "begin_s": np.append(begin, since),
+        "end_s": np.append(own["end_s"], until),
+    }  # fmt: skip
+    found = call.astype(np.int64)
+    found[inside] = len(begin) + piece.ravel()
+    return pieces, np.split(found, np.cumsum([len(one) for one, _ in over])[:-1])
+
+
+def _receives(calls: Columns, messages: Columns, got: NDArray[Any]) -> Part:
+    """Return what was waited for at receives: the post of the send."""
+    begin, came = calls["begin_s"][got], messages["send_posted_s"]
+    late = came > begin
+    origin = np.where(late, messages["source"], messages["destination"])
+    return got, begin, np.where(late, came, begin), origin, np.arange(len(got))
+
+
+def _sends(
+    calls: Columns, messages: Columns, sent: NDArray[Any], taken_s: NDArray[np.float64], received: Part
+) -> Part:
+    """Return what was waited for at sends: a receiver that was in its call before the sender's was over.
+
+    Only from when the call's own receives could go on.
+    """
+    free = calls["begin_s"].copy()
+    free[received[0]] = received[2]
+    known = np.flatnonzero(sent >= 0)
+    by, there = sent[known], taken_s[known]
+    is_blocking = messages["send_posted_s"][known] == calls["begin_s"][by]
+    held = (there < calls["end_s"][by]) & ((there >= calls["begin_s"][by]) | is_blocking)
+    known, by, there = known[held], by[held], there[held]
+    later = there > free[by]
+    origin = np.where(later, messages["destination"][known], messages["source"][known])
+    return by, free[by], np.where(later, there, free[by]), origin, known
+
+
+def _probes(calls: Columns, messages: Columns, probes: Columns, order: NDArray[Any]) -> Part:
+    """Return what probes waited for: the message that the rank's next receive of that kind took."""
+    channels: dict[tuple[int, ...], list[tuple[int, int]]] = {}
+    names = ("destination", "source", "tag", "context")
+    if len(probes["call"]):
+        columns = (messages[name].tolist() for name in names)
+        for row, (place, *channel) in enumerate(zip(order.tolist(), *columns, strict=True)):
+            channels.setdefault(tuple(channel), []).append((place, row))
+    call, row_of = [], []
+    columns = (probes[name].tolist() for name in ("call", "order", "rank", "peer", "tag", "context"))
+    for number, place, *channel in zip(*columns, strict=True):
+        own = [one for one in channels.get(tuple(channel), ()) if one[0] > place]
+        if own:
+            call.append(number)
+            row_of.append(min(own)[1])
+    by, rows = np.array(call, np.int64), np.array(row_of, np.int64)
+    begin, came = calls["begin_s"][by], messages["send_posted_s"][rows]
+    late = came > begin
+    origin = np.where(late, messages["source"][rows], messages["destination"][rows])
+    return by, begin, np.where(late, came, begin), origin, rows
+
+
+def _last(part: Part, messages: Columns) -> Part:
+    """Of what a call waited for, keep what came last; of several at once the largest message."""
+    call, _, ready, _, message = part
+    order = np.lexsort((messages["bytes"][message], ready, call))
+    last = np.append(np.diff(call[order]) != 0, True)[: len(order)]
+    return tuple(column[order][last] for column in part)
+
+
+def _merged(calls: Columns, received: Part, taken: Part) -> list[tuple[Part, NDArray[Any] | None]]:
+    """Put both together: a call that went on waiting, for a receiver, has two waits; else one is enough."""
+    went_on = taken[2] > taken[1]
+    both = np.isin(taken[0], received[0])
+    second = tuple(column[went_on | ~both] for column in taken)
+    since = calls["end_s"].copy()  # a first wait is over when the second begins
+    follows = second[2] > second[1]
+    since[second[0][follows]] = second[1][follows]
+    return [(received, since[received[0]]), (second, None)]
+
+
+def _whole(calls: Columns, part: Part, end: NDArray[Any] | None) -> Part:
+    call, begin, ready, origin, message = part
+    until = calls["end_s"][call] if end is None else end
+    return call, begin, until, ready, origin, message, np.full(len(call), -1)
+
+
 #: of a recording that does not say what its probes found
 _NO_PROBES = {name: np.empty(0, np.int64) for name in ("call", "peer", "tag", "context", "order")}
 

@@ -1,6 +1,6 @@
 """Windows of a real run: their calls with their times, and who synchronises with whom in them.
 
-What is accessed is not noted, only that it is. `labkit.trace.recorder.window_waits` reads the notes.
+What is accessed is not noted, only that it is. `labkit.trace.recorder.timeline` reads the notes.
 """
 
 from __future__ import annotations

@@ -10,8 +10,7 @@ from labkit.platform import platform
 from labkit.platform.platform import Platform
 from labkit.tune.campaign import candidates
 from labkit.tune.cards.card import Card
-from labkit.tune.cards.costs import Costs
-from labkit.tune.cards.measured import measured_points
+from labkit.tune.cards.costs import Costs, measured_points
 
 __all__ = ["Card", "card"]
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -11,12 +12,278 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.real.collectives.messages import mpi_of
 from labkit.selector import Situation
-from labkit.tune.neighborhood.forms import FORMS, Exchange, codelet_of
-from labkit.tune.neighborhood.pattern import graph_pattern, grid_pattern
-from labkit.tune.runtime.codelets import FunctionSet
+from labkit.tune.neighborhood.pattern import Part, Pattern, Region, Step, graph_pattern, grid_pattern
+from labkit.tune.runtime.codelets import Codelet, FunctionSet
 from labkit.tune.runtime.world import most_of
 
-__all__ = ["neighborhood_set"]
+__all__ = ["FORMS", "neighborhood_set"]
+
+
+_Array = NDArray[Any]
+_NOTHING = Region((1,), (0,), (0,))
+
+
+def _forms() -> Iterator[tuple[str, dict[str, Hashable]]]:
+    for calls, patterns in (("IsIr", ("aao", "pair")), ("SIr", ("aao", "pair")), ("S_R", ("pair",)),
+                            ("Sendrecv", ("pair",)), ("Persistent", ("aao",))):  # fmt: skip
+        for copies in ("", "_pack"):
+            for pattern in patterns:
+                yield (
+                    f"{calls}_{pattern}{copies}",
+                    {
+                        "pattern": pattern,
+                        "copies": "pack" if copies else "types",
+                        "sides": "two",
+                        "calls": calls,
+                    },
+                )
+    for pattern in ("aao", "pair"):
+        for synchronisation in ("Winfence", "PostStart"):
+            for transfer in ("Put", "Get"):
+                yield (
+                    f"{synchronisation}{transfer}_{pattern}",
+                    {"pattern": pattern, "copies": "types", "sides": "one",
+                     "synchronisation": synchronisation, "transfer": transfer},
+                )  # fmt: skip
+    yield "Neighbor_alltoallw", {}
+
+
+#: name -> attributes
+FORMS: dict[str, dict[str, Hashable]] = dict(_forms())
+
+
+class Exchange:
+    """The exchange of one array by all forms: keeps datatypes, buffers, windows and requests.
+
+    Parameters
+    ----------
+    comm : communicator
+    array : ndarray
+        Contiguous.
+    pattern : Pattern
+    window : Win
+        Over the array.
+    """
+
+    def __init__(self, comm: Any, array: _Array, pattern: Pattern, window: Any) -> None:
+        self.comm, self.array, self.pattern, self.window = comm, array, pattern, window
+        self._mpi = mpi_of(comm)
+        self._element = self._mpi.BYTE.Create_contiguous(array.itemsize).Commit()
+        self._types: dict[Region, Any] = {}
+        self._buffers: dict[int, _Array] = {}
+        self._persistent: dict[bool, list[Any]] = {}
+        self._groups: dict[tuple[int, ...], Any] = {}
+
+    def message(self, part: Part, packs: bool) -> Any:
+        """Return a message of a part as mpi4py takes it."""
+        if packs:
+            if id(part) not in self._buffers:
+                self._buffers[id(part)] = np.empty(part.region.extents, self.array.dtype)
+            return [self._buffers[id(part)].reshape(-1).view(np.uint8), self._mpi.BYTE]
+        return [self.array.reshape(-1).view(np.uint8), 1, self.type_of(part.region)]
+
+    def type_of(self, region: Region) -> Any:
+        """Return the datatype of a region, within an array of its shape."""
+        if region not in self._types:
+            if region.count:
+                lists = [list(numbers) for numbers in (region.shape, region.extents, region.starts)]
+                self._types[region] = self._element.Create_subarray(*lists).Commit()
+            else:
+                self._types[region] = self._mpi.BYTE.Create_contiguous(0).Commit()
+        return self._types[region]
+
+    def pack(self, parts: list[Part]) -> None:
+        """Copy regions into their buffers."""
+        for part in parts:
+            self.message(part, True)
+            self._buffers[id(part)][...] = self.array[part.region.index]
+
+    def unpack(self, parts: list[Part]) -> None:
+        """Copy buffers into their regions."""
+        for part in parts:
+            self.array[part.region.index] = self._buffers[id(part)]
+
+    # Two sides
+
+    def nonblocking(self, step: Step, packs: bool, sends_block: bool) -> Callable[[], None]:
+        """Post receives, then sends; the function returned waits."""
+        if packs:
+            self.pack(step.sends)
+        waits = [self.comm.Irecv(self.message(p, packs), p.rank, p.tag) for p in step.receives]
+        me = self.comm.Get_rank()
+        for part in step.sends:
+            message = self.message(part, packs)
+            if sends_block and part.rank != me:
+                self.comm.Send(message, part.rank, part.tag)
+            else:
+                waits.append(self.comm.Isend(message, part.rank, part.tag))
+
+        def finish() -> None:
+            self._mpi.Request.Waitall(waits)
+            if packs:
+                self.unpack(step.receives)
+
+        return finish
+
+    def blocking(self, step: Step, packs: bool) -> None:
+        """Send, then receive; the other way round at every second rank."""
+        me = self.comm.Get_rank()
+        if any(part.rank == me for part in step.sends):  # a rank cannot wait for itself
+            self.nonblocking(step, packs, True)()
+            return
+        if packs:
+            self.pack(step.sends)
+        for sends in (step.sends_first, not step.sends_first):
+            for part in step.sends if sends else step.receives:
+                act = self.comm.Send if sends else self.comm.Recv
+                act(self.message(part, packs), part.rank, part.tag)
+        if packs:
+            self.unpack(step.receives)
+
+    def combined(self, step: Step, packs: bool) -> None:
+        """Send and receive in one call, as many as there are of both."""
+        if packs:
+            self.pack(step.sends)
+        for out, back in zip_longest(step.sends, step.receives):
+            if out is None:
+                self.comm.Recv(self.message(back, packs), back.rank, back.tag)
+            elif back is None:
+                self.comm.Send(self.message(out, packs), out.rank, out.tag)
+            else:
+                sent, got = self.message(out, packs), self.message(back, packs)
+                self.comm.Sendrecv(sent, out.rank, out.tag, got, back.rank, back.tag)
+        if packs:
+            self.unpack(step.receives)
+
+    def persistent(self, packs: bool) -> Callable[[], None]:
+        """Start requests that were made once; the function returned waits."""
+        sends, receives = self.pattern.sends, self.pattern.receives
+        if packs not in self._persistent:
+            made = [self.comm.Recv_init(self.message(p, packs), p.rank, p.tag) for p in receives]
+            made += [self.comm.Send_init(self.message(p, packs), p.rank, p.tag) for p in sends]
+            self._persistent[packs] = made
+        if packs:
+            self.pack(sends)
+        waits = self._persistent[packs]
+        if waits:
+            self._mpi.Prequest.Startall(waits)
+
+        def finish() -> None:
+            self._mpi.Request.Waitall(waits)
+            if packs:
+                self.unpack(receives)
+
+        return finish
+
+    def collective(self) -> Callable[[], None]:
+        """Begin MPI's own; a region is a block of its own datatype, at the beginning of the array."""
+        memory = self.array.reshape(-1).view(np.uint8)
+        in_edges, out_edges = self.comm.inoutedges
+        ends = []
+        for parts, edges in ((self.pattern.sends, out_edges), (self.pattern.receives, in_edges)):
+            types = [self.type_of(_NOTHING)] * len(edges)  # edges that lead nowhere stay so
+            for part in parts:
+                types[part.edge] = self.type_of(part.region)
+            ends.append([memory, [1] * len(types), [0] * len(types), types])
+        request = self.comm.Ineighbor_alltoallw(*ends)
+        return lambda: request.Wait() and None
+
+    # One side
+
+    def one_sided(self, step: Step, fences: bool, puts: bool) -> Callable[[], None]:
+        """Begin transfers; the function returned ends them."""
+        window = self.window
+        if fences:
+            window.Fence()
+        else:
+            exposed = step.receives if puts else step.sends
+            accessed = step.sends if puts else step.receives
+            window.Post(self._group(exposed))
+            window.Start(self._group(accessed))
+        memory = self.array.reshape(-1).view(np.uint8)
+        for part in step.sends if puts else step.receives:
+            assert part.remote is not None
+            target = [0, 1, self.type_of(part.remote)]
+            act = window.Put if puts else window.Get
+            act([memory, 1, self.type_of(part.region)], part.rank, target)
+        if fences:
+            return lambda: window.Fence()
+
+        def finish() -> None:
+            window.Complete()
+            window.Wait()
+
+        return finish
+
+    def _group(self, parts: list[Part]) -> Any:
+        ranks = tuple(sorted({part.rank for part in parts}))
+        if ranks not in self._groups:
+            self._groups[ranks] = self.comm.Get_group().Incl(list(ranks))
+        return self._groups[ranks]
+
+    def free(self) -> None:
+        """Give back what MPI holds."""
+        for kept in (*(one for made in self._persistent.values() for one in made), *self._groups.values(),
+                     *self._types.values(), self._element, self.window):  # fmt: skip
+            kept.Free()
+
+
+def codelet_of(name: str, exchange_of: Callable[..., Exchange], has_short_rings: bool) -> Codelet:
+    """Return a form as a codelet.
+
+    Parameters
+    ----------
+    name : str
+        One of `FORMS`.
+    has_short_rings : bool
+        Whether some rank has the same neighbour on both sides.
+    exchange_of : callable
+        ``exchange_of(*args)``: the exchange of the array that a call is given.
+    """
+    attributes = FORMS[name]
+
+    def begin(comm: Any, *args: Any) -> Callable[[], Any]:
+        exchange = exchange_of(*args)
+        if name == "Neighbor_alltoallw":
+            return exchange.collective()
+        packs = attributes["copies"] == "pack"
+        if attributes.get("calls") == "Persistent":
+            return exchange.persistent(packs)
+        whole = Step(exchange.pattern.sends, exchange.pattern.receives)
+        if attributes["pattern"] == "aao":
+            return _begun(exchange, whole, attributes, packs)
+
+        def one_after_another() -> None:
+            for step in exchange.pattern.steps:
+                _begun(exchange, step, attributes, packs)()
+
+        return one_after_another
+
+    def call(comm: Any, *args: Any) -> None:
+        begin(comm, *args)()
+
+    def unmet(situation: Hashable) -> str | None:
+        if name == "Neighbor_alltoallw" and has_short_rings:
+            return (
+                "is left out in rings of one or two ranks, as MPI libraries do not agree which side is which"
+            )
+        return None
+
+    return Codelet(name, call, attributes, begin, unmet)
+
+
+def _begun(
+    exchange: Exchange, step: Step, attributes: dict[str, Hashable], packs: bool
+) -> Callable[[], None]:
+    if attributes["sides"] == "one":
+        fences = attributes["synchronisation"] == "Winfence"
+        return exchange.one_sided(step, fences, attributes["transfer"] == "Put")
+    calls = attributes["calls"]
+    if calls == "S_R":
+        return lambda: exchange.blocking(step, packs)
+    if calls == "Sendrecv":
+        return lambda: exchange.combined(step, packs)
+    return exchange.nonblocking(step, packs, calls == "SIr")
 
 
 def neighborhood_set(

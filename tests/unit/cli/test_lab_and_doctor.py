@@ -10,7 +10,6 @@ import sys
 import pytest
 
 from labkit.cli import doctor
-from labkit.cli import doctor_checks as checks
 from labkit.cli.main import main
 
 
@@ -71,11 +70,11 @@ def _fine(limit_s):
 
 
 def _broken(limit_s):
-    raise checks.Trouble("it rattles", "oil it")
+    raise doctor.Trouble("it rattles", "oil it")
 
 
 def _absent(limit_s):
-    raise checks.Trouble("not there", "get it", is_optional=True)
+    raise doctor.Trouble("not there", "get it", is_optional=True)
 
 
 def _crash(limit_s):
@@ -115,7 +114,7 @@ def test_doctor_says_how_to_mend(monkeypatch, capsys):
 
 def test_quick_checks_find_something_out():
     for name in ("python", "packages", "greenlet", "cores", "memory", "disk"):
-        finding = checks.examine(name, checks.CHECKS[name], 10.0)
+        finding = doctor.examine(name, doctor.CHECKS[name], 10.0)
         assert finding.status == "ok", finding
         assert finding.found
 

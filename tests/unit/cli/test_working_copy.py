@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.cli.working_copy import KEPT, released, update
+from labkit.cli.lab import KEPT, released, update
 from labkit.errors import DataError
 
 ROOT = Path(__file__).parents[3]

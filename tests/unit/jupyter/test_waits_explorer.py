@@ -17,8 +17,7 @@ pytest.importorskip("jupyter_bokeh")
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.jupyter.explorers import waits_explorer
-from labkit.plot.panes.report_panes import SCALES
-from labkit.plot.panes.tree_pane import kept_rows
+from labkit.plot.report_panes import SCALES, kept_rows
 from labkit.units import format_share
 
 

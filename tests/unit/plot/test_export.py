@@ -20,7 +20,7 @@ from labkit import plot
 from labkit.errors import DataError
 from labkit.plot.files import export
 from labkit.plot.files.browser import VARIABLE, find_browser
-from labkit.plot.stills.still import with_words
+from labkit.plot.still import with_words
 from tests.support.browser import needs_browser
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,7 +7,7 @@ import pytest
 import labkit as lk
 from labkit import plot
 from labkit.errors import DataError
-from labkit.plot.beside.plan_figure import MOST_LANES
+from labkit.plot.plan_figure import MOST_LANES
 
 RING = lk.graph([(i, (i + 1) % 4) for i in range(4)], range(4), bw="10Gbps", lat="1us", name="ring")
 

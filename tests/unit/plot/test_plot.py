@@ -16,7 +16,7 @@ from bokeh.models import GlyphRenderer, LogAxis, Plot, Title, VArea
 
 import labkit as lk
 from labkit import plot
-from labkit.plot.stills.still import still_bundle
+from labkit.plot.still import still_bundle
 from labkit.plot.style import COLORS, rank_ticks, value_axis
 from labkit.scaling import Term
 from labkit.study import Study

@@ -14,7 +14,7 @@ import pytest
 
 import labkit as lk
 from labkit.plot.figure import Figure
-from labkit.plot.stills.still import VARIABLE, draw_still, is_live, still_bundle
+from labkit.plot.still import VARIABLE, draw_still, is_live, still_bundle
 from labkit.plot.style import COUNT_JS, SHARE_JS, SI_JS, count_text, share_text, si_text
 
 pytest.importorskip("matplotlib")

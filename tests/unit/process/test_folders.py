@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from labkit.cli import doctor_checks
+from labkit.cli import doctor as doctor_checks
 from labkit.process import folders
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc")

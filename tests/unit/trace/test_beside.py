@@ -9,9 +9,9 @@ import pytest
 
 import labkit as lk
 from labkit.plot import gantt
-from labkit.plot.lanes import lanes_of
+from labkit.plot.gantt_figure import lanes_of
 from labkit.trace.activity import activity
-from labkit.trace.critical_path import critical_path
+from labkit.trace.explanation import critical_path
 
 
 def program(comm):

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.trace.critical_path import critical_path
+from labkit.trace.explanation import critical_path
 
 
 def exchange(comm, delays, count, rounds, is_blocking):

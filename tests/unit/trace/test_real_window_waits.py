@@ -10,7 +10,7 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.trace.recorder.window_waits import window_waits
+from labkit.trace.recorder.timeline import window_waits
 from labkit.trace.recorder.windows import WindowCall
 from labkit.trace.waiting.kinds import KINDS
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.errors import DataError
 from labkit.trace.report import CallPath, Metric, Report, difference, mean, merge
-from labkit.trace.report.expression import Expression
+from labkit.trace.report.report import Expression
 from tests.support.traced import work_and_ring
 
 

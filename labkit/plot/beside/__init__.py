@@ -1,1 +1,0 @@
-"""Figures of what was predicted beside what was measured."""

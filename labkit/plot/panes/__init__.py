@@ -1,1 +1,0 @@
-"""The three panes of a report: metrics, call paths, machine."""

@@ -1,1 +1,0 @@
-"""Pictures without a browser: what a figure looks like, drawn by matplotlib."""
