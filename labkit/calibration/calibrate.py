@@ -39,7 +39,7 @@ def checked_links(far_links: object) -> int:
     """Return the number of links of a far route, or refuse it."""
     if isinstance(far_links, bool) or not isinstance(far_links, int) or far_links <= NEAR_LINKS:
         raise DataError(
-            f"far_links counts the links between rank 0 and the far rank 2: more than {NEAR_LINKS}, "
+            f"far_links, the number of links from rank 0 to the far rank 2, must be more than {NEAR_LINKS}, "
             f"got {far_links!r}"
         )
     return far_links
@@ -290,7 +290,7 @@ def calibrate(
     """Measure a machine's messages between two ranks and fit the simulator's network model to them.
 
     Ping-pong, sends to late and to early receivers, bursts and exchanges are measured at random sizes on a
-    logarithmic axis, in an order that is shuffled anew in every round; medians over the rounds are cut into
+    logarithmic axis, in an order that is shuffled again in every round; medians over the rounds are cut into
     straight pieces whose number and places are found, not given; then the neighbourhood of every break is
     measured more finely. Last, the same experiments are simulated on the fitted machine: the residuals.
 
@@ -307,7 +307,7 @@ def calibrate(
     repeats : int
         Measurements of each experiment and size.
     refine : int
-        How often the neighbourhood of the breaks is measured again.
+        How many times the neighbourhood of the breaks is measured again.
     window : int
         Messages of a burst.
     pairs : int
@@ -444,7 +444,7 @@ def with_shares(
 
 
 def _shared(found: Calibration, data: pd.DataFrame, far_links: int, statistic: str) -> Calibration:
-    """Return the same calibration with the weights that the data tell."""
+    """Return the same calibration with the weights that the data determine."""
     shares = fit_shares(data, found.fit, far_links, statistic)
     model = replace(found.fit.model, weight_s_bytes=shares.weight_s_bytes)
     fit = replace(found.fit, model=model, shares=shares, notes=[*found.fit.notes, *shares.notes])

@@ -36,7 +36,7 @@ _Cost = tuple[tuple[int, float, float], ...]
 
 @dataclass(frozen=True)
 class Shares:
-    """What a third rank, farther away, told.
+    """Measurements of a third, farther rank.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Fit:
     notes : list of str
         What could not be fitted, and what was done.
     shares : Shares or None
-        What a third rank, farther away, told of the weights of flows; None: they are assumed, those of SMPI.
+        Weights of flows, measured with a third, farther rank; None: SMPI's are assumed.
     """
 
     model: NetworkModel

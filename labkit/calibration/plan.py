@@ -17,7 +17,7 @@ EXPERIMENTS = {
     "early": "a Send to a posted Irecv, and the Wait of a receiver that comes back late",
     "isend": "an Isend before its receiver comes",
     "window": "a burst of Isends to posted Irecvs: saturation",
-    "exchange": "both directions at once",
+    "exchange": "both directions simultaneously",
 }
 
 
@@ -30,7 +30,7 @@ class Plan:
     sizes : tuple of int
         Payload sizes in bytes.
     repeats : int
-        How often each experiment is made with each size.
+        How many times each experiment is made with each size.
     experiments : tuple of str
         Names of `EXPERIMENTS`.
     window : int
@@ -46,7 +46,7 @@ class Plan:
     seed: int = 0
 
     def rounds(self) -> list[list[tuple[str, int]]]:
-        """Return the measurements: every round has each of them once, in an order of its own.
+        """Return the measurements: every round has each of them once, in its own order.
 
         So a disturbance of the machine meets a few measurements of many kinds, never all repetitions of one,
         and no size always follows the same other size.
@@ -56,14 +56,14 @@ class Plan:
         return [[items[i] for i in rng.permutation(len(items))] for _ in range(self.repeats)]
 
     def at(self, sizes: tuple[int, ...], experiments: tuple[str, ...]) -> Plan:
-        """Return a plan of other sizes and experiments, in an order of its own."""
+        """Return a plan of other sizes and experiments, in its own order."""
         return replace(self, sizes=sizes, experiments=experiments, seed=self.seed + 1)
 
 
 def grid(first: float, last: float, points: int, rng: np.random.Generator) -> tuple[int, ...]:
     """Choose sizes at random, one in each of `points` equal cells of the logarithmic axis.
 
-    A regular grid would see powers of two only, for which many an implementation has rules of its own.
+    A regular grid would see powers of two only, for which many an implementation has its own rules.
 
     Returns
     -------

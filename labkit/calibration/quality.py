@@ -78,7 +78,7 @@ def judge_quality(
     cores = _cores()
     warnings = []
     if not is_valid:
-        warnings.append("more ranks than cores: they took turns, and the figures describe that")
+        warnings.append("more ranks than cores: the ranks shared cores, and the figures describe that")
     if load is not None and load > max(cores - 2, 0) + 0.5:
         warnings.append(
             f"the host was busy when it began (load average {load:.1f} on {cores} cores, and 2 ranks need 2)"

@@ -36,7 +36,7 @@ __all__ = [
     "run_jobs",
 ]
 
-#: All ranks start this long after they agreed to: longer than a barrier takes to reach everybody.
+#: All ranks start this long after they agreed to: longer than a barrier takes to reach all ranks.
 _AHEAD_S = 0.01
 _TAG = 78
 #: Links between hosts behind different switches of a shaped network: two cables and two trunks.
@@ -67,7 +67,7 @@ class Job:
 def run_jobs(
     comm: Any, jobs: Sequence[Job], repeats: int, seed: int = 0
 ) -> list[tuple[int, int, float, float]]:
-    """Time each job `repeats` times, in an order that is shuffled anew in every round.
+    """Time each job `repeats` times, in an order that is shuffled again in every round.
 
     Returns
     -------
@@ -229,7 +229,7 @@ def machine_of(groups: Sequence[int], found: Calibration) -> Platform:
 def compare_networks(
     found: Calibration, data: pd.DataFrame, *, model: NetworkModel | None = None
 ) -> pd.DataFrame:
-    """Predict all collectives of a recording and put them beside the quickest rounds.
+    """Predict all collectives of a recording and compare them with the quickest rounds.
 
     Parameters
     ----------
@@ -257,7 +257,7 @@ def compare_networks(
 
 
 def compare(measured: pd.DataFrame, predicted: pd.DataFrame, statistic: str = "median") -> pd.DataFrame:
-    """Put the measurements, summed up, beside the prediction.
+    """Compare the summed measurements with the prediction.
 
     Parameters
     ----------

@@ -74,7 +74,7 @@ class Calibration:
         if shares is None:
             weights = [
                 "Assumed: weight S and TCP window gamma of the model smpi; what Wtime, Test, Iprobe cost.",
-                "Two ranks cannot tell how a switch shares its links among several senders.",
+                "Two ranks cannot measure how a switch shares its links among several senders.",
             ]
         else:
             weights = [
@@ -104,7 +104,7 @@ class Calibration:
         Returns
         -------
         Platform
-            Without a name of its own.
+            Without its own name.
         """
         return platform(f"star:{hosts},{self.fit.spec}")
 

@@ -17,12 +17,12 @@ __all__ = ["configure", "execute"]
 
 _DESCRIPTION = """\
 Measure messages between two ranks (ping-pong, late and early receivers, bursts, exchanges), fit the network
-model of the simulator (its breaks are found, not given) and write a platform:
+model of the simulator (including its breaks) and write a platform:
 
   NAME.toml, NAME.model.toml     for labkit: --on NAME.toml --model NAME.model.toml
   NAME.xml, NAME.smpi.cfg        for SimGrid: smpirun -platform NAME.xml (the options are inside it, too)
   NAME.measurements.csv          every measurement
-  NAME.residuals.csv, NAME.html  what the fitted machine predicts, beside what was measured
+  NAME.residuals.csv, NAME.html  predictions of the fitted machine and measurements
 """
 
 
@@ -30,28 +30,40 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit calibrate``."""
     parser.description = _DESCRIPTION
     add = parser.add_argument
-    add("--on", default="mpi", metavar="MACHINE", help="mpi (default), or a platform, to try it out")
+    add("--on", default="mpi", metavar="MACHINE", help="mpi (default), or a platform to test the method on")
     add("--mpi", metavar="WHICH", help="with --on mpi: bundled, system, or the path of an mpiexec")
     add("--model", metavar="NAME", help="with a platform: its network model")
-    add("--name", default="calibrated", help="what to call the machine (default calibrated)")
-    add("--out", type=Path, default=Path("."), metavar="FOLDER", help="where to write (default: here)")
-    add("--hosts", type=int, default=2, help="hosts of the star that is written (default 2)")
+    add("--name", default="calibrated", help="name of the machine (default: calibrated)")
+    add(
+        "--out",
+        type=Path,
+        default=Path("."),
+        metavar="FOLDER",
+        help="output folder (default: the current one)",
+    )
+    add("--hosts", type=int, default=2, help="number of hosts of the written star (default: 2)")
     add("--pairs", type=int, default=1, metavar="1|2",
-        help="2: also both ways at once; ranks 2 and 3 are placed as 0 and 1 (default 1)")  # fmt: skip
+        help="2: also measure both directions; ranks 2 and 3 placed like 0 and 1 (default: 1)")  # fmt: skip
     add("--far-links", type=int, metavar="LINKS",
-        help="also how near and far messages share a link: rank 2 is so many links from rank 0")  # fmt: skip
+        help="also measure how near and far messages share a link; links between ranks 2 and 0")  # fmt: skip
     add("--max-bytes", type=int, default=4_000_000, help="largest message (default 4000000)")
-    add("--points", type=int, default=60, help="sizes at first (default 60)")
+    add("--points", type=int, default=60, help="initial number of sizes (default: 60)")
     add("--repeats", type=int, default=7, help="measurements of each size (default 7)")
-    add("--refine", type=int, default=2, help="how often the breaks are looked at again (default 2)")
+    add("--refine", type=int, default=2, help="number of refinements of the breaks (default: 2)")
     add(
         "--statistic",
         choices=["median", "quartile", "min"],
         default="median",
-        help="what stands for the repetitions (default median; min where others use the host, too)",
+        help="statistic of the repetitions (default: median; use min on a shared host)",
     )
-    add("--seed", type=int, default=0, help="of the sizes and their order (default 0)")
-    add("--timeout", type=float, default=300.0, metavar="SECONDS", help="limit of each launch (default 300)")
+    add("--seed", type=int, default=0, help="seed of the sizes and their order (default: 0)")
+    add(
+        "--timeout",
+        type=float,
+        default=300.0,
+        metavar="SECONDS",
+        help="time limit of each launch (default: 300)",
+    )
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 

@@ -1,4 +1,4 @@
-"""``labkit doctor``: what works here, and how to mend what does not."""
+"""``labkit doctor``: what works here, and how to fix what does not."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Finding:
     name: str
     status: str
     found: str
-    mend: str = ""
+    fix: str = ""
 
     def record(self) -> dict[str, str]:
         """Return it as plain data."""
@@ -44,11 +44,11 @@ class Finding:
 
 
 class Trouble(Exception):
-    """What a check raises: what is wrong, how to mend it, and whether the part is optional."""
+    """What a check raises: what is wrong, how to fix it, and whether the part is optional."""
 
-    def __init__(self, found: str, mend: str, is_optional: bool = False) -> None:
+    def __init__(self, found: str, fix: str, is_optional: bool = False) -> None:
         super().__init__(found)
-        self.mend = mend
+        self.fix = fix
         self.is_optional = is_optional
 
 
@@ -57,10 +57,10 @@ def examine(name: str, check: Callable[[float], str], limit_s: float) -> Finding
     try:
         return Finding(name, "ok", check(limit_s))
     except Trouble as trouble:
-        return Finding(name, "missing" if trouble.is_optional else "broken", str(trouble), trouble.mend)
+        return Finding(name, "missing" if trouble.is_optional else "broken", str(trouble), trouble.fix)
     except Exception as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        return Finding(name, "broken", text[:500], "reinstall labkit, and report this if it stays")
+        return Finding(name, "broken", text[:500], "reinstall labkit, and report this if it persists")
 
 
 def _python(limit_s: float) -> str:
@@ -81,11 +81,11 @@ def _packages(limit_s: float) -> str:
 
 
 def _kernels(limit_s: float) -> str:
-    mend = "build labkit: python -m pip install -e . in the checkout (needs a C++20 compiler)"
+    fix = "build labkit: python -m pip install -e . in the checkout (needs a C++20 compiler)"
     try:
         module = importlib.import_module("labkit._kernels")
     except ImportError as error:
-        raise Trouble(" ".join(str(error).split()), mend) from None
+        raise Trouble(" ".join(str(error).split()), fix) from None
     return str(getattr(module, "__file__", "built in"))
 
 
@@ -110,7 +110,7 @@ def _trial(on: Any, ranks: int, limit_s: float) -> str:
     begin = time.monotonic()
     results = run(_sum_of_ranks, ranks, on, timeout_s=limit_s).results
     if results != [ranks * (ranks - 1) // 2] * ranks:
-        raise Trouble(f"a sum over {ranks} ranks gave {results}", "report this: it must never happen")
+        raise Trouble(f"a sum over {ranks} ranks gave {results}", "report this as a bug")
     return f"{ranks} ranks agree, {time.monotonic() - begin:.2f} s"
 
 
@@ -139,14 +139,14 @@ def _mpi(limit_s: float) -> str:
 
     if importlib.util.find_spec("mpi4py") is None:
         raise Trouble("mpi4py is not installed", INSTALL_HINT.partition(": ")[2], is_optional=True)
-    mend = (
+    fix = (
         f"{INSTALL_HINT}; or choose another MPI: {CHOICE_VARIABLE}=bundled, system, or the path of an mpiexec"
     )
     try:
         launcher = find_launcher()
         trial = _trial("mpi", 2, limit_s)
     except LabkitError as error:
-        raise Trouble(" ".join(str(error).split())[:500], mend) from None
+        raise Trouble(" ".join(str(error).split())[:500], fix) from None
     version = importlib.metadata.version("mpi4py")
     return f"{launcher.describe()}, {launcher.path}, mpi4py {version}: {trial}"
 
@@ -169,7 +169,7 @@ def _cluster(limit_s: float) -> str:
     except LabkitError as error:
         raise Trouble(
             " ".join(str(error).split())[:500],
-            'first what the line mpi says; runs with on="mpi" need no cluster; on a busy host: --limit 120',
+            'first fix the line mpi; runs with on="mpi" need no cluster; on a busy host use --limit 120',
         ) from None
     version = importlib.metadata.version("ipyparallel")
     return f"ipyparallel {version}, engines up in {started_s:.1f} s: {trial}"
@@ -180,14 +180,14 @@ def _grading(limit_s: float) -> str:
     from labkit.errors import LabkitError
     from labkit.grading.sandbox import Sandbox
 
-    mend = "grade on Linux (a container will do); labkit grade --uncontained runs code that you trust"
+    fix = "grade on Linux (a container will do); labkit grade --uncontained runs code that you trust"
     try:
         with Sandbox(accepts_weak=True) as sandbox:
             found = sandbox.containment
     except LabkitError as error:
-        raise Trouble(" ".join(str(error).split())[:500], mend, is_optional=True) from None
+        raise Trouble(" ".join(str(error).split())[:500], fix, is_optional=True) from None
     if not found.is_sound:
-        raise Trouble(f"submissions are {found}", mend, is_optional=True)
+        raise Trouble(f"submissions are {found}", fix, is_optional=True)
     return f"submissions are {found}"
 
 
@@ -197,7 +197,9 @@ def _slurm(limit_s: float) -> str:
     version = slurm_version()
     if version is None:
         raise Trouble(
-            "no sbatch on PATH", 'nothing: on="slurm" works on the login nodes of a cluster', is_optional=True
+            "no sbatch on PATH",
+            'no action needed: on="slurm" works on the login nodes of a cluster',
+            is_optional=True,
         )
     try:
         done = subprocess.run(
@@ -211,7 +213,7 @@ def _slurm(limit_s: float) -> str:
     if done.returncode:
         first = next((line for line in done.stderr.splitlines() if line.strip()), "no message")
         raise Trouble(
-            f"{version} is installed, but this machine belongs to no cluster that answers ({first.strip()})",
+            f"{version} is installed, but no Slurm controller answers from this machine ({first.strip()})",
             "set SLURM_CONF, or go to a login node", True,
         )  # fmt: skip
     words = [line.split() for line in done.stdout.splitlines() if len(line.split()) == 2]
@@ -272,17 +274,17 @@ def _memory_bytes() -> tuple[int | None, int | None]:
 
 
 def _disk(limit_s: float) -> str:
-    mend = "free some space, or set TMPDIR to a folder that can be written"
+    fix = "free some space, or set TMPDIR to a folder that can be written"
     try:
         folder = tempfile.gettempdir()
         with tempfile.NamedTemporaryFile() as file:
             file.write(b"x")
         free = shutil.disk_usage(folder).free
     except OSError as error:
-        raise Trouble(f"no folder for temporary files: {error}", mend) from None
+        raise Trouble(f"no folder for temporary files: {error}", fix) from None
     text = f"{free / _GIB:.1f} GiB free in {folder}"
     if free < 0.2 * _GIB:
-        raise Trouble(text, mend)
+        raise Trouble(text, fix)
     return text + _shared_memory()
 
 
@@ -323,7 +325,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit doctor``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object and nothing else")
     parser.add_argument(
-        "--limit", type=float, default=30.0, metavar="SECONDS", help="limit of each trial run (default 30)"
+        "--limit",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+        help="time limit of each trial run (default: 30)",
     )
 
 
@@ -349,4 +355,4 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _line(finding: Finding) -> str:
     line = f"{_MARKS[finding.status]}  {finding.name:<14} {finding.found}"
-    return line + (f"\n    {'':<14} mend: {finding.mend}" if finding.mend else "")
+    return line + (f"\n    {'':<14} fix: {finding.fix}" if finding.fix else "")

@@ -14,8 +14,8 @@ def add_export(parser: argparse.ArgumentParser) -> None:
     """Add the option."""
     parser.add_argument(
         "--export", action="append", default=[], metavar="FILE",
-        help="write the run for another tool; the ending says which: .json (Perfetto), .paje, "
-        ".prv (Paraver), .cubex (Cube), .otf2, .csv (Pipit); may be given again",
+        help="export the run for another tool, selected by the suffix: .json (Perfetto), .paje, "
+        ".prv (Paraver), .cubex (Cube), .otf2, .csv (Pipit); repeatable",
     )  # fmt: skip
 
 

@@ -19,8 +19,8 @@ __all__ = ["configure", "execute"]
 
 _EPILOG = """\
 A submission is a .py file or a notebook named after its student, or a folder named after the student with one
-file in it. Each is graded in processes of its own, behind walls of the kernel (labkit doctor says which this
-machine has), and takes no other down. Finished grades are kept: a second call grades only what has changed.
+file in it. Each is graded in separate, sandboxed processes (labkit doctor shows what this machine supports),
+so one submission cannot affect another. Finished grades are kept: a second call grades only what has changed.
 
 exit code: 0 all were graded, 1 some could not be graded (their status says why), 3 bad input or machine
 
@@ -40,21 +40,31 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--assignment", required=True, metavar="A",
         help="broadcast, sort, prefix_sum, deadlock, julia, torus_broadcast, scaling_bug, or a Python file "
         "with an ASSIGNMENT")  # fmt: skip
-    add("--jobs", type=int, default=1, metavar="N", help="submissions graded at a time (default 1)")
-    add("--csv", metavar="FILE", help="write a line for each student")
-    add("--feedback", metavar="FOLDER", help="write a page for each student")
+    add(
+        "--jobs",
+        type=int,
+        default=1,
+        metavar="N",
+        help="number of submissions graded in parallel (default: 1)",
+    )
+    add("--csv", metavar="FILE", help="write a CSV file with one line for each student")
+    add("--feedback", metavar="FOLDER", help="write a feedback page for each student")
     add("--dashboard", metavar="FILE",
         help="write a page about the class, for you: which checks fail most, who asked for the grader's "
         "files, which submissions are alike")  # fmt: skip
-    add("--secret-file", metavar="FILE", help="the course's secret: each student's own inputs follow from it")
+    add(
+        "--secret-file",
+        metavar="FILE",
+        help="file with the secret of the course, from which the inputs of each student are drawn",
+    )
     add(
         "--kept",
         metavar="FOLDER",
-        help="where finished grades are kept (default: a folder of yours, never one that is handed in)",
+        help="folder of finished grades (default: a folder in your home, outside the submissions)",
     )
     add("--fresh", action="store_true", help="grade all of them again")
     add("--uncontained", action="store_true",
-        help="accept a machine that cannot contain submissions (only for code you trust)")  # fmt: skip
+        help="grade even if this machine cannot sandbox submissions (only for trusted code)")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 

@@ -13,13 +13,14 @@ __all__ = ["configure", "execute"]
 _DESCRIPTION = """\
 Check performance guidelines of collective operations: allreduce must not take longer than a reduce and a
 bcast (patterns), nor an operation than a more general one (special), a short message than a long one
-(monotony), or a message than its pieces (split). Operations and mock-ups are run on the machine; of each
-guideline it says whether it is held, violated (where, and by which factor) or undecided, and what to do. On
+(monotony), or a message than its pieces (split). Operations and mock-ups are run on the machine; each
+guideline is reported as held, violated (where, and by which factor) or undecided, with what to do. On
 real machines each is repeated in windows in several launches, and compared by rank tests corrected for their
 number.
 
-With --data guidelines are checked on measurements, and on their models for more ranks. With --litmus an own
-broadcast, known in every step, beside the library's tells whether the machine or the library is to blame.
+With --data, guidelines are checked on measurements and on their models for more ranks. The litmus test
+(--litmus) compares the library's broadcast with one of known steps, to separate faults of the machine from
+those of the library.
 """
 _EPILOG = """\
 exit code: 0 none violated and some held (litmus: nothing to blame); 1 something is violated, or predicted to
@@ -51,10 +52,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="a kind (pattern, special, monotony, split), an operation, a statement; repeatable")  # fmt: skip
     add("--data", metavar="FILE", help="check on these measurements instead; --only has the statements")
     add("--size-column", metavar="NAME", help="with --data: the column of message sizes")
-    add("--metric", help="with --data: which metric")
-    add("--litmus", action="store_true", help="the litmus test instead")
+    add("--metric", help="with --data: the metric")
+    add("--litmus", action="store_true", help="run the litmus test instead")
     add("--margin", type=float, default=0.05, metavar="M",
-        help="what takes longer by less violates nothing (default: 0.05)")  # fmt: skip
+        help="tolerated relative excess (default: 0.05)")  # fmt: skip
     add(
         "--launches", type=int, metavar="K", help="runs of MPI, or seeds of the noise (default: 3; noise: 20)"
     )
@@ -63,8 +64,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="the algorithm of a collective, such as allreduce=ring; simulated machines only")  # fmt: skip
     add("--noise", metavar="N", help="disturb the simulated machine, such as jitter=50us,period=1ms")
     add("--seed", type=int, default=0, help="shuffles the order, and draws the noise (default: 0)")
-    add("--timeout", type=float, default=600.0, metavar="S", help="seconds for each launch (default: 600)")
-    add("--list", action="store_true", help="list the guidelines with their sources, and run nothing")
+    add("--timeout", type=float, default=600.0, metavar="S", help="time limit of each launch (default: 600)")
+    add("--list", action="store_true", help="list the guidelines with their sources without running them")
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -139,7 +140,7 @@ def _litmus(arguments: argparse.Namespace) -> Any:
 
     sizes = numbers_of(arguments.sizes or "8", "--sizes")
     if len(sizes) != 1:
-        raise DataError(f"the litmus test takes one size; got {arguments.sizes}")
+        raise DataError(f"the litmus test takes exactly one size, got {arguments.sizes}")
     is_mpi = arguments.on.strip().lower() == "mpi"
     ranks = numbers_of(arguments.ranks or ("2" if is_mpi else "2,4,8,16,32,64"), "--ranks")
     return litmus(arguments.on, ranks, sizes[0], **_options(arguments))

@@ -38,21 +38,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     refuse_with(parser, BAD_INPUT)
     add = parser.add_argument
-    add("data", help="the file with the measurements")
+    add("data", help="file with the measurements")
     add("--expect", required=True, metavar="E", help='the expectation: "p log p", "n/p * log2(n/p)", ...')
-    add("--metric", help="which metric, where there are several")
-    add("--phase", "--region", dest="phase", help="which phase (Extra-P: region or call path)")
-    add("--param", action="append", metavar="NAME", help="which parameter was varied (CSV: repeat for more)")
+    add("--metric", help="metric, if the file has several")
+    add("--phase", "--region", dest="phase", help="phase (Extra-P: region or call path)")
+    add("--param", action="append", metavar="NAME", help="parameter that was varied (CSV: repeatable)")
     add("--where", action="append", default=[], metavar="NAME=VALUE",
-        help="which rows, where other parameters vary too")  # fmt: skip
+        help="rows to use, if other parameters vary as well")  # fmt: skip
     add("--given", action="append", default=[], metavar="NAME=VALUE",
-        help='what another symbol was: n=1000000, or "n=1000*p" for weak scaling')  # fmt: skip
+        help='value of another symbol: n=1000000, or "n=1000*p" for weak scaling')  # fmt: skip
     add("--deviation", metavar="D",
         help='limit of an approximate match: "sqrt(p)" (the default), "strict", "log p", ...')  # fmt: skip
     add("--space", choices=["joined", "paper", "wide", "ruler"],
-        help="terms to choose from (default: joined)")  # fmt: skip
+        help="search space of terms (default: joined)")  # fmt: skip
     add("--aggregate", choices=["auto", "mean", "quartile", "min", "median"], default="auto",
-        help="what stands for the repetitions (default: the mean, beside outliers the quartile)")  # fmt: skip
+        help="statistic of the repetitions (default: mean; with outliers, the quartile)")  # fmt: skip
     add("--tolerance", type=float, default=0.02, metavar="T",
         help="relative error that deterministic data may have (default: 0.02)")  # fmt: skip
     add("--html", metavar="FILE", help="write a page with the figure and the verdict")

@@ -1,4 +1,4 @@
-"""``labkit lab``: JupyterLab on the start page of the course, in a working copy of one's own."""
+"""``labkit lab``: open JupyterLab on the start page of the course, in a working copy."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Update:
 
     def lines(self) -> list[str]:
         """Say it, in lines for a terminal."""
-        said = [f"your working copy: {self.folder} (the course itself stays as it is)"]
+        said = [f"your working copy: {self.folder} (the course itself is not changed)"]
         if self.renewed:
             said.append(f"brought up to date: {_listed(self.renewed)}")
         if self.set_aside:
@@ -186,7 +186,7 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _show_algorithms(folder: Path) -> None:
-    """Show the algorithms' own files beside the notebooks: by a link, so that what is read is what runs."""
+    """Show the algorithms' own files next to the notebooks: by a link, so that what is read is what runs."""
     spec = importlib.util.find_spec("labkit.algorithms")
     place = folder / ALGORITHMS
     if spec is None or not spec.submodule_search_locations or (place.exists() and not place.is_symlink()):
@@ -226,11 +226,11 @@ def _stub(found: re.Match[str]) -> str:
     return "\n".join(f"{found['indent']}{line}" for line in _STUB) if is_solution else ""
 
 
-#: for everybody: no news and updates over the network, whole names of files, no breaks inside words
+#: for all users: no news and updates over the network, whole names of files, no breaks inside words
 _CONFIG = Path(__file__).with_name("jupyter_config")
-#: for everybody but teachers: no buttons of nbgrader
+#: for all users but teachers: no buttons of nbgrader
 _STUDENTS = Path(__file__).with_name("jupyter_config_students")
-#: a working copy's folder, beside the course's notebooks
+#: a working copy's folder, next to the course's notebooks
 _WORK = "work"
 
 
@@ -241,17 +241,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "[-- options of JupyterLab]"
     )
     add = parser.add_argument
-    add("--work", metavar="FOLDER", help="your working copy of the course (default: work, beside the course)")
+    add(
+        "--work", metavar="FOLDER", help="your working copy of the course (default: work, next to the course)"
+    )
     add(
         "--refresh", action="store_true",
-        help="make every file of the course fresh again; what you changed is kept in set-aside/",
+        help="restore every file of the course; your changed versions are kept in set-aside/",
     )  # fmt: skip
     add(
         "--teacher",
         action="store_true",
-        help="the course itself, with assignments and nbgrader's buttons",
+        help="open the course itself, with the assignments and nbgrader's buttons",
     )
-    add("--in-place", action="store_true", help="the course itself, for those who write it")
+    add("--in-place", action="store_true", help="open the course itself instead of a working copy")
     add("--notebooks", metavar="FOLDER", help="folder of the course's notebooks (default: the checkout's)")
     add("--dry-run", action="store_true", help="print the command instead of running it")
     add("options", nargs="*", help="passed on to JupyterLab, for example -- --no-browser")
@@ -312,7 +314,7 @@ def _own_matplotlib() -> dict[str, str]:
 
 
 def _work_folder(given: str | None, notebooks: Path) -> Path:
-    """Return the folder of the working copy: the one asked for, or beside the course, or at home."""
+    """Return the folder of the working copy: the one asked for, or next to the course, or at home."""
     if given is not None:
         folder = Path(given).expanduser().resolve()
         if folder == notebooks or (folder / "pyproject.toml").exists():
@@ -354,7 +356,7 @@ def find_notebooks(folder: str | None = None) -> list[Path]:
         found = sorted(place.resolve().glob("[0-9][0-9]_*.ipynb"))
         if found:
             return found
-    where = f"in {folder!r}" if folder else "here, above, or beside the package"
+    where = f"in {folder!r}" if folder else "in the current folder, above it, or next to the package"
     raise LabkitError(
         f"no course notebook (NN_*.ipynb) was found {where}; start labkit lab in a checkout of labkit, or "
         "name the folder with --notebooks"

@@ -1,4 +1,4 @@
-"""JupyterLab as ``labkit lab`` starts it: with a style sheet of labkit's beside the user's own."""
+"""JupyterLab as ``labkit lab`` starts it: with a style sheet of labkit's next to the user's own."""
 
 from __future__ import annotations
 

@@ -28,20 +28,20 @@ __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 #: the commands, each a module of this package
 COMMANDS = {
     "run": "run an mpi4py script on a simulated machine, on real MPI, or as a batch job",
-    "replay": "off-line simulation: carry out a time-independent trace on a simulated machine",
+    "replay": "replay a time-independent trace on a simulated machine",
     "judge": "fit measurements and judge them against an expectation",
-    "guidelines": "check that no collective takes longer than what it could be replaced by",
-    "tune": "which algorithm of a collective is the fastest where; a decision tree; rule files",
+    "guidelines": "check performance guidelines of collectives",
+    "tune": "find the fastest algorithms of a collective; write rules for labkit and MPI libraries",
     "lint": "check measurements against the twelve rules for reporting performance",
-    "study": "run what is missing of a declared study, judge and report it",
+    "study": "run the missing points of a declared study; judge and report it",
     "verify": "check a bundle's hashes, and run its simulated part again",
-    "calibrate": "measure a real machine's messages and write them as a platform",
+    "calibrate": "measure a real network and write it as a platform",
     "grade": "grade a folder of submissions, each in a sandbox",
-    "slurm": "the batch jobs of a cluster: list, collect, cancel",
+    "slurm": "list, collect and cancel batch jobs",
     "demo": "sort real data on both machines, fit, judge, draw demo.html",
     "lab": "open JupyterLab on the course",
-    "report": "a notebook as one HTML or PDF file, ready to hand in",
-    "doctor": "say what works here, and how to mend what does not",
+    "report": "write a notebook as one HTML or PDF file",
+    "doctor": "check what works here, and how to fix what does not",
 }
 
 EXIT_CODES = """\

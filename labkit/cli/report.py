@@ -16,7 +16,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = "labkit report NOTEBOOK [--pdf] [-o FILE.html|FILE.pdf] [--run]"
     add = parser.add_argument
     add("notebook", help="the .ipynb file; it is not changed")
-    add("-o", "--output", metavar="FILE", help="an .html or .pdf file (default: beside the notebook, HTML)")
+    add("-o", "--output", metavar="FILE", help="an .html or .pdf file (default: HTML, next to the notebook)")
     add("--pdf", action="store_true", help="a PDF; the same as -o FILE.pdf")
     add("--run", action="store_true", help="run all cells first; else the stored outputs are shown")
     add("--timeout", type=float, default=600.0, metavar="SECONDS", help="limit of a cell, with --run (600)")

@@ -23,7 +23,7 @@ __all__ = ["configure", "execute", "record"]
 
 _HELP = {
     "--trace": "write every message to PROGRAM.trace.csv",
-    "--summary": "write time, calls and messages by call path to PROGRAM.profile.csv; no event is kept",
+    "--summary": "write time, calls and messages by call path to PROGRAM.profile.csv; no events are stored",
 }
 _USAGE = "labkit run [-n RANKS] [--on MACHINE] [options] (program.py | -m MODULE | -c CODE) [arguments]"
 
@@ -33,10 +33,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.usage = _USAGE
     add = parser.add_argument
     add("program", nargs="?", help="the script, or a folder with a __main__.py")
-    add("arguments", nargs=argparse.REMAINDER, help="its own arguments: everything behind the script")
+    add("arguments", nargs=argparse.REMAINDER, help="arguments of the script")
     rest = argparse.REMAINDER
     add("-m", nargs=rest, dest="module", metavar="MODULE", help="run a module, as python -m does")
-    add("-c", nargs=rest, dest="command_text", metavar="CODE", help="run a text, as python -c does")
+    add("-c", nargs=rest, dest="command_text", metavar="CODE", help="run CODE, as python -c does")
     add_run_options(parser, help=_HELP)
     add_export(parser)
     add("--json", action="store_true", help="print one JSON object and nothing else")
@@ -126,10 +126,13 @@ def _no_ranks(line: PythonLine) -> str:
     """Say how to give the number of ranks; mpiexec, too, takes its options before the program."""
     own = [word for word in line.args if word.startswith(("-n", "--ranks"))]
     if not own:
-        return "how many ranks? write -n RANKS before the program, or a machine of a size, as in --on star:8"
+        return (
+            "the number of ranks is missing: write -n RANKS before the program, or a machine of fixed size, "
+            "such as --on star:8"
+        )
     name = f"-m {line.module}" if line.module and line.module != COMMAND else line.program
     return (
-        f"{own[0]} stands behind {name} and so belongs to it; labkit's options stand before the "
+        f"{own[0]} comes after {name}, so it is an argument of {name}; write labkit's options before the "
         f"program: labkit run -n RANKS [--on MACHINE] {name}"
     )
 

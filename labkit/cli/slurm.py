@@ -20,10 +20,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("action", nargs="?", default="list", choices=["list", "collect", "cancel", "clean"],
         help="list (default); collect: print the results; cancel; clean: remove the folders of jobs whose "
-        "results were handed out")  # fmt: skip
+        "results were collected")  # fmt: skip
     add("jobs", nargs="*", metavar="JOB", help="numbers as squeue shows them, or all")
     add("--on", default="slurm", metavar="SLURM",
-        help="whose folder: slurm, slurm:PROFILE, or slurm,folder=/scratch/me/labkit")  # fmt: skip
+        help="profile or folder: slurm, slurm:PROFILE, or slurm,folder=/scratch/me/labkit")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 

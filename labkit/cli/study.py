@@ -24,9 +24,10 @@ BAD_INPUT = 3
 _DESCRIPTION = """\
 Run a study that a file declares: every combination of its parameters, on simulated machines and on real MPI.
 The file is checked as a whole before anything runs. Only points that are missing are run, and each is on disk
-before the next one begins: after a kill the same command goes on. A point is run again when anything that it
-depends on has changed: the files of its platform, model, mapping, calibration, rules or recorded computation,
-the program and every module that it imports outside Python and installed packages, labkit, the MPI library.
+before the next one begins: if it is killed, the same command continues. A point is run again when anything
+that it depends on has changed: the files of its platform, model, mapping, calibration, rules or recorded
+computation, the program and every module that it imports outside Python and installed packages, labkit, the
+MPI library.
 Every value is kept with its environment.
 
 In the folder of results (NAME.results next to NAME.toml): points.jsonl (every value), earlier.jsonl (values
@@ -37,7 +38,7 @@ _EPILOG = """\
 A study:
 
   title = "Allreduce on two machines"
-  program = "sums.py:program"             # a function in a file beside this one; module:function; a script
+  program = "sums.py:program"             # a function in a file next to this one; module:function; a script
 
   [parameters]                            # a list is varied
   ranks = [4, 8, 16, 32, 64]              # or a range, "4..64", with numbers that are no powers of two
@@ -66,14 +67,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     refuse_with(parser, BAD_INPUT)
     add = parser.add_argument
-    add("study", help="the file that declares it (TOML)")
-    add("--dry-run", action="store_true", help="check everything and say what would be run; run nothing")
+    add("study", help="file that declares the study (TOML)")
+    add("--dry-run", action="store_true", help="check everything and print what would be run")
     add("--jobs", type=int, metavar="N", help="simulate on N processes of this host")
     add("--results", metavar="FOLDER", help="the folder of results (default: NAME.results)")
     add("--table", action="append", default=[], metavar="FILE",
-        help="also write the table here, as .txt, .csv or .tex; may be repeated")  # fmt: skip
+        help="also write the table to this file: .txt, .csv or .tex; repeatable")  # fmt: skip
     add("--export", action="append", default=[], metavar="FILE",
-        help="also write the values for others: .txt, .json, .jsonl, .extra-p (Extra-P), .csv")  # fmt: skip
+        help="also export the values: .txt, .json, .jsonl, .extra-p (Extra-P), .csv")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 

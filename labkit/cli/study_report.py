@@ -89,7 +89,7 @@ def _picture(study: Study, one: Judged) -> list[Any]:
             subject, None if isinstance(subject, Verdict) else curve.samples,
             metric=curve.metric, unit=curve.unit, phase=curve.phase, parameter=curve.symbol,
         )  # fmt: skip
-    except (LabkitError, ValueError):  # what cannot be drawn is said in words all the same
+    except (LabkitError, ValueError):  # what cannot be drawn is said as text all the same
         return []
     assert isinstance(subject, Verdict | Model)
     try:

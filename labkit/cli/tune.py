@@ -36,14 +36,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--sizes", default="8,64,512,4K,32K,256K,2M", metavar="N,N,...",
         help="bytes, with K or M: the message of a bcast, reduction or scan, one block of the others "
         "(default: 8,64,512,4K,32K,256K,2M)")  # fmt: skip
-    add("--algorithms", metavar="NAME,NAME,...", help="which to try (default: all)")
-    add("--library", help="ompi, mpich, pgmpi or smpi: only what this library has")
-    add("--leaves", type=int, default=25, metavar="L", help="most leaves of the tree (default: 25)")
+    add("--algorithms", metavar="NAME,NAME,...", help="algorithms to try (default: all)")
+    add("--library", help="ompi, mpich, pgmpi or smpi: only algorithms of this library")
+    add(
+        "--leaves",
+        type=int,
+        default=25,
+        metavar="L",
+        help="maximum number of leaves of the tree (default: 25)",
+    )
     add("--model", help="network model of the simulation")
-    add("--out", action="append", default=[], metavar="FILE", help="write the rules; repeatable")
-    add("--times", metavar="FILE", help="write every measurement as CSV")
+    add("--out", action="append", default=[], metavar="FILE", help="write the rules to this file; repeatable")
+    add("--times", metavar="FILE", help="write all measurements to this CSV file")
     add("--plot", action="append", default=[], metavar="FILE",
-        help="draw which algorithm is the fastest where: .png, .svg or .html; repeatable")  # fmt: skip
+        help="draw the regions of the fastest algorithms: .png, .svg or .html; repeatable")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 

@@ -38,21 +38,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("bundle", help="the zip")
     choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--no-run", action="store_true", help="check only; run nothing that came with it")
-    choice.add_argument("--run", action="store_true", help="do not ask before running its program")
+    choice.add_argument("--no-run", action="store_true", help="check only; run nothing from the bundle")
+    choice.add_argument("--run", action="store_true", help="run its program without asking")
     add(
         "--timeout",
         type=float,
         default=600.0,
         metavar="S",
-        help="limit of all runs in seconds (default: 600)",
+        help="total time limit of all runs in seconds (default: 600)",
     )
     add(
         "--memory",
         type=float,
         default=4.0,
         metavar="GIB",
-        help="limit of its memory in GiB, beyond what Python takes (default: 4)",
+        help="memory limit of the program in GiB, in addition to Python's (default: 4)",
     )
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -90,7 +90,7 @@ def _bytes(gib: float) -> int:
     MachineError
     """
     if not 1 / 16 <= gib < 1 << 20:  # NaN is refused, too
-        raise MachineError(f"--memory is a number of GiB from 0.0625 on, got {gib:g}")
+        raise MachineError(f"--memory must be at least 0.0625 GiB, got {gib:g}")
     return int(gib * (1 << 30))
 
 
@@ -104,7 +104,7 @@ def _text(found: Verification) -> str:
 
 
 def _may_run(name: str) -> bool:
-    """Say what running means; ask where somebody can answer."""
+    """Explain what running means; ask if the input is a terminal."""
     print(
         f"labkit verify: running the simulated part of {name} again executes the program in it, which "
         "can read what you can read (--no-run only checks)",

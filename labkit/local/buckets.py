@@ -119,7 +119,7 @@ def _checked(keys: Keys, splitters: Keys) -> tuple[Keys, Keys]:
     if splitters.dtype != keys.dtype:
         raise DataError(
             f"keys of dtype {keys.dtype} cannot be classified by splitters of dtype {splitters.dtype}; "
-            "pass splitters of the keys' dtype"
+            "pass splitters of the same dtype as the keys"
         )
     return np.ascontiguousarray(keys), np.ascontiguousarray(splitters)
 

@@ -88,7 +88,7 @@ def measure(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> dict[t
     samples : int
         Samples per cell and round, of which the least is kept.
     rounds : int
-        How often the cells of a kernel are gone through.
+        How many times the cells of a kernel are gone through.
     sample_s : float
         Least length of a sample, in seconds.
     """
@@ -137,7 +137,7 @@ def to_toml(calibration: KernelCosts, base: str = "") -> str:
     lines = [
         "# Node-local costs:",
         "#   seconds = call_s + items * (item_s + item_log_s * log2(log_of)) + entries * entry_s",
-        "# Measured; do not edit by hand. largest_error is the formula's largest relative error.",
+        "# Measured; do not edit manually. largest_error is the formula's largest relative error.",
         *([f'base = "{base}"'] if base else []),
         "",
         "[machine]",
@@ -159,10 +159,12 @@ def to_toml(calibration: KernelCosts, base: str = "") -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(prog="python -m labkit.local.calibrate", description=__doc__)
-    parser.add_argument("--out", type=Path, help="file to write (default: standard output)")
-    parser.add_argument("--samples", type=int, default=3, help="samples per cell and round (default 3)")
-    parser.add_argument("--rounds", type=int, default=3, help="rounds over the grid (default 3)")
-    parser.add_argument("--pack", metavar="BASE", help="only packing; all else is as in this calibration")
+    parser.add_argument("--out", type=Path, help="output file (default: standard output)")
+    parser.add_argument("--samples", type=int, default=3, help="samples per cell and round (default: 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds over the grid (default: 3)")
+    parser.add_argument(
+        "--pack", metavar="BASE", help="measure only packing; take the rest from this calibration"
+    )
     options = parser.parse_args(arguments)
     if options.samples < 1 or options.rounds < 1:
         parser.error(f"--samples and --rounds must be at least 1, got {options.samples} and {options.rounds}")

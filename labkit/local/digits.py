@@ -23,9 +23,9 @@ __all__ = ["MOST_DIGIT_BITS", "digit_counts", "partition", "scatter"]
 #: widest digit, in bits: its counts fill a second-level cache
 MOST_DIGIT_BITS = 16
 
-#: a table of 2**bits digits is worth no pass over it when there are at least so many digits per key ...
+#: a table of 2**bits digits is worth no pass over it when there are at least this many digits per key ...
 _DIGITS_PER_KEY = 64
-#: ... and at least so many digits: smaller tables cost less than two scatters (benchmarks/local_kernels.py)
+#: ... and at least this many digits: smaller tables cost less than two scatters (benchmarks/local_kernels.py)
 _LARGE_TABLE = 1 << 16
 
 Keys = NDArray[Any]
@@ -33,7 +33,7 @@ Counts = NDArray[np.int64]
 
 
 def digit_counts(keys: Keys, shift: int, bits: int) -> Counts:
-    """Count how often each digit occurs.
+    """Count how many times each digit occurs.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def scatter(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys:
     scattered = _scattered_in_halves if is_in_halves else _scattered_by_table
     out = scattered(keys, counts, shift, bits)
     if out is None:
-        raise DataError("the counts are not those of these keys; pass what digit_counts gave for them")
+        raise DataError("the counts do not belong to these keys; pass the result of digit_counts(keys)")
     return out
 
 

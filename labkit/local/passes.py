@@ -11,7 +11,7 @@ Which keys these are is definite: what a pass divides are keys in a row, of whic
 mixture, so any of them may be given any of the digits. Such keys are made in tests/contract.
 
 Where ranks differ, the pieces grow in number with every pass: after pass i, every pattern of the digits so
-far has its piece of every rank. When they are too many to be told apart, and all bits so far are free in all
+far has its piece of every rank. When they are too many to distinguish, and all bits so far are free in all
 cells, the next state takes them as mixed evenly: what so many random bits do.
 """
 
@@ -34,9 +34,9 @@ __all__ = ["EVENLY_MIXED", "MOST_PARTS", "Order", "Passes"]
 Counts = NDArray[np.int64]
 Shares = NDArray[np.float64]
 
-#: a range whose ends are no powers of two is cut into at least so many cells ...
+#: a range whose ends are no powers of two is cut into at least this many cells ...
 _LEAST_CELLS = 16
-#: ... and at most so many
+#: ... and at most this many
 _MOST_CELLS = 4096
 #: how many cells all mixtures of a run may have together
 _MOST_TOLD = 1 << 23
@@ -312,7 +312,7 @@ class Order:
         return counted
 
     def simplified(self, bits: int) -> Order:
-        """Return the order with the pieces that the next digit needs: the same, if they can be told apart."""
+        """Return the order with the pieces that the next digit needs: the same, if they are distinct."""
         numbers = self.numbers
         children = {self.known.split(self.known.all[number], bits).only_child for number in numbers}
         if len(children) == 1 and -1 not in children:
@@ -341,7 +341,7 @@ class Order:
         """Return the order after a digit that is the same for all keys, which then stay where they are."""
         children = [self.known.split(self.known.all[number], bits).only_child for number in self.numbers]
         if -1 in children:
-            raise DataError("a digit that differs between keys cannot be left out")
+            raise DataError("a digit that differs between keys cannot be skipped")
         mixtures = np.array(children, np.int64)[np.searchsorted(self.numbers, self.mixtures)]
         return Order(self.known, self.low + bits, self.bounds, mixtures, self.ends, self.is_blended)
 

@@ -155,7 +155,7 @@ class StandIn(Sized):
         if self._ranges is None or not (isinstance(places, np.ndarray) and places.dtype.kind in "iu"):
             return super().__getitem__(places).view(Sized)
         if not self.is_sorted:
-            raise DataError("a stand-in knows its keys in order only: sort it first (labkit.local.sort)")
+            raise DataError("a stand-in has keys only in sorted order: sort it first (labkit.local.sort)")
         if places.size == 0:
             return np.empty(places.shape, np.int64)
         if int(places.min()) < -self.size or int(places.max()) >= self.size:
@@ -166,18 +166,18 @@ class StandIn(Sized):
     def count_up_to(self, limits: NDArray[np.int64], including: NDArray[np.bool_] | bool) -> Counts:
         """Count, for every limit, the keys below it (and those equal to it where `including`)."""
         if self._ranges is None:
-            raise DataError("this stand-in has lost its distribution: only what a sorter was given has one")
+            raise DataError("this stand-in has lost its distribution: only the input of a sort has one")
         words = np.asarray(limits, np.int64).view(np.uint64) ^ _SIGN
         return self._ranges.below(words, np.broadcast_to(np.asarray(including, np.bool_), words.shape))
 
     def ranges(self) -> list[Range]:
         """Return where the keys lie."""
         if self._ranges is None:
-            raise DataError("this stand-in has lost its distribution: only what a sorter was given has one")
+            raise DataError("this stand-in has lost its distribution: only the input of a sort has one")
         return self._ranges.told()
 
     def digit_counts(self, shift: int, bits: int) -> Counts:
-        """Count how often each value of a digit occurs: in a radix sort."""
+        """Count how many times each value of a digit occurs: in a radix sort."""
         if self._digits is None:
             raise DataError(
                 "counting digits looks at every key, and a stand-in holds none; sorters tell all ranks "
@@ -339,7 +339,7 @@ class StandIns:
         if sheet is None:
             return mine
         if sheet.passes is None:
-            assert None not in sheet.ranges, "some rank has not told its distribution yet"
+            assert None not in sheet.ranges, "some ranks have not sent their distribution yet"
             sheet.passes = Passes([one or [] for one in sheet.ranges])
             machine: Any = context.current()
             machine.note(DIGITS)

@@ -54,7 +54,7 @@ Counts = NDArray[np.int64]
 
 
 def most_runs(itemsize: int, n: int) -> int:
-    """Return the most runs that `merge` merges by a tree; it sorts anew what comes in more.
+    """Return the most runs that `merge` merges by a tree; it sorts again what comes in more.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def merge(keys: Keys, lengths: ArrayLike) -> Keys:
     Notes
     -----
     Up to `most_runs` runs are merged by a tree of two-way merges: about n log2(k) steps. More runs are
-    sorted anew, which costs n log2(n) steps of a SIMD sort, whatever k: it is faster from there on, and is
+    sorted again, which costs n log2(n) steps of a SIMD sort, whatever k: it is faster from there on, and is
     charged as the kernel ``merge_many``.
     """
     counts = _as_counts(lengths)
@@ -220,7 +220,7 @@ def require_integers(keys: Keys) -> None:
     DataError
     """
     if isinstance(keys, Sized):
-        raise DataError(f"this kernel looks at every key, and {keys!r} holds none")
+        raise DataError(f"this kernel needs every key, and {keys!r} has none")
     dtype = keys.dtype
     if dtype.kind not in "iu" or not dtype.isnative:
         raise DataError(

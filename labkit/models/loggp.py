@@ -89,7 +89,7 @@ class LogGP:
         return self.message_s(size) + (messages - 1) * self.step_s(size)
 
     def linear_bcast_s(self, ranks: int, size: float) -> float:
-        """Return the time of a broadcast in which the root sends to everybody itself."""
+        """Return the time of a broadcast in which the root sends to each rank itself."""
         return self.train_s(ranks - 1, size) if ranks > 1 else 0.0
 
     def binomial_bcast_s(self, ranks: int, size: float) -> float:
@@ -122,7 +122,7 @@ class LogGP:
 
 
 def _halves(ranks: int, rank: int) -> list[int]:
-    """Return whom a rank of a binomial tree tells, in its order."""
+    """Return the children of a rank in a binomial tree, in sending order."""
     lowest = rank & -rank if rank else 1 << (ranks - 1).bit_length()
     distances = (lowest >> k for k in range(1, lowest.bit_length()))
     return [rank + distance for distance in distances if distance and rank + distance < ranks]

@@ -52,7 +52,7 @@ class Amdahl:
         """Refuse what is no share."""
         _require_share(self.serial_share)
         if not 0 < self.one_rank_s < math.inf:
-            raise DataError(f"one_rank_s is a time in seconds > 0, got {self.one_rank_s!r}")
+            raise DataError(f"one_rank_s must be a time above 0 seconds, got {self.one_rank_s!r}")
 
     @property
     def limit(self) -> float:
@@ -99,7 +99,7 @@ class Amdahl:
                 f"{np.size(ranks)} numbers of ranks and {np.size(seconds)} times"
             )
         if not (np.isfinite(times).all() and (times > 0).all()):
-            raise DataError(f"times are finite seconds > 0, got {times.tolist()}")
+            raise DataError(f"times must be finite and above 0 seconds, got {times.tolist()}")
         from scipy.optimize import nnls
 
         (serial, parallel), _ = nnls(np.column_stack([1 / times, 1 / (p * times)]), np.ones(len(p)))
@@ -200,7 +200,7 @@ def isoefficiency(
     256
     """
     if not 0 < efficiency < 1:
-        raise DataError(f"efficiency is above 0 and below 1, got {efficiency!r}")
+        raise DataError(f"efficiency must be above 0 and below 1, got {efficiency!r}")
     p = float(_checked(ranks))
     ratio = efficiency / (1 - efficiency)
 
@@ -226,13 +226,13 @@ def isoefficiency(
 def _checked(ranks: ArrayLike) -> Floats:
     p = np.asarray(ranks, np.float64)
     if p.size == 0 or not (np.isfinite(p).all() and (p >= 1).all()):
-        raise DataError(f"numbers of ranks are >= 1, got {ranks!r}")
+        raise DataError(f"numbers of ranks must be at least 1, got {ranks!r}")
     return p
 
 
 def _require_share(share: float) -> None:
     if isinstance(share, bool) or not 0 <= share <= 1:
-        raise DataError(f"a serial share is from 0 to 1, got {share!r}")
+        raise DataError(f"the serial share must be between 0 and 1, got {share!r}")
 
 
 def _plain(values: Any) -> Any:

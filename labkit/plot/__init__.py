@@ -19,7 +19,7 @@
     calibration     measured and predicted times over the message size
     predictions     the errors of predictions, network by network
     misfits         how much longer than predicted each call of a real run took
-    guess           a prediction made before a run, beside what came out
+    guess           a prediction made before a run, compared with the outcome
     card, regions   what a collective costs; its fastest algorithm over ranks and bytes
     tuning          what a tuned call measured, and what decided
     plan            when each message of a synthesised collective is under way

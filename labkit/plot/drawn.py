@@ -1,4 +1,4 @@
-"""A picture with its words: the layout, the one-line reading, and the alternative text."""
+"""A figure: the layout, the caption, and the alternative text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Drawn"]
 
 @dataclass(repr=False)
 class Drawn(SuggestsNames):
-    """A Bokeh layout, and what it says in words: the attributes of `labkit.plot.figure.Figure`."""
+    """A Bokeh layout, and what it says as text: the attributes of `labkit.plot.figure.Figure`."""
 
     layout: Any
     reading: str

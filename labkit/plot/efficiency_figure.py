@@ -1,4 +1,4 @@
-"""Speedup and efficiency: what more ranks bring, beside what they could."""
+"""Speedup and efficiency, compared with the ideal."""
 
 from __future__ import annotations
 

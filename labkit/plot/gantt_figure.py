@@ -309,7 +309,7 @@ def _names(fig: Any, what: Activity, run: Run, rows: Any) -> None:
 
 
 def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:
-    """Draw what went on beside the ranks as thin bars below theirs; what overlaps, one below the other."""
+    """Draw concurrent collectives as thin bars below their ranks; what overlaps, one below the other."""
     table = run.trace.operations
     if not len(table):
         return []

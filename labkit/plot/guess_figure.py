@@ -1,4 +1,4 @@
-"""The picture of what somebody predicted beside what came out: numbers, or a growth."""
+"""A prediction compared with the outcome: numbers, or a growth."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from labkit.scaling import Expectation, Model, Verdict
 
 __all__ = ["guess"]
 
-#: a prediction this near to what came out counts as right, in the reading
+#: a prediction this near to the outcome counts as right, in the reading
 _NEAR = 0.1
 #: numbers that differ by less are one, computed in two ways
 _ROUNDING = 1e-9
@@ -36,7 +36,7 @@ def guess(
     label: str = "",
     width: int = 760,
 ) -> Figure:
-    """Draw a prediction beside what came out.
+    """Draw a prediction compared with the outcome.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def guess(
 
 
 def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width: int) -> Any:
-    """Return the picture: a line of the picture for each number, from the prediction to what came out."""
+    """Return the picture: a line of the picture for each number, from the prediction to the outcome."""
     is_log, both = _is_wide(own, out), np.concatenate([own, out])
     low, high = float(both.min()), float(both.max())
     if is_log:

@@ -20,7 +20,7 @@ from labkit.units import ranks_text
 
 __all__ = ["drawing_of", "machine_data", "machine_pane"]
 
-#: hosts and cables that a drawing has at most: more cannot be told apart in it
+#: hosts and cables that a drawing has at most: more cannot be distinguished in it
 _HOSTS, _CABLES = 1100, 4000
 _MARGIN = 0.1
 

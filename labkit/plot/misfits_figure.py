@@ -18,7 +18,7 @@ from labkit.trace.misfits import Misfits
 __all__ = ["misfits"]
 
 _MARKERS = {"computation": "circle", "message": "triangle", "collective": "square"}
-#: points beside the findings; names in the legend
+#: points next to the findings; names in the legend
 _POINTS, _SHOWN = 4000, 5
 
 
@@ -35,7 +35,7 @@ def misfits(found: Misfits, *, width: int = 860) -> Figure:
     Returns
     -------
     Figure
-        Each finding in a colour of its own; of very many other pairs every n-th is drawn.
+        Each finding in its own colour; of very many other pairs every n-th is drawn.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The picture of predictions beside measurements: how far off, over the message's size."""
+"""Predictions compared with measurements: relative error over message size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The scaling figure: measurements, model, expectation, deviation band, and the verdict in words."""
+"""The scaling figure: measurements, model, expectation, deviation band, and the verdict as text."""
 
 from __future__ import annotations
 

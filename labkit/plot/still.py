@@ -1,7 +1,7 @@
 """Still pictures of figures: SVG, PNG or PDF by matplotlib, without a browser.
 
 A live figure is gone when a notebook is opened without its kernel, exported, or shown by a code host. What
-stays is a picture of the same Bokeh layout, beside the live one in the cell's output.
+stays is a picture of the same Bokeh layout, next to the live one in the cell's output.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def titles(things: Sequence[Any]) -> Iterator[Line]:
 
 
 def below(plot: Any, width_px: float) -> list[Line]:
-    """Return the lines below a plot, downwards; lines of one look are broken anew to fit the width.
+    """Return the lines below a plot, downwards; lines of one look are broken again to fit the width.
 
     Matplotlib's letters are wider than a browser's.
     """

@@ -1,4 +1,4 @@
-"""The common style of figures: colours and dashes that colour-blind readers tell apart, ticks, units."""
+"""The common style of figures: color-blind safe colors and dashes, ticks, units."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 #: Okabe and Ito's palette, in an order whose neighbours differ most
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F3C8D", "#5F5F5F")
 DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid", "dashed", "dotdash")
-#: what goes with the colours, so that a grey print and every eye tells lines, points and bars apart
+#: hatches, dashes and markers that distinguish lines, points and bars without color
 MARKERS = ("circle", "square", "triangle", "diamond", "inverted_triangle", "plus", "star", "hex")
 HATCHES = (
     "blank",

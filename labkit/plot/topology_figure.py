@@ -85,7 +85,7 @@ def topology(
 
 
 def way(machine: Platform, built: Any, cables: Cables, route: tuple[int, int]) -> tuple[list[Cable], str]:
-    """Return the hops of a route, by the names of the drawing, and what they cost, in words.
+    """Return the hops of a route, by the names of the drawing, and what they cost, as text.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The wait-for graph of a deadlock, as a still picture that a failing cell shows at once."""
+"""The wait-for graph of a deadlock, as a static picture below a failing cell."""
 
 from __future__ import annotations
 

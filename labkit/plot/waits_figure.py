@@ -63,7 +63,7 @@ def waits(run: Run | Waiting, *, width: int = 860) -> Figure:
     Raises
     ------
     DataError
-        A run without a trace, or in which nobody waited.
+        A run without a trace, or in which no rank waited.
     """
     waiting = _of(run)
     causes, waited = waiting.delays.copy(), waiting.waits
@@ -100,7 +100,7 @@ def delays(run: Run, *, width: int = 860, height: int = 0) -> Figure:
     Raises
     ------
     DataError
-        A run without a trace, or in which nobody waited.
+        A run without a trace, or in which no rank waited.
     """
     waiting = _of(run)
     chosen, said = _chosen(waiting)

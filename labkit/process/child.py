@@ -1,4 +1,4 @@
-"""The one child process: a session of its own, all output somewhere, and an end for all its descendants."""
+"""The one child process: its own session, all output somewhere, and an end for all its descendants."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TAIL_BYTES = 4000
 class ChildProcess:
     """A process that this one has started; a context manager that ends it with all its descendants.
 
-    It leads a session of its own: Ctrl-C in a terminal reaches this process only, which then ends the child.
+    It leads its own session: Ctrl-C in a terminal reaches this process only, which then ends the child.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def ending_text(code: int | None) -> str:
     except ValueError:
         name = "unknown"
     text = f"was ended by signal {-code} ({name})"
-    return text + ("; where nobody sent it, the machine ran out of memory" if name == "SIGKILL" else "")
+    return text + ("; unless someone sent it, the machine ran out of memory" if name == "SIGKILL" else "")
 
 
 def telling_words(file: Any) -> str:

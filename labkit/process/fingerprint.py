@@ -26,7 +26,7 @@ from labkit.process.installed import is_installed
 
 __all__ = ["fingerprint", "names_of"]
 
-#: parts of a class that say nothing about it, or are made anew in every process
+#: parts of a class that say nothing about it, or are made again in every process
 _CLASS_NOISE = {
     "__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__",
     "_abc_impl", "__slotnames__", "__annotations_cache__",

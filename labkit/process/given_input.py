@@ -1,4 +1,4 @@
-"""Standard input of a program in processes of its own: a text, an open file, a terminal, or nothing."""
+"""Standard input of a program in separate processes: a text, an open file, a terminal, or nothing."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _descriptor(what: Any) -> int:
         os.fstat(number)
     except (AttributeError, OSError, ValueError):
         raise ProgramError(
-            f"stdin is a text, an open file or its descriptor, got {type(what).__name__}"
+            f"stdin must be a string, an open file or its descriptor, got {type(what).__name__}"
         ) from None
     return int(number)
 

@@ -185,7 +185,7 @@ def _folders(texts: set[str], near: Sequence[str]) -> list[str]:
 
 
 def _located(names: set[str], search: list[str], near: Sequence[str]) -> Iterator[tuple[str, Path]]:
-    """Yield the modules that have a file of their own outside Python, labkit and installed packages."""
+    """Yield the modules that have their own file outside Python, labkit and installed packages."""
     places: dict[str, Sequence[str] | None] = {"": search}
     for name in sorted(names):  # parents before what is in them
         if name.endswith(".py"):

@@ -75,14 +75,14 @@ def python_line(words: Sequence[str]) -> PythonLine:
         while left and (_ALONE.fullmatch(left[0]) or left[0] in _VALUED):
             del left[: 2 if left[0] in _VALUED else 1]
         if not left:
-            raise ProgramError(f"{interpreter} alone is no program; give a Python file, -m MODULE or -c CODE")
+            raise ProgramError(f"{interpreter} is not a program: pass a file, -m MODULE or -c CODE")
     if not left:
-        raise ProgramError("which program? give a Python file, -m MODULE or -c CODE")
+        raise ProgramError("no program given: pass a file, -m MODULE or -c CODE")
     first = left.pop(0)
     if first not in ("-m", COMMAND):
         return PythonLine(first, tuple(left))
     if not left:
-        raise ProgramError(f"{first} needs {'the name of a module' if first == '-m' else 'code'} behind it")
+        raise ProgramError(f"{first} needs {'the name of a module' if first == '-m' else 'code'} after it")
     what = left.pop(0)
     return PythonLine(what, tuple(left), COMMAND) if first == COMMAND else PythonLine("", tuple(left), what)
 

@@ -1,4 +1,4 @@
-"""Read the Python stacks that ranks wrote, and say where everybody was."""
+"""Read the Python stacks that ranks wrote, and format where each rank was."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ __all__ = ["engine_digest", "labkit_digest"]
 
 @functools.cache
 def labkit_digest() -> str:
-    """Return the SHA-256 of labkit's sources and data: it tells apart what one version number hides."""
+    """Return the SHA-256 of labkit's sources and data, which identifies a version exactly."""
     total = hashlib.sha256()
     for name in ("labkit", "labkit.algorithms", "labkit.datasets"):
         package = importlib.import_module(name)

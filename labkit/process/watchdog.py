@@ -37,7 +37,7 @@ PIPE = "owner.pipe"
 STACK_SIGNAL = getattr(signal, "SIGUSR2", None)
 #: how long the removal of a job's files by a rank may take whose program never waits, on a busy host
 CLEANING_S = 5.0
-#: how often a rank on another host looks whether its stacks are asked for
+#: how many times a rank on another host looks whether its stacks are asked for
 LISTEN_S = 0.25
 
 _PR_SET_PDEATHSIG = 1

@@ -151,7 +151,7 @@ class Ports:
         for rank, state in enumerate(self.ranks):
             if state.position < len(state.program):
                 raise ScheduleError(
-                    f"{self.schedule!r} deadlocks: rank {rank} waits for ever; check() says why"
+                    f"{self.schedule!r} deadlocks: rank {rank} waits forever; check() shows why"
                 )
         return max(state.clock for state in self.ranks)
 

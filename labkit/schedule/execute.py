@@ -80,7 +80,7 @@ class Prepared:
 
     def __init__(self, comm: Any, schedule: Schedule, tag: int = 0) -> None:
         if comm.Get_size() != schedule.size:
-            raise ScheduleError(f"{schedule!r} meets a communicator of {comm.Get_size()} ranks")
+            raise ScheduleError(f"{schedule!r} cannot run on a communicator of {comm.Get_size()} ranks")
         self._comm, self._schedule, self._tag = comm, schedule, tag
         self._rank = int(comm.Get_rank())
         self._ops = [op for step in schedule.steps([self._rank]) for _, op in step.entries()]
@@ -185,7 +185,7 @@ class _Memory:
         assert known is not None
         counts = known[:n_blocks]
         if counts.min(initial=0) < 0:
-            raise ScheduleError(f"{self.schedule!r}: rank {self.rank} uses sizes that it was not told")
+            raise ScheduleError(f"{self.schedule!r}: rank {self.rank} uses sizes that it has not received")
         self.arrays[number] = np.empty(int(counts.sum()), np.uint8)
         self.sizes[number] = Sizes("table", 0, counts, np.cumsum(counts) - counts)
 
@@ -284,7 +284,7 @@ class _Runner:
 
     def _combine(self, op: Op) -> None:
         if self.combine is None:
-            raise ScheduleError(f"{self.memory.schedule!r} combines: give op=")
+            raise ScheduleError(f"{self.memory.schedule!r} needs an operator: give op=")
         source, target = self.memory.gathered(op.source), self.memory.gathered(op.section)
         if op.is_source_first:
             self.combine(source, target)

@@ -170,7 +170,7 @@ class Group:
             return _NOTHING
         if section.buffer not in self._numbers:
             raise ScheduleError(
-                f"no buffer is called {section.buffer!r}; "
+                f"unknown buffer {section.buffer!r}; "
                 f"this schedule has {', '.join(self._numbers) or 'none'}; a work buffer is declared where "
                 f"the schedule is made, with temporaries=[{section.buffer!r}]"
             )

@@ -80,4 +80,4 @@ def as_combine(op: Any, dtype: np.dtype[Any]) -> Combine:
             right[...] = op(left, right)
 
         return by_function
-    raise ScheduleError(f"an operator is a name, a function or an MPI operator, got {op!r}")
+    raise ScheduleError(f"an operator must be a name, a function or an MPI operator, got {op!r}")

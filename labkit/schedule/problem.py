@@ -176,16 +176,16 @@ _SCATTERED: dict[str, Any] = {"is_reduction": True, "action": "reducescatter"}
 PROBLEMS: dict[str, Problem] = {
     contract.name: contract
     for contract in (
-        _mpi("barrier", "uniform", {}, _bcast, "Wait until every rank is here."),
+        _mpi("barrier", "uniform", {}, _bcast, "Wait until every rank has entered."),
         _mpi("bcast", "split", {"data": "parts"}, _bcast,
-             "Send the root's buffer to everybody.", is_rooted=True),
+             "Send the root's buffer to all ranks.", is_rooted=True),
         _mpi("reduce", "split", _PARTS, _reduce,
              "Combine the buffers of all ranks at the root, in rank order.", **_REDUCED, **_AT_ROOT),
         _mpi("allreduce", "split", _PARTS, _reduce,
              "Combine the buffers of all ranks at every rank, in rank order.", **_REDUCED),
         _mpi("scan", "split", _PARTS, _scan, "Combine the buffers of ranks 0 to this one.", **_REDUCED),
         _mpi("exscan", "split", _PARTS, _exscan,
-             "Combine the buffers of the ranks before this one; rank 0's buffer stays as it is.", **_REDUCED),
+             "Combine the buffers of the ranks before this one; rank 0's buffer is unchanged.", **_REDUCED),
         _mpi("gather", "uniform", _ONE_ALL, _gather,
              "Collect a block of every rank at the root.", **_AT_ROOT),
         _mpi("gatherv", "table", _ONE_ALL, _gather,
@@ -225,4 +225,4 @@ def problem(name: str) -> Problem:
     try:
         return PROBLEMS[name]
     except KeyError:
-        raise ScheduleError(f"no collective is called {name!r}; known: {', '.join(PROBLEMS)}") from None
+        raise ScheduleError(f"unknown collective {name!r}; known: {', '.join(PROBLEMS)}") from None

@@ -50,7 +50,7 @@ def steps_of(generator: Callable[[Group], Iterable[Step]], group: Group, label: 
             if not isinstance(step, Step):
                 raise ScheduleError(f"{called} yielded {_named(step)}; {_WANTED}")
             yield step
-    except ValueError as error:  # NumPy has no class of its own for this one
+    except ValueError as error:  # NumPy has no special class for this one
         if "truth value of an array" not in str(error):
             raise
         raise ScheduleError(
@@ -125,7 +125,7 @@ class Temporary:
     blocks : callable, optional
         ``blocks(group)``: number of blocks for each rank of the group; default: as many as `like` has.
     holds : "blocks", "counts" or "told"
-        For vector collectives in which MPI does not tell every rank all sizes. In "counts", block i is a
+        For vector collectives in which MPI does not give all sizes to every rank. In "counts", block i is a
         number of 8 bytes: the bytes of the block of the i-th rank from this one on. A rank has there what
         its caller knows, and what the others send it. In "told", block i is as large as that number says; it
         may be used once all counts of the rank have come.
@@ -315,7 +315,7 @@ def build(
             f"{problem_name}/{name} on {ranks} ranks: root {root} is not one of 0..{ranks - 1}"
         )
     if parts < 1:
-        raise ScheduleError(f"{problem_name}/{name}: a message has at least 1 part, got {parts}")
+        raise ScheduleError(f"{problem_name}/{name}: a message must have at least 1 part, got {parts}")
     if parts > 1 and contract.layout == "table":
         raise ScheduleError(f"{problem_name}/{name}: blocks of any sizes are not cut into parts, got {parts}")
     default_like = "data" if "data" in contract.shapes else "recv"

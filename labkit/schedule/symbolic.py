@@ -285,14 +285,14 @@ class Machine:
         value = self.ranks[rank].values.get(place)
         if value is None:
             name = self._name(place)
-            raise self._refuted("undefined", rank, op, f"{name} is used before anything is in it", name)
+            raise self._refuted("undefined", rank, op, f"{name} is used before it is set", name)
         return value
 
     def _claim(self, rank: int, op: Op, place: Place, is_write: bool) -> None:
         """Refuse to touch a block while an open request does, unless both only read."""
         if is_write and self.schedule.buffers[place[0]].name == "send":
             name = self._name(place)
-            text = f"{name} is the caller's input, which stays as it is: copy it first, and change the copy"
+            text = f"{name} is the caller's input, which must not change: copy it first, and change the copy"
             raise self._refuted("read only", rank, op, text, name)
         for request in self.ranks[rank].users.get(place, ()):
             if is_write or request.op.kind.is_receive:
@@ -346,7 +346,7 @@ class Machine:
             request = self._missing(rank)
             if self.ranks[request.op.peer].position >= len(self.ranks[request.op.peer].program):
                 verb = "receives" if request.op.kind.is_send else "sends"
-                text = f"it waits for ever: rank {request.op.peer} ends and never {verb} this message"
+                text = f"it waits forever: rank {request.op.peer} ends and never {verb} this message"
                 raise self._refuted_at("deadlock", request, text)
             rank = request.op.peer
         cycle = [*seen[seen.index(rank) :], rank]

@@ -1,4 +1,4 @@
-"""Teams: ranks numbered anew, such as those of a node, a row of a mesh, or the leaders of all nodes.
+"""Teams: ranks with new numbers, such as those of a node, a row of a mesh, or the leaders of all nodes.
 
 Phases of an algorithm are written for a team, once: `labkit.schedule.phases`. All teams of one kind (every
 node, every row) work at the same time and are described at once.

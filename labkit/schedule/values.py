@@ -51,7 +51,7 @@ def _joined(ordered: list[tuple[int, int]]) -> Runs:
 
 
 def value_text(value: Value | None) -> str:
-    """Return a value in words."""
+    """Return a value as text."""
     if value is None:
         return "nothing"
     block, runs = value

@@ -1,7 +1,7 @@
 """Selectors: which algorithm a collective call takes, by its operation, ranks, bytes and machine.
 
 The defaults are a table of rules (``datasets/selectors/default.toml``), ``{"allreduce": "ring"}`` is a fixed
-choice, and a table of one's own, measured or written by hand, is a file of the same form, TOML or JSON (see
+choice, and a custom table, measured or written manually, is a file of the same form, TOML or JSON (see
 `labkit.selector.rules`), or one of an MPI library (see `labkit.selector.formats`).
 """
 
@@ -61,7 +61,7 @@ def selector_of(coll: Any = None) -> Selector:
     Parameters
     ----------
     coll : Selector, mapping, str, path or None
-        A selector; collective's name to algorithm's name; the same in words as on the command line
+        A selector; collective's name to algorithm's name; the same as text as on the command line
         (``"allreduce=ring,bcast=binomial"``); a selector's name (`named`): ``"ompi"`` and ``"mpich"``
         decide as these libraries do, ``"smpi"`` as SimGrid's default, ``"best"`` simulates all algorithms
         and takes the fastest; a file of rules; None: the defaults.
@@ -86,7 +86,7 @@ def selector_of(coll: Any = None) -> Selector:
     for operation, name in coll.forced.items():
         raise ScheduleError(
             f"{operation}=library:{name} forces an algorithm of a real MPI library; on a simulated machine "
-            f"take labkit's: {operation}={name}"
+            f"use labkit's: {operation}={name}"
         )
     return First(coll, _defaults())
 
@@ -112,8 +112,8 @@ def stated(coll: Any) -> Selector:
         coll = read_rules(coll)
     elif not isinstance(coll, Selector):
         raise ScheduleError(
-            "coll takes a mapping such as {'allreduce': 'ring'}, words such as 'allreduce=ring', the path "
-            f"of a file of rules, or a labkit.selector.Selector; got {coll!r}"
+            "coll must be a mapping such as {'allreduce': 'ring'}, a string such as 'allreduce=ring', a file "
+            f"of rules, or a labkit.selector.Selector; got {coll!r}"
         )
     selector: Selector = coll
     selector.check()

@@ -25,7 +25,7 @@ def names_table(library: str) -> dict[str, Any]:
         For a library without a table.
     """
     if library not in LIBRARIES:
-        raise DataError(f"library is one of {', '.join(LIBRARIES)}; got {library!r}")
+        raise DataError(f"library must be one of: {', '.join(LIBRARIES)}; got {library!r}")
     path = files("labkit.datasets") / "selectors" / f"{library}_names.toml"
     table: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     return {operation: entry for operation, entry in table.items() if operation not in ("missing", "rest")}

@@ -240,6 +240,6 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
             (below is not None and below <= least) or (most is not None and most < least)
         ):
             raise ScheduleError(
-                f"{where}: it can never apply: {amount} from {least} on and below that at once"
+                f"{where}: this rule never applies: {amount} from {least} on and below that at once"
             )
     return Rule(operation, use, conditions)

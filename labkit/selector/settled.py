@@ -62,7 +62,7 @@ def _parts(operation: str, name: str) -> tuple[str, int]:
     if not lengths:
         return name, 0
     if len(lengths) > 1 or not lengths[0].isdecimal() or int(lengths[0]) < 1:
-        raise ScheduleError(f"{operation}/{name}: segment_bytes is a number of bytes from 1 on, given once")
+        raise ScheduleError(f"{operation}/{name}: segment_bytes must be at least 1 and given once")
     parameters = registry.get(operation, plain).parameters
     if "segments" not in parameters or ":segments=" in plain:
         known = ", ".join(parameters) or "none"

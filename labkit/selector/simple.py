@@ -89,9 +89,7 @@ class Best(Selector):
         """Return the fastest one's name, None if there is none."""
         time = self.time
         if time is None:
-            raise ScheduleError(
-                "best simulates every algorithm on the run's machine, and here is no simulated machine"
-            )
+            raise ScheduleError("coll='best' simulates every algorithm, which needs a simulated machine")
         usable = [name for name in registry.names(situation.operation) if is_usable(situation, name)]
         return min(usable, key=lambda name: time(situation, name), default=None)
 

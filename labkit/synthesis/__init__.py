@@ -98,7 +98,7 @@ def synthesize(
     (True, True)
     """
     if method not in ("greedy", "exact"):
-        raise ScheduleError(f"method is 'greedy' or 'exact', got {method!r}")
+        raise ScheduleError(f"method must be 'greedy' or 'exact', got {method!r}")
     members, machine, network = _members(problem, on, n_bytes, ranks, root, chunks, model)
     if method == "exact":
         check_size(len(members))
@@ -184,7 +184,7 @@ def _members(
     if problem not in allowed:
         if allowed is not COLLECTIVES:
             hint = nearest(str(problem), allowed)
-            raise ScheduleError(f"no collective is called {problem!r}{hint}; known: {', '.join(allowed)}")
+            raise ScheduleError(f"unknown collective {problem!r}{hint}; known: {', '.join(allowed)}")
         is_other = problem in PROBLEMS
         hint = "" if is_other else nearest(str(problem), allowed)
         known = " It is a collective, but not one of these." if is_other else ""
@@ -193,7 +193,7 @@ def _members(
     whole = {"n_bytes": (n_bytes, 0), "root": (root, 0)} | ({} if chunks is None else {"chunks": (chunks, 1)})
     for name, (value, least) in whole.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ScheduleError(f"{name} takes a whole number from {least} on, got {value!r}")
+            raise ScheduleError(f"{name} must be an integer of at least {least}, got {value!r}")
     if problem == "reduce_scatter" and chunks not in (None, 1):
         raise ScheduleError(
             "reduce_scatter has blocks of any sizes, which are not cut; leave chunks out, or use "
@@ -225,9 +225,9 @@ def _chosen(ranks: Any) -> tuple[int, ...]:
     try:
         members = tuple(ranks)
     except TypeError:
-        raise ScheduleError(f"ranks takes a number or a list of ranks, got {ranks!r}") from None
+        raise ScheduleError(f"ranks must be a number or a list of ranks, got {ranks!r}") from None
     if not members or any(isinstance(r, bool) or not isinstance(r, int) or r < 0 for r in members):
-        raise ScheduleError(f"ranks takes a number from 1 on or a list of ranks from 0 on, got {ranks!r}")
+        raise ScheduleError(f"ranks must be a number of at least 1 or a list of ranks >= 0, got {ranks!r}")
     if len(set(members)) < len(members):
-        raise ScheduleError(f"a rank takes part once, got {ranks!r}")
+        raise ScheduleError(f"ranks must be distinct, got {ranks!r}")
     return members

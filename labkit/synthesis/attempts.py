@@ -19,7 +19,7 @@ __all__ = ["Attempt", "Task", "search"]
 
 
 def dissemination(fabric: Fabric, chunk_bytes: float, order: Sequence[int], is_near_first: bool) -> Plan:
-    """Plan how one chunk of each rank gets to all in the fewest rounds, in an order of one's own.
+    """Plan how one chunk of each rank gets to all in the fewest rounds, in a custom order.
 
     In each round every rank sends to the one that is so many places before it what it has and that one lacks:
     first to the next place, then two, four, ... places away; or the farthest first, where the number of ranks
@@ -101,7 +101,7 @@ _MOST_OWNERS = 128
 _PARTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _WHOLE = 1 << 30
 _ROUTED = "from rank to near rank, matched greedily in time"
-_TREES = "up and down many trees at once"
+_TREES = "up and down many trees in parallel"
 #: so many times a good time needs no trees: they are many messages
 _NEAR = 1.05
 #: edges that may be looked at for all trees of an allreduce
@@ -169,17 +169,17 @@ class _Way:
         words = [f"{self.parts} chunk{'s' if self.parts > 1 else ''}"]
         if self.kind:
             two = f", {self.options.window} messages under way on a link" if self.options.window > 1 else ""
-            return f"a plan of its own: {self.kind}, {words[0]}{two}"
+            return f"a special plan: {self.kind}, {words[0]}{two}"
         words[0] = f"greedy matching in time, {words[0]}"
         if self.options.batch > 1:
-            words.append("as many in a message as there are" if self.options.batch == _WHOLE else
+            words.append("as many as available in a message" if self.options.batch == _WHOLE else
                          f"up to {self.options.batch} in a message")  # fmt: skip
         if self.options.reach:
             words.append("to far ranks too")
         if self.options.window > 1:
             words.append(f"{self.options.window} messages under way on a link")
         if not self.is_paced:
-            words.append("sent as soon as it is there")
+            words.append("sent as soon as available")
         if not self.options.is_rarest:
             words.append("any chunk first")
         return ", ".join(words)
@@ -327,7 +327,7 @@ def _others(task: Task, best: _Way) -> list[_Way]:
             for is_paced in (True, False)
         ]
     if task.problem not in ("bcast", "reduce"):
-        found.append(_Way(task.parts or 1, Options(), "from everybody to all at once", False))
+        found.append(_Way(task.parts or 1, Options(), "from every rank to all others in parallel", False))
     if task.problem == "allreduce" and task.parts in (None, 1):
         found += [_Way(1, Options(), f"recursive doubling, {which} ranks first") for which in ("near", "far")]
         options = Options(reach=8, seed=task.seed)

@@ -188,7 +188,7 @@ Floats = npt.NDArray[np.float64]
 _MOST_SINKS = 128
 _INTO_ALL = ("allgather",)
 _OUT_OF_ALL = ("reduce_scatter", "reduce_scatter_block")
-#: everybody needs what the first rank has; all that everybody has goes to the root, or comes from it
+#: all ranks need what the first rank has; all that all ranks have goes to the root, or comes from it
 _FROM_ONE, _TO_ROOT, _FROM_ROOT = ("bcast", "scan", "exscan"), ("gather",), ("scatter",)
 #: their amounts are those of the collective without the v, where all blocks are of one size
 _OF_ANY_SIZES = ("allgatherv", "alltoallv", "gatherv", "scatterv")
@@ -353,7 +353,7 @@ def _rate_of_a_rank(fabric: Fabric, is_inward: bool) -> float:
 def _tree_s(ranks: int, message_s: float, steps: Sequence[float]) -> float:
     """Return when the last of the ranks is told, if who knows tells another one every so many seconds.
 
-    Of several steps each is a way of its own beside the others.
+    Each of several steps is a separate way.
     """
     if min(steps) <= 0:
         return message_s
@@ -510,7 +510,7 @@ def _volume(network: Network, problem: str, n: float, root: int) -> tuple[float,
 
 
 def _outward(network: Network) -> np.ndarray:
-    """Lengths that count how often ranks send: 1 for links out of their points, else 0."""
+    """Lengths that count how many times ranks send: 1 for links out of their points, else 0."""
     return np.isin(network.tail, np.array(sorted(set(network.point_of)))).astype(float)
 
 

@@ -1,4 +1,4 @@
-"""Exact search for few ranks: whether there is a schedule of so many steps, rounds and chunks.
+"""Exact search for few ranks: whether a schedule with given numbers of steps, rounds and chunks exists.
 
 Time goes in steps. A step lasts one or more rounds; in a round a link of unit bandwidth carries one chunk.
 For given numbers of steps S, rounds R and chunks C the question is a linear program in whole numbers, which
@@ -139,7 +139,7 @@ def check_size(ranks: int) -> None:
     """Refuse more ranks than the exact search is for."""
     if ranks > MOST_RANKS:
         raise ScheduleError(
-            f"the exact search is for up to {MOST_RANKS} ranks, got {ranks}; use method='greedy'"
+            f"the exact search handles at most {MOST_RANKS} ranks, got {ranks}; use method='greedy'"
         )
 
 
@@ -263,7 +263,7 @@ def _answered(seconds: float, **program: Any) -> Any:
     """Solve a program, in so many seconds of the processor.
 
     HiGHS counts those of the clock: on a busy machine it would give up before it has begun. Where it had
-    less than half of its time it begins anew, with as much more as it did not get.
+    less than half of its time it begins again, with as much more as it did not get.
     """
     limit = seconds
     while True:

@@ -14,7 +14,7 @@ from labkit.synthesis.plan import Plan, Transfer
 __all__ = ["direct", "exchange", "has_relays", "routed"]
 
 
-#: how often all blocks are put anew
+#: number of times all blocks are routed again
 _ROUNDS = 6
 #: shortest ways looked for in a round, at least one for each rank
 _WAYS = 768

@@ -136,7 +136,7 @@ class Synthesized:
         write_msccl(path, self.schedule)
 
     def goal(self, path: str | os.PathLike[str]) -> None:
-        """Write its messages as GOAL, for LogGOPSim and its kin."""
+        """Write its messages as GOAL, for LogGOPSim and similar tools."""
         write_goal(path, self.schedule, n_bytes=self.n_bytes)
 
     def plot(self, **options: Any) -> Any:
@@ -162,10 +162,10 @@ class Synthesized:
 
     def __repr__(self) -> str:
         against = f"{self.ratio:.3g} times the lower bound" if self.bound.seconds > 0 else "nothing to send"
-        return f"<Synthesized {self.title}: {quantity(self.time_s, 's')}, {against}; explain() says more>"
+        return f"<Synthesized {self.title}: {quantity(self.time_s, 's')}, {against}; see explain()>"
 
     def explain(self) -> str:
-        """Return in words what was found, and what no schedule undercuts."""
+        """Return as text what was found, and what no schedule undercuts."""
         return "\n".join(
             [f"{self.title}, network model {self.model.name}", *(f"  {k:<16} {v}" for k, v in self._rows())]
         )

@@ -1,4 +1,4 @@
-"""Clocks of the ranks of a real run: compared by ping-pong, and led over to that of rank 0.
+"""Clocks of the ranks of a real run: compared by ping-pong, and corrected to that of rank 0.
 
 A rank asks rank 0 for the time and notes when it asked and when it had the answer. The answer was given
 between the two, so the difference of the clocks is known up to half the round trip (Cristian); the shortest
@@ -145,7 +145,7 @@ class Clocks:
         else:
             drift = max(abs(self.drift(rank)) for rank in own)
             said = (
-                f"the clocks of {len(own)} of {len(self.samples)} ranks led over to that of rank 0, with "
+                f"the clocks of {len(own)} of {len(self.samples)} ranks corrected to that of rank 0, with "
                 f"drifts of up to {drift * 1e6:.2g} ppm, to within {known}"
             )
         if self.violations:

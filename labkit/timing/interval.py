@@ -82,13 +82,13 @@ def interval(values: Sequence[float], statistic: str = "median", level: float = 
     inf
     """
     if statistic not in STATISTICS:
-        raise DataError(f"an interval is of the median or of the mean, got {statistic!r}")
+        raise DataError(f"statistic must be one of: median, mean; got {statistic!r}")
     if not 0 < level < 1:
-        raise DataError(f"a confidence level is above 0 and below 1, got {level!r}")
+        raise DataError(f"the confidence level must be above 0 and below 1, got {level!r}")
     ordered = np.sort(np.asarray(values, np.float64))
     n = int(ordered.size)
     if not n or not np.isfinite(ordered).all():
-        raise DataError("an interval needs finite values, at least one")
+        raise DataError("an interval needs at least one value, and all must be finite")
     if statistic == "median":
         k = _outermost(n, level)
         low, high = (-math.inf, math.inf) if k is None else (float(ordered[k]), float(ordered[n - 1 - k]))

@@ -66,16 +66,16 @@ class Repeats:
 
     def __post_init__(self) -> None:
         if self.statistic not in STATISTICS:
-            raise DataError(f"statistic is one of {', '.join(STATISTICS)}, got {self.statistic!r}")
+            raise DataError(f"statistic must be one of: {', '.join(STATISTICS)}, got {self.statistic!r}")
         for name, is_right, wanted in (
             ("within", _is_number(self.within) and 0 <= self.within < 1, "at least 0 and below 1"),
             ("level", _is_number(self.level) and 0 < self.level < 1, "above 0 and below 1"),
-            ("least", _is_whole(self.least) and self.least >= 1, "a whole number of at least 1"),
-            ("most", _is_whole(self.most) and self.most >= self.least, "a whole number of at least `least`"),
-            ("most_s", _is_number(self.most_s) and self.most_s > 0, "a number of seconds above 0"),
+            ("least", _is_whole(self.least) and self.least >= 1, "an integer of at least 1"),
+            ("most", _is_whole(self.most) and self.most >= self.least, "an integer of at least `least`"),
+            ("most_s", _is_number(self.most_s) and self.most_s > 0, "above 0 seconds"),
         ):
             if not is_right:
-                raise DataError(f"repeats: {name} is {wanted}, got {getattr(self, name)!r}")
+                raise DataError(f"repeats: {name} must be {wanted}, got {getattr(self, name)!r}")
         needed = least_values(self.statistic, self.level)
         if self.within and self.most < needed:
             raise DataError(
@@ -200,8 +200,8 @@ class Conduct:
         if float(self.asked.get("within", 0.0)) and not self.is_precise:
             wanted, reach = self.asked["within"], self.reach
             got = "has no interval yet" if reach is None else f"is known to within {reach:.1%} only"
-            why = {"time": f"the {self.asked['most_s']:g} s for a point were over",
-                   "most": "no more were allowed"}.get(self.stopped, "it ended")  # fmt: skip
+            why = {"time": f"the {self.asked['most_s']:g} s for a point had passed",
+                   "most": "the maximum number was reached"}.get(self.stopped, "it ended")  # fmt: skip
             said.append(
                 f"after {self.repeats} repetitions the {self.asked['statistic']} {got}, not {wanted:.0%} as "
                 f"wanted: {why}; allow more (repeats=lk.Repeats(most=..., most_s=...)), or a quieter machine"
@@ -218,7 +218,7 @@ class Conduct:
         started = "by windows" if self.start == "window" else f"behind a barrier ({self.why_barrier})"
         parts = [f"{self.repeats} repetitions", f"started {started}"]
         if self.start == "window":
-            parts.append(f"{self.late} late starts thrown away")
+            parts.append(f"{self.late} late starts discarded")
         if self.reach is not None:
             parts.append(f"{self.asked.get('statistic', 'median')} within {self.reach:.1%}")
         if self.own_clocks:

@@ -66,7 +66,7 @@ class Activity:
         Parameters
         ----------
         groups : int
-            Ranks are cut into so many groups of equal size; the last may be smaller.
+            Ranks are cut into that many groups of equal size; the last may be smaller.
         bins : int
             Parts of the makespan.
 
@@ -94,7 +94,7 @@ def activity(trace: Trace, named: pd.DataFrame | None = None) -> Activity:
     ----------
     trace : Trace
     named : pandas.DataFrame, optional
-        Its wait states, as in `labkit.trace.waiting.Waiting.waits`. Without them waits are told apart by
+        Its wait states, as in `labkit.trace.waiting.Waiting.waits`. Without them waits are distinguished by
         what ended them alone.
     """
     waits, work = waits_of(trace), trace.computations

@@ -1,4 +1,4 @@
-"""Nonblocking collectives in a recorded run: what went on beside the ranks, and what it waited for."""
+"""Nonblocking collectives in a recorded run: what went on concurrently, and what it waited for."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBE = -1
 
 @dataclass(repr=False)
 class Beside:
-    """What went on beside the ranks.
+    """What went on concurrently with the ranks.
 
     Attributes
     ----------

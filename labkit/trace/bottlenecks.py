@@ -45,7 +45,7 @@ class Bottlenecks:
     utilisation : array of float, shape (links, bins)
         Mean share of a link's capacity that was in use, in equal parts of the run.
     instants, solved : int
-        How often the allocation changed, and how many of these instants were solved (all, but for huge
+        How many times the allocation changed, and how many of these instants were solved (all, but for huge
         loads).
     moved_error : float
         Largest relative difference between a transfer's size and the bytes that the solved rates moved.

@@ -48,7 +48,7 @@ class Step:
     ----------
     kind : str
         ``computation`` (charged), ``overhead`` (a rank's own time in calls: os, ois, or, Wtime, Test),
-        ``transfer`` (of a message), ``probe`` (a wait for a message that nobody had sent), ``collective`` (of
+        ``transfer`` (of a message), ``probe`` (a wait for an unsent message), ``collective`` (of
         a real run, from when its last rank came), ``start`` (of a real run: the rank had not begun).
     rank : int
         Where: of a transfer, the rank that waited for it.
@@ -57,7 +57,7 @@ class Step:
     message : int
         Row in `Trace.messages`; -1 when it is no transfer.
     slowdown : float
-        Of a computation: how many times longer it took than on a core of its own.
+        Of a computation: how many times longer it took than on its own core.
     """
 
     kind: Kind
@@ -251,7 +251,7 @@ class Explanation:
         full (share of the run in which it was used up), held_s (seconds of transfers it held, summed up),
         number.
     bottlenecks : Bottlenecks or None
-        What held each transfer; utilisation of every link over time. None of a real run, which does not tell.
+        What held each transfer; utilisation of every link over time. None for a real run.
     trace : Trace
         What was explained.
     collectives : mapping

@@ -146,7 +146,7 @@ def score_of(run: RecordedRun) -> Score:
     What counts is what `labkit.trace.recorder` keeps of a rank until its program ends: 56 B of a call, 40 B
     of a send or a receive, 120 B of an entry into a phase. The messages that simulated
     collectives are made of do not count: a real run does not see them. Polls that find nothing are one call
-    where they follow each other closely, and how often that is differs from run to run.
+    where they follow each other closely, and how many times that is differs from run to run.
     """
     if run.trace is not None and run.trace.calls is None:
         raise DataError(
@@ -194,7 +194,7 @@ def _posts(run: RecordedRun, waiting: Waiting, call_path: NDArray[np.int32]) -> 
 
 
 def _entries(run: RecordedRun, waiting: Waiting) -> dict[str, int]:
-    """Return how often phases were entered, by their whole chain where that is known, else by their name."""
+    """Return the number of entries of phases, by their whole chain if it is known, else by name."""
     chains: dict[str, str] = {}
     for path in waiting.paths["phase"].drop_duplicates().tolist():
         if path != NO_PHASE:

@@ -40,7 +40,7 @@ class Trace:
         message that it waited for meanwhile), or -1.
     computations : pandas.DataFrame
         A row for every uninterrupted charged computation: rank, begin_s, end_s. Where hosts have more ranks
-        than cores also alone_s, the seconds that it takes on a core of its own.
+        than cores also alone_s, the seconds that it takes on its own core.
     ends_s : list of float
         When each rank left the program.
     setting : (Platform, NetworkModel) or None

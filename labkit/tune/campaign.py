@@ -79,7 +79,7 @@ def candidates(
     known = [name for name in registry.problems() if name in PROBLEMS]
     if operation not in known:
         hint = nearest(operation, known, 1)
-        raise DataError(f"{operation!r} is no collective{hint}; there are: {', '.join(known)}")
+        raise DataError(f"{operation!r} is not a collective{hint}; there are: {', '.join(known)}")
     if algorithms is not None:
         for name in algorithms:
             registry.get(operation, without_bytes(operation, name))

@@ -86,7 +86,7 @@ class Tune:
         Raises
         ------
         DataError
-            For a word or number that is not allowed.
+            An option has a value that is not allowed.
         """
         from labkit.tune.runtime.collectives import collective_set
 
@@ -107,7 +107,7 @@ class Tune:
         Raises
         ------
         DataError
-            For a word or number that is not allowed.
+            An option has a value that is not allowed.
         """
         if not isinstance(functions, FunctionSet):
             raise DataError(
@@ -170,7 +170,7 @@ class Tune:
         Raises
         ------
         DataError
-            For a word or number that is not allowed.
+            An option has a value that is not allowed.
         """
         if "timing" in plan:
             raise DataError("a timer has its own timing: every=1, or more passes between two barriers")

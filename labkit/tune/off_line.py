@@ -50,7 +50,7 @@ def off_line(
         ``"ompi"``, ``"mpich"``, ``"pgmpi"`` or ``"smpi"``: only what this library has, so that its rules can
         be written.
     leaves : int
-        At most so many has the decision tree.
+        Maximum number of leaves of the decision tree.
     progress : bool, optional
         Whether a bar is shown; default: in notebooks and terminals.
 
@@ -79,7 +79,7 @@ def off_line(
     for name, values in wanted.items():
         least = 0 if name == "sizes" else 1
         if not values or any(isinstance(v, bool) or v != int(v) or v < least for v in values):
-            raise DataError(f"{name} takes whole numbers from {least} on, got {values}")
+            raise DataError(f"{name} must be integers of at least {least}, got {values}")
     for p in wanted["ranks"]:
         machine.platform.rank_hosts(int(p))  # too small: refused before anything runs
     if library is not None:

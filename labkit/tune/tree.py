@@ -102,7 +102,7 @@ def grow(times: pd.DataFrame, leaves: int) -> list[Leaf]:
     times : DataFrame
         With the columns ranks, bytes, algorithm and time_s.
     leaves : int
-        At most so many.
+        Maximum number.
     """
     grid = _Grid(times)
     whole = grid.leaf((0, inf), (0, inf))

@@ -93,7 +93,7 @@ def _text(
             f"  {{ {', '.join(f'{k} = {json.dumps(v)}' for k, v in row.items())} }},\n" for row in rows
         )
         return f"title = {json.dumps(title)}\n\nrules = [\n{body}]\n"
-    raise DataError(f"{path.name}: rules are written as {_FORMS}")
+    raise DataError(f"{path.name}: rules can be written as {_FORMS}")
 
 
 def _bands(tree: Sequence[Leaf], ranks: Sequence[int]) -> list[Band]:
@@ -158,7 +158,7 @@ class Tuned:
     times : DataFrame
         A row for each measurement: operation, ranks, bytes, algorithm, time_s (simulated seconds).
     leaves : int
-        At most so many has the decision tree.
+        Maximum number of leaves of the decision tree.
     """
 
     operation: str

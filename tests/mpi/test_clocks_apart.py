@@ -55,4 +55,4 @@ def test_clocks_are_led_over_to_that_of_rank_0(tmp_path: Path, monkeypatch: pyte
     assert len(trace.messages) == 150
     under_way = trace.messages["end_s"] - trace.messages["send_posted_s"]
     assert under_way.abs().max() < 1  # uncorrected they would end seconds before they began, or after
-    assert "the clocks of 2 of 3 ranks led over to that of rank 0" in repr(trace)
+    assert "the clocks of 2 of 3 ranks corrected to that of rank 0" in repr(trace)

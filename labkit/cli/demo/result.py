@@ -31,7 +31,7 @@ class Demo:
     simulated : list of SimulatedSort
         One per sorter and machine.
     beyond : list of Extrapolation
-        What the fits say about larger machines, beside what was simulated there.
+        What the fits say about larger machines, compared with what was simulated there.
     real : list of RealSort
         Empty if there is no MPI.
     mpi_trouble : str

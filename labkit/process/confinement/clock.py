@@ -1,4 +1,4 @@
-"""The machine's clocks, taken away from a process: without one it cannot tell how busy others are.
+"""The machine's clocks, hidden from a process: without them it cannot measure how busy other processes are.
 
 Reading a clock needs no system call on Linux: the kernel maps code (vDSO) and data into every process. Here
 the code is replaced by the system calls that it stands for, which a filter then refuses, and the data is

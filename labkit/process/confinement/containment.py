@@ -36,7 +36,7 @@ __all__ = [
 
 _PR_SET_DUMPABLE, _PR_SET_TSC, _PR_TSC_SIGSEGV = 4, 26, 2
 NOBODY = 65534
-#: what tells about other processes, and what they could meet in
+#: what reveals other processes, and what they could communicate through
 _COVERED = ("/proc", "/sys", "/dev/shm", "/dev/mqueue", "/dev/pts")
 
 
@@ -78,9 +78,9 @@ class Containment:
         """What this machine does not give, and what that loses, a sentence each."""
         found = []
         if not self.system_calls:
-            found.append("no list of system calls (seccomp): nothing but limits holds a submission")
+            found.append("no system-call filter (seccomp): only limits restrict a submission")
         if self.files == "none":
-            why = "no namespace of mounts" if "mount" not in self.namespaces else "no Landlock in this kernel"
+            why = "no mount namespace" if "mount" not in self.namespaces else "no Landlock in this kernel"
             found.append(
                 f"{why}: no file can be opened, so of packages only those are there that a submission names "
                 "in an import (of the standard library, SciPy, pandas)"
@@ -201,7 +201,7 @@ def _drop_capabilities() -> None:
 
 
 def probe() -> bool:
-    """Whether the list of system calls really holds here: tried in a process of its own."""
+    """Whether the list of system calls really holds here: tried in its own process."""
     if not seccomp.is_known():
         return False
     child = os.fork()

@@ -57,7 +57,7 @@ def readable_paths() -> list[str]:
     """List what may be read: the standard library, shared libraries and installed packages.
 
     Of labkit itself the algorithms and the graders are left out; the current folder, and what a checkout
-    holds beside the package, are never in the list.
+    holds next to the package, are never in the list.
     """
     # Not labkit.__path__: in an editable install it names the whole checkout, solutions included.
     modules = [importlib.import_module(f"labkit.{name}") for name in ("errors", "_kernels", "datasets")]

@@ -38,7 +38,7 @@ def _libc() -> Any:
 
 
 def leave_namespaces(names: Iterable[str]) -> list[str]:
-    """Get namespaces of its own, where that is allowed; those that were granted.
+    """Get its own namespaces, where that is allowed; those that were granted.
 
     A namespace of process ids begins with the next process that is forked.
     """
@@ -67,7 +67,7 @@ def leave_namespaces(names: Iterable[str]) -> list[str]:
 
 
 def open_ways(paths: Iterable[str]) -> None:
-    """Make paths reachable for everybody in this view: folders on the way that are closed are covered.
+    """Make paths reachable for all users in this view: folders on the way that are closed are covered.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def own_processes() -> bool:
 
 
 def own_memory(folder: str) -> None:
-    """Put an empty file system in memory in the place of a folder, for everybody to write in.
+    """Put an empty file system in memory in the place of a folder, for all users to write in.
 
     Raises
     ------

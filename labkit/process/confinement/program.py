@@ -68,7 +68,7 @@ def confine_program(
     Returns
     -------
     dict of str to str
-        The walls of `WALLS` that stand, in words: a system may lack some.
+        The walls of `WALLS` that stand, as text: a system may lack some.
     """
     die_with_parent(parent)
     limit("RLIMIT_CORE", 0)
@@ -138,7 +138,7 @@ def _beneath_a_supervisor(has_namespace: bool) -> None:
         child = os.fork()
         if child:
             _supervise(child)
-        if os.getppid() not in (parent, 0):  # in a namespace of its own a parent outside has the number 0
+        if os.getppid() not in (parent, 0):  # in its own namespace a parent outside has the number 0
             os._exit(1)
         die_with_parent(os.getppid())
 

@@ -95,7 +95,7 @@ PROGRAM_MAY_NOT: dict[str, tuple[Numbers, When | None]] = {
     "removexattr": ((197, 14), None), "lremovexattr": ((198, 15), None), "fremovexattr": ((199, 16), None),
     "setxattrat": ((463, 463), None), "removexattrat": ((466, 466), None),
     "file_setattr": ((469, 469), None),
-    # others to talk to; pairs of its own stay, as long as they cannot be pointed elsewhere
+    # others to talk to; its own pairs stay, as long as they cannot be pointed elsewhere
     "socket": ((41, 198), When(1, 0xF, (1,))), "connect": ((42, 203), None), "bind": ((49, 200), None),
     "listen": ((50, 201), None), "accept": ((43, 202), None), "accept4": ((288, 242), None),
     "socketpair": ((53, 199), When(1, 0xF, (1, 5))), "sendmmsg": ((307, 269), None),

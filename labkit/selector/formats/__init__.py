@@ -1,6 +1,6 @@
 """Files of rules, labkit's own and those of MPI libraries: which form a file has, and reading it.
 
-By its ending: ``.toml`` labkit's own; ``.json`` labkit's own, Open MPI's or MPICH's, as its keys tell;
+By its ending: ``.toml`` labkit's own; ``.json`` labkit's own, Open MPI's or MPICH's, depending on its keys;
 ``.conf`` Open MPI's classic dynamic rules; ``.prf`` a profile of PGMPITuneLib, or a folder of them; ``.cfg``
 flags of SMPI.
 """
@@ -34,7 +34,7 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     if path.suffix == ".prf":
         files = sorted(path.glob("*.prf")) if path.is_dir() else [path]
         if not files:
-            raise ScheduleError(f"{where}: the folder has no profile, no file that ends with .prf")
+            raise ScheduleError(f"{where}: the folder has no profile (*.prf)")
         return Rules([row for file in files for row in pgmpi.read(_text(file), str(file))], where)
     if path.suffix == ".conf":
         return open_mpi.read_classic(_text(path), where)

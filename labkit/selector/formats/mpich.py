@@ -217,7 +217,7 @@ def _conditions(key: str, where: str) -> dict[str, Any] | None:
         if word == "comm_avg_ppn":
             return {} if int(value) >= (1 if suffix == "_at_most" else 2) else None
     known = ", ".join([*_FIXED, *_ASKED, *(f"{name}<N and <=N" for name in (*_AMOUNTS, "comm_avg_ppn"))])
-    raise ScheduleError(f"{where}: labkit does not know MPICH's condition {key!r}; it knows {known}")
+    raise ScheduleError(f"{where}: unknown condition of MPICH: {key!r}; it knows {known}")
 
 
 def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:

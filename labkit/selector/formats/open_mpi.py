@@ -142,7 +142,7 @@ def read_classic(text: str, where: str) -> Rules:
         bands = [Band(low, high, steps) for low, high, (_, steps) in zip(lows, highs, starts, strict=False)]
         rows += rows_of(operation, bands, _amount(operation))
     if (rest := next(numbers, None)) is not None:
-        raise ScheduleError(f"{where}: there are numbers after the last rule, from {rest} on")
+        raise ScheduleError(f"{where}: unexpected numbers after the last rule, from {rest} on")
     return Rules(rows, where)
 
 
@@ -265,7 +265,7 @@ def _bounds(table: dict[str, Any], key: str, where: str) -> tuple[float, float]:
         if isinstance(value, str) and value.lower() == "inf":
             value = inf
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise ScheduleError(f"{where}: {key}_{suffix} is a whole number or 'inf', got {value!r}")
+            raise ScheduleError(f"{where}: {key}_{suffix} must be an integer or 'inf', got {value!r}")
         ends.append(value)
     return ends[0], ends[1] + 1
 
@@ -293,5 +293,5 @@ def _number(operation: str, value: Any, where: str) -> int:
 
 def _whole(value: Any, key: str, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ScheduleError(f"{where}: {key} is a whole number, got {value!r}")
+        raise ScheduleError(f"{where}: {key} must be an integer, got {value!r}")
     return value

@@ -98,7 +98,7 @@ def read(text: str, where: str) -> list[dict[str, Any]]:
             )
         ranges.append((float(low), high + 1.0, (numbered[which],)))
     if (rest := next(lines, None)) is not None:
-        raise ScheduleError(f"{where}: there is more after the last range: {' '.join(rest)!r}")
+        raise ScheduleError(f"{where}: unexpected text after the last range: {' '.join(rest)!r}")
     steps = first_matches(ranges, lambda low, high, name: Step(low, high, name[0]))
     return rows_of(operation, [Band(ranks, ranks + 1, steps)])
 

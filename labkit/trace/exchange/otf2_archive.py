@@ -57,7 +57,7 @@ class Begun(NamedTuple):
 def begun_messages(events: Events) -> Begun:
     """Find the sends and receives that a call only begins.
 
-    A send is complete in the call that waited for it; one that nobody waited for, in the call that began it.
+    A send is complete in the call that waited for it; one that no rank waited for, in the call that began it.
     """
     calls = events.run.trace.calls
     if calls is None or not len(calls):
@@ -151,7 +151,7 @@ def _ended(events: Events, names: list[str], begun: dict[int, int], taken: Itera
 def endings(run: RecordedRun) -> dict[int, int]:
     """Return by row of the call that began a collective the row of the wait or test that ended it.
 
-    That is the call that waited for it. Of one that nobody waited for, because it was over before, it is the
+    That is the call that waited for it. Of one that no rank waited for, because it was over before, it is the
     rank's first wait or test from then on. One that never ended is left out.
 
     Parameters
@@ -401,7 +401,7 @@ def _begun(events: Events, collectives: dict[int, tuple[Any, ...]]) -> dict[int,
 
 
 def _beside(events: Events) -> NDArray[np.bool_]:
-    """Return which messages are those of collectives that go on beside the ranks' calls."""
+    """Return which messages are those of collectives that go on concurrently with the ranks' calls."""
     table = events.run.trace.messages
     if "send_operation" not in table:
         return np.zeros(len(events.message), bool)

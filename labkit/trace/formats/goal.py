@@ -1,4 +1,4 @@
-"""GOAL, the text of LogGOPSim and its kin: read, and written from the messages of a trace.
+"""GOAL, the text of LogGOPSim and similar tools: read, and written from the messages of a trace.
 
 For each rank its calc, send and recv, and which of them requires which; a calc in nanoseconds.
 ``labkit replay`` reads it::

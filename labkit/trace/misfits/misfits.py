@@ -1,4 +1,4 @@
-"""Measured against predicted: the findings as a table, in words and as a card."""
+"""Measured against predicted: the findings as a table, as text and as a card."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Collectives of a real run: which calls of the ranks are one, and for whom each of them waited.
 
-All need all, but a root that gives needs nobody and is needed by all, one that takes needs all and is needed
-by nobody, in a scan a rank needs those below it, and among neighbours those from whom it receives.
+All need all, but a root that gives needs no other rank and is needed by all, one that takes needs all
+and is needed by none, in a scan a rank needs those below it, and among neighbours its sources.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def _last_needed(
 def _last_heard(
     calls: Columns, own: NDArray[Any], until: NDArray[Any], sources: Mapping[tuple[int, int], list[int]]
 ) -> NDArray[np.int64]:
-    """Return for each call to neighbours the latest one of those from whom it receives; -1: of none."""
+    """Return for each call to neighbours the latest one of those from which it receives; -1: of none."""
     found = np.full(len(own), -1)
     row_of = dict(zip(calls["rank"][own].tolist(), own.tolist(), strict=True))
     keys = zip(calls["rank"][own].tolist(), calls["context"][own].tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Call paths: the place of a call in the program, told apart by code and line."""
+"""Call paths: the places of calls in the program, by code and line."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def call_cost_s(comm: Any) -> float:
     Returns
     -------
     float
-        Seconds: the least of three means over 100 barriers of one rank, in which nobody waits. Calls that
+        Seconds: the least of three means over 100 barriers of one rank, in which no rank waits. Calls that
         post messages cost somewhat more.
     """
     own = [vars(kind)["Barrier"] for kind in type(comm).__mro__ if "Barrier" in vars(kind)]
@@ -165,7 +165,7 @@ class Recorder:
         for name in _COMMUNICATORS:
             native = getattr(mpi, name)
             base = self._instead.get(native, native)
-            # what stands in for a class has calls of its own for what that inherits
+            # what stands in for a class has its own calls for what that inherits
             names = vars(native) if base is native else dir(base)
             own = {key: getattr(base, key) for key in names if not key.startswith("__")}
             calls: dict[str, Any] = {"__module__": mpi.__name__, "__hash__": None}

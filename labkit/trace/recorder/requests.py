@@ -194,7 +194,7 @@ class Requests:
         return made_ if is_one else classmethod(made_)
 
     def _starts(self, native: Any) -> dict[str, Any]:
-        """Return the starts of persistent requests, each of which posts, or is a collective, anew."""
+        """Return the starts of persistent requests, each of which posts, or is a collective, again."""
         ledger = self.ledger
 
         def begin(request: Any) -> None:
@@ -216,7 +216,7 @@ class Requests:
 
         def start_all(cls: Any, requests: Sequence[Any]) -> None:
             if any(getattr(request, "_joins", None) is not None for request in requests):
-                for request in requests:  # each collective is a call of its own
+                for request in requests:  # each collective is its own call
                     request.Start()
                 return
             ledger.enter(several)

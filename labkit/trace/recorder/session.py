@@ -21,7 +21,7 @@ __all__ = ["SALVAGE", "Staged", "when_imported"]
 
 #: the file in the run's directory that asks all ranks for what they have noted so far
 SALVAGE = "salvage"
-#: how often a rank looks for it, and how long a rank that fails waits for the others
+#: how many times a rank looks for it, and how long a rank that fails waits for the others
 _LOOK_S, _GRACE_S = 0.1, 1.0
 
 

@@ -86,7 +86,7 @@ def window_waits(calls: Columns, names: NDArray[Any], window_calls: Sequence[Win
     Returns
     -------
     pandas.DataFrame or None
-        See `labkit.trace.waiting.tables.given_columns`; None where nobody waited.
+        See `labkit.trace.waiting.tables.given_columns`; None where no rank waited.
     """
     import pandas as pd
 
@@ -440,7 +440,7 @@ def trace_of(
         table["phase"] = _words(timelines, calls, "phase", "phases")
     else:
         table["phase"] = PhaseClock(phases).all_at(calls["rank"], begins)
-    table["algorithm"] = ""  # the library does not tell
+    table["algorithm"] = ""  # the library does not report it
     for row, target in targets_of(windows, names).items():
         table.loc[row, "root"] = target
     beside = _beside(table, calls, waits)

@@ -137,7 +137,7 @@ def base_of(name: str) -> str:
 
 
 def is_begun(name: str) -> bool:
-    """Whether a collective call only begins the collective: nobody waits in it.
+    """Whether a collective call only begins the collective: no rank waits in it.
 
     Examples
     --------

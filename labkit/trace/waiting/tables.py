@@ -179,7 +179,7 @@ def _beginnings(operations: pd.DataFrame, calls: Columns) -> NDArray[np.int32]:
 def _still_in(calls: pd.DataFrame | None, names: Any) -> NDArray[np.int32]:
     """Return the innermost phase of each call that takes no time, as a name's number; of others `NOT_SAID`.
 
-    Such a call may be the last of a phase or the first of the next: the time alone does not tell.
+    Such a call may be the last of a phase or the first of the next: the time alone does not report it.
     """
     found = np.full(0 if calls is None else len(calls), NOT_SAID, np.int32)
     if calls is not None:

@@ -120,5 +120,5 @@ def _whole(name: str, value: Any, least: int) -> list[int]:
     if not values or any(
         isinstance(v, bool) or not isinstance(v, int | float) or v != int(v) or v < least for v in values
     ):
-        raise DataError(f"{name} takes whole numbers from {least} on, got {value!r}")
+        raise DataError(f"{name} must be integers of at least {least}, got {value!r}")
     return sorted({int(v) for v in values})

@@ -1,4 +1,4 @@
-"""A collective's cost card: its table, which algorithm is the fastest where, and both in words."""
+"""A collective's cost card: its table, which algorithm is the fastest where, and both as text."""
 
 from __future__ import annotations
 

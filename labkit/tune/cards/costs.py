@@ -73,7 +73,7 @@ def measured_points(
     if here.empty:
         what = f"{sorted(set(found['ranks']))} ranks and {sorted(set(found['bytes']))} bytes"
         raise DataError(
-            f"the measurements of {operation} hold no point of the card, which has {list(ranks)} ranks and "
+            f"the measurements of {operation} have no point of the card, which has {list(ranks)} ranks and "
             f"{list(sizes)} bytes; they have " + (what if len(found) else "no such call")
         )
     groups = here.groupby(["ranks", "bytes", "algorithm"], sort=False)["time_s"]
@@ -103,7 +103,7 @@ def _of_study(study: Study, operation: str) -> pd.DataFrame:
     size = next((name for name in _SIZES if name in rows), None)
     if size is None:
         raise DataError(
-            f"a study beside a card varies the parameter {' or '.join(_SIZES)}; this one has "
+            f"a study on a card must vary the parameter {' or '.join(_SIZES)}; this one has "
             f"{', '.join(map(str, study.data.columns))}"
         )
     columns = ["ranks", size, "value", *(["algorithm"] if "algorithm" in rows else [])]
@@ -162,7 +162,7 @@ class Costs:
         ----------
         ranks, sizes : sequence of int
         points : DataFrame, optional
-            Measured: ranks, bytes, algorithm, time_s. What is no algorithm of the card has rows of its own.
+            Measured: ranks, bytes, algorithm, time_s. What is no algorithm of the card has its own rows.
         """
         rows = []
         for p in ranks:

@@ -176,7 +176,7 @@ class Exchange:
         return finish
 
     def collective(self) -> Callable[[], None]:
-        """Begin MPI's own; a region is a block of its own datatype, at the beginning of the array."""
+        """Begin MPI's own; each region has its own block datatype, at the beginning of the array."""
         memory = self.array.reshape(-1).view(np.uint8)
         in_edges, out_edges = self.comm.inoutedges
         ends = []
@@ -308,9 +308,9 @@ def neighborhood_set(
     _check(arrays)
     shape = tuple(int(n) for n in arrays[0].shape)
     if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        raise DataError(f"width is a whole number of cells from 1 on, got {width!r}")
+        raise DataError(f"width must be an integer of at least 1 (cells), got {width!r}")
     if (send is None) != (recv is None):
-        raise DataError("send= and recv= are given both, or none: regions for each neighbour")
+        raise DataError("send= and recv= must be given together: regions for each neighbor")
     if send is None or recv is None:
         if not is_grid:
             raise DataError(
@@ -323,7 +323,7 @@ def neighborhood_set(
     names = list(FORMS) if forms is None else list(forms)
     unknown = [name for name in names if name not in FORMS]
     if unknown:
-        raise DataError(f"there is no form {unknown[0]!r}; there are: {', '.join(FORMS)}")
+        raise DataError(f"unknown form {unknown[0]!r}; there are: {', '.join(FORMS)}")
     sent = sum(part.region.count for part in pattern.sends) * arrays[0].itemsize
     n_bytes = most_of(comm, [float(sent)])[0]
     at = Situation("neighborhood", int(comm.Get_size()), n_bytes)
@@ -362,6 +362,6 @@ def _check(arrays: Sequence[Any]) -> None:
             )
         if array.shape != arrays[0].shape or array.dtype != arrays[0].dtype:
             raise DataError(
-                f"the arrays of an exchange are alike; got {arrays[0].shape} of {arrays[0].dtype} and "
-                f"{array.shape} of {array.dtype}"
+                f"the arrays of an exchange must have the same shape and dtype; "
+                f"got {arrays[0].shape} of {arrays[0].dtype} and {array.shape} of {array.dtype}"
             )

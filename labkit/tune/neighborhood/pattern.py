@@ -1,6 +1,6 @@
 """The pattern of a neighbourhood exchange: who exchanges which region of an array with whom, in which steps.
 
-On a grid a step is a shift along one dimension: everybody sends to one side and receives from the other. On a
+On a grid a step is a shift along one dimension: all ranks send to one side and receive from the other. On a
 graph a step is a colour: ranks a and b of p meet in step (a + b) mod p, where nobody has two partners. All
 ranks go through the same steps in the same order, so that pairs one after another cannot block each other.
 """

@@ -33,7 +33,7 @@ class Codelet:
     name : str
     call : callable
         ``call(comm, *args, **kwargs)``: does it. `comm` is a duplicate of the request's communicator, whose
-        messages meet nobody else's.
+        messages do not match those of other communicators.
     attributes : mapping of str to hashable
         What is known of it.
     begin : callable, optional
@@ -187,4 +187,4 @@ def combined(sets: Sequence[tuple[str, FunctionSet]]) -> FunctionSet:
 
 
 def _no_call(*args: Any, **kwargs: Any) -> None:
-    raise DataError("a combination is carried out by the requests of its timer")
+    raise DataError("a combination cannot be called directly; the requests of its timer run it")

@@ -257,7 +257,7 @@ def estimator_of(value: Any) -> Estimator:
     if isinstance(value, str) and value in ESTIMATORS:
         return ESTIMATORS[value]()
     raise DataError(
-        f"estimator takes one of {', '.join(ESTIMATORS)}, or an object such as "
+        f"estimator must be one of: {', '.join(ESTIMATORS)}, or an object such as "
         f"labkit.tune.Drop(bound=3); got {value!r}"
     )
 

@@ -1,4 +1,4 @@
-"""The explanation of a request's decision: in words, as a table, as plain data."""
+"""The explanation of a request's decision: as text, as a table, as plain data."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Decision:
         Measurements of each codelet, and calls before them.
     left_out, events : tuple of str
     counted : str
-        How often each was measured, in words.
+        How many times each was measured, as text.
     """
 
     what: str

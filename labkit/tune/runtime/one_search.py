@@ -1,7 +1,7 @@
 """One search and its decision: search, decision and production of calls that are alike.
 
 All ranks go through the same states at the same calls. A rank decides nothing by itself: estimates are maxima
-over the ranks, and what is looked up is looked up by rank 0 and told to all.
+over the ranks, and rank 0 looks up the history and broadcasts the result.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class History:
         self._by_rank_0(add)
 
     def _by_rank_0(self, work: Any) -> Any:
-        """Have rank 0 do it, and tell all ranks what came of it."""
+        """Run it on rank 0 and broadcast the result."""
         found: tuple[Any, str | None] = (None, None)
         if self._comm.Get_rank() == 0:
             try:
@@ -168,12 +168,10 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     except (sqlite3.Error, ValueError) as error:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
             raise DataError(
-                f"history {path}: somebody has held it locked for {_WAIT_S:g} s, and a transaction takes "
-                "milliseconds; end the program that does, or take another file"
+                f"history {path}: another program has kept it locked for {_WAIT_S:g} s; a transaction takes "
+                "milliseconds; end that program, or use another file"
             ) from error
-        raise DataError(
-            f"history {path}: {error}; it is made as an SQLite file in a folder that can be written"
-        ) from error
+        raise DataError(f"history {path}: {error}; it must be an SQLite file in a writable folder") from error
 
 
 def farthest_similar(records: Sequence[Record], similar: float) -> float:

@@ -23,7 +23,7 @@ class Monitor:
 
     The first `calls` calls after a decision are timed, and again so many every `every` calls. Where their
     estimate is farther than `tolerance` from the first one, the next calls are timed as well; if they say the
-    same, the search begins anew.
+    same, the search begins again.
 
     Attributes
     ----------
@@ -45,9 +45,9 @@ class Monitor:
         for name, least in (("calls", 1), ("every", self.calls)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise DataError(f"monitor: {name} is a whole number from {least} on, got {value!r}")
+                raise DataError(f"monitor: {name} must be an integer of at least {least}, got {value!r}")
         if not 0 < self.tolerance < float("inf"):
-            raise DataError(f"monitor: tolerance is a share above 0, got {self.tolerance!r}")
+            raise DataError(f"monitor: tolerance must be above 0, got {self.tolerance!r}")
 
     def is_off(self, ratio: float) -> bool:
         """Whether so many times the first estimate is a change."""
@@ -84,18 +84,18 @@ def plan_of(
     search_of(search)
     if timing not in TIMINGS:
         raise DataError(
-            f"timing is one of {', '.join(map(repr, TIMINGS))}, got {timing!r}; a region with communication "
-            "and computation is timed by lk.tune.timer(comm, request, every=...)"
+            f"timing must be one of: {', '.join(map(repr, TIMINGS))}, got {timing!r}; a region with "
+            "communication and computation is timed by lk.tune.timer(comm, request, every=...)"
         )
     for name, value, least in (("measurements", measurements, 1), ("warmup", warmup, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise DataError(f"{name} is a whole number from {least} on, got {value!r}")
+            raise DataError(f"{name} must be an integer of at least {least}, got {value!r}")
     if isinstance(similar, bool) or not isinstance(similar, int | float) or not 0 <= similar < 1:
-        raise DataError(f"similar is a share of at least 0 and below 1, got {similar!r}")
+        raise DataError(f"similar must be at least 0 and below 1, got {similar!r}")
     if monitor is True:
         monitor = Monitor()
     if monitor and not isinstance(monitor, Monitor):
-        raise DataError(f"monitor takes True or labkit.tune.Monitor(every=...), got {monitor!r}")
+        raise DataError(f"monitor must be True or labkit.tune.Monitor(every=...), got {monitor!r}")
     return Plan(
         search, estimator_of(estimator), timing, measurements, warmup, use,
         None if history is None else Path(history), float(similar), monitor or None,

@@ -1,7 +1,7 @@
 """The quality of decisions: verification runs, how stable they are, and errors of rankings.
 
 A *verification run* uses one codelet from beginning to end (``use=``). Codelets whose times over several such
-runs overlap cannot be told apart: the *winners* are the one with the least time and all that overlap with it.
+runs overlap are indistinguishable: the *winners* are the fastest one and all that overlap with it.
 The *instability* of a codelet is the share of the others that it overlaps with. An estimate that ranks two
 codelets otherwise than their verification runs do, where they do not overlap, is in error by the difference
 of their overheads over the best.
@@ -166,7 +166,7 @@ def verify(
     from labkit.run import run
 
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
-        raise DataError(f"runs is a whole number from 1 on, got {runs!r}")
+        raise DataError(f"runs must be an integer of at least 1, got {runs!r}")
     first = int(options.pop("seed", 0))
     times: dict[str, list[float]] = {}
     for name in codelets:

@@ -24,7 +24,7 @@ class Request:
     Parameters
     ----------
     comm : communicator
-        It is duplicated: the codelets' messages meet nobody else's.
+        It is duplicated: the codelets' messages do not match those of other communicators.
     functions : FunctionSet or callable
         What is chosen from; ``functions(comm, node)`` is given the duplicate and the ranks of a host.
     plan : Plan
@@ -220,6 +220,6 @@ class Handle:
             It was waited for already.
         """
         if self._finish is None:
-            raise DataError("this call was waited for already: each start has one wait")
+            raise DataError("this call has already been waited for: call wait once for each start")
         finish, self._finish = self._finish, None
         return finish()

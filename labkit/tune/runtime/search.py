@@ -89,7 +89,7 @@ class Search(ABC):
 
     @property
     def counted(self) -> str:
-        """How often each is measured, as a part of a sentence."""
+        """How many times each is measured, as a part of a sentence."""
         return f"{self.points} of each"
 
     @property
@@ -236,7 +236,7 @@ class ByAttributes(Search):
 
     @property
     def counted(self) -> str:
-        """How often each is measured, as a part of a sentence."""
+        """How many times each is measured, as a part of a sentence."""
         if not self._lots:
             return f"{self.first} of each"
         more = f"{self.lot} or {2 * self.lot} more" if len(set(self._lots.values())) > 1 else None
@@ -282,7 +282,7 @@ class Halving(Search):
 
     @property
     def counted(self) -> str:
-        """How often each is measured, as a part of a sentence."""
+        """How many times each is measured, as a part of a sentence."""
         if not self.finalists:
             return f"{self.first} of each"
         return f"{self.first} of each, then {self.points} of the {self.finalists} fastest"
@@ -315,5 +315,5 @@ def search_of(value: str) -> type[Search]:
         There is none of that name.
     """
     if value not in SEARCHES:
-        raise DataError(f"search is one of {', '.join(map(repr, SEARCHES))}, got {value!r}")
+        raise DataError(f"search must be one of: {', '.join(map(repr, SEARCHES))}, got {value!r}")
     return SEARCHES[value]

@@ -52,7 +52,7 @@ class Timer:
                 f"{repr(wrong[0]) if wrong else 'none'}"
             )
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise DataError(f"every is a whole number of passes from 1 on, got {every!r}")
+            raise DataError(f"every must be an integer of at least 1 (passes), got {every!r}")
         self._comm, self._requests, self._every = comm.Dup(), list(requests), every
         labels = [one.name for one in requests]
         labels = [f"{name} {i + 1}" if labels.count(name) > 1 else name for i, name in enumerate(labels)]

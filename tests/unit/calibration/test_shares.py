@@ -90,7 +90,7 @@ def test_one_call_does_both():
 
 @pytest.mark.parametrize("links", [2, 0, -1, 2.5, True, "4"])
 def test_a_far_route_has_more_than_two_links(links):
-    with pytest.raises(DataError, match=r"far_links counts the links .* more than 2, got"):
+    with pytest.raises(DataError, match=r"far_links, the number of links .* more than 2, got"):
         lk.calibrate("star:3", far_links=links)
 
 

@@ -1,4 +1,4 @@
-"""`labkit lab` finds the course; `labkit doctor` says what is wrong and how to mend it."""
+"""`labkit lab` finds the course; `labkit doctor` says what is wrong and how to fix it."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_doctor_says_how_to_mend(monkeypatch, capsys):
     assert main(["doctor"]) == 1
     text = capsys.readouterr().out
     assert "!!  oil            it rattles" in text
-    assert "mend: oil it" in text
+    assert "fix: oil it" in text
     assert "--  part           not there" in text
     assert "RuntimeError: two lines" in text
     assert text.endswith("something is broken; not installed: part\n")

@@ -118,6 +118,6 @@ def test_a_simulated_rank_starts_light():
 
 def test_options_behind_the_program_are_explained(script, capsys):
     assert main(["run", script, "-n", "8"]) == 2
-    assert f"-n stands behind {script} and so belongs to it" in capsys.readouterr().err
+    assert f"-n comes after {script}, so it is an argument of {script}" in capsys.readouterr().err
     assert main(["run", script]) == 2
-    assert "how many ranks? write -n RANKS before the program" in capsys.readouterr().err
+    assert "the number of ranks is missing: write -n RANKS before the program" in capsys.readouterr().err

@@ -49,7 +49,7 @@ def test_a_copy_has_course_assignments_and_algorithms(course):
     (cell,) = json.loads(text)["cells"]
     stub = "def f():\n    # YOUR CODE HERE\n    raise NotImplementedError()\n\n\nf()"
     assert "".join(cell["source"]) == stub
-    assert _update(course).lines() == [f"your working copy: {work} (the course itself stays as it is)"]
+    assert _update(course).lines() == [f"your working copy: {work} (the course itself is not changed)"]
 
 
 def test_a_notebook_is_what_jupyterlab_makes_of_it_when_it_opens_it(course):

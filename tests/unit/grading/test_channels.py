@@ -108,7 +108,7 @@ def poorer(request: pytest.FixtureRequest) -> Iterator[Sandbox]:
 def test_what_a_poorer_machine_loses_is_said_and_the_rest_stays_closed(poorer: Sandbox) -> None:
     found = poorer.containment
     (what,) = poorer.without
-    words = {"namespaces": "no namespace of mounts", "landlock": "no Landlock", "clock": "clock"}[what]
+    words = {"namespaces": "no mount namespace", "landlock": "no Landlock", "clock": "clock"}[what]
     assert any(words in sentence for sentence in found.missing)
     assert found.is_sound
     clocks = ("clock", "time's library")

@@ -119,5 +119,5 @@ def test_what_a_machine_lacks_is_said_before_grading(
     monkeypatch.setattr(Sandbox, "start", started)
     main(["grade", str(_handed_in(tmp_path)), "--assignment", "prefix_sum"])
     said = capsys.readouterr().err.splitlines()
-    assert said[0].startswith("this machine lacks: no namespace of mounts: no file can be opened")
+    assert said[0].startswith("this machine lacks: no mount namespace: no file can be opened")
     assert said[1].startswith("this machine lacks: the machine's clock cannot be taken away")

@@ -202,7 +202,7 @@ def test_counts_of_other_keys_are_refused(counts: list[int], n: int) -> None:
     keys = random_keys("u1", 1, n, 2)
     if counts == local.digit_counts(keys, 0, 2).tolist():
         return
-    with pytest.raises(DataError, match="not those of these keys"):
+    with pytest.raises(DataError, match="do not belong to these keys"):
         local.scatter(keys, np.array(counts), 0, 2)
 
 
@@ -221,5 +221,5 @@ def test_few_keys_are_scattered_as_many_are(dtype: str, n: int) -> None:
         )
         for wrong in (counts + (np.arange(1 << 16) == 7), np.roll(counts, 1), counts[:-1]):
             if not np.array_equal(wrong, counts):
-                with pytest.raises(DataError, match="counts are not those"):
+                with pytest.raises(DataError, match="counts do not belong"):
                     local.scatter(keys, wrong, shift, 16)

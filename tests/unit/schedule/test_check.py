@@ -270,7 +270,7 @@ def test_sizes_may_be_used_once_they_were_told() -> None:
 @pytest.mark.parametrize(
     ("tells", "kind", "words"),
     [
-        ("nothing", "undefined", "counts[1] is used before anything is in it"),
+        ("nothing", "undefined", "counts[1] is used before it is set"),
         ("late", "race", "counts[1] is still in use by operation 0"),
         (
             "the wrong one",

@@ -61,7 +61,7 @@ def test_a_work_buffer_that_was_not_declared_is_told_how() -> None:
     def adds(group: Group) -> Iterator[Step]:
         yield group.copy(block("send"), block("sum"))
 
-    with pytest.raises(ScheduleError, match=r"no buffer is called 'sum'.*temporaries=\['sum'\]"):
+    with pytest.raises(ScheduleError, match=r"unknown buffer 'sum'.*temporaries=\['sum'\]"):
         check(build("allreduce", adds, ranks=2))
 
 
@@ -74,4 +74,4 @@ def test_an_input_that_is_written_is_told_why_and_what_to_do() -> None:
         yield from adds(group)
 
     found = str(check(build("allreduce", overwrites, ranks=2)))
-    assert "send[0] is the caller's input, which stays as it is: copy it first" in found
+    assert "send[0] is the caller's input, which must not change: copy it first" in found

@@ -97,7 +97,7 @@ def test_what_is_not_defined_is_refused() -> None:
         as_combine("band", np.dtype("f8"))
     with pytest.raises(ScheduleError, match="no operation 'plus'"):
         as_combine("plus", np.dtype("f8"))
-    with pytest.raises(ScheduleError, match="an operator is a name, a function"):
+    with pytest.raises(ScheduleError, match="an operator must be a name, a function"):
         as_combine(3, np.dtype("f8"))
 
 

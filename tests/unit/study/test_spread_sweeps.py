@@ -214,7 +214,7 @@ def test_a_worker_that_dies_costs_its_point_only() -> None:
     assert [failure["point"] for failure in study.failures] == ["ranks=2, n=2", "ranks=2, n=3"]
     assert "its worker process left with exit status 3" in study.failures[0]["error"]
     assert (
-        "was ended by signal 9 (SIGKILL); where nobody sent it, the machine ran out of memory"
+        "was ended by signal 9 (SIGKILL); unless someone sent it, the machine ran out of memory"
         in study.failures[1]["error"]
     )
 

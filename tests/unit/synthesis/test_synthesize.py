@@ -188,13 +188,13 @@ def test_a_made_schedule_runs_on_real_mpi():
         ({"n_bytes": 1.5}, "n_bytes"),
         ({"chunks": 0}, "chunks"),
         ({"root": 4, "problem": "bcast"}, "root 4"),
-        ({"ranks": [0, 0]}, "once"),
+        ({"ranks": [0, 0]}, "distinct"),
         ({"ranks": [0, 9]}, "holds ranks 0 to 3"),
-        ({"ranks": []}, "ranks takes"),
+        ({"ranks": []}, "ranks must be"),
         ({"on": "star"}, "say how many"),
         ({"problem": "reduce_scatter", "chunks": 2}, "reduce_scatter_block"),
         ({"method": "magic"}, "method"),
-        ({"method": "exact", "on": "star:9"}, "up to 8 ranks"),
+        ({"method": "exact", "on": "star:9"}, "at most 8 ranks"),
     ],
 )
 def test_what_cannot_be_made_is_refused(arguments, says):

@@ -45,7 +45,7 @@ def test_a_planted_offset_and_drift_are_taken_out_to_within_the_bound(offset, dr
     assert (error <= bound + 1e-9 * (span + abs(offset)) + 4e-4 * 2e-3 * len(ways)).all()
     assert clocks.is_own(1) or not own
     if clocks.is_own(1):
-        assert "led over to that of rank 0" in clocks.text()
+        assert "corrected to that of rank 0" in clocks.text()
 
 
 def test_a_clock_in_common_is_left_alone_whatever_the_ways() -> None:

@@ -81,7 +81,7 @@ def test_the_cap_is_kept_and_said() -> None:
     assert (series.stopped, len(series.times_s)) == ("most", 20)
     (note,) = series.conduct().notes()
     assert "after 20 repetitions the median is known to within" in note
-    assert "not 5% as wanted: no more were allowed" in note
+    assert "not 5% as wanted: the maximum number was reached" in note
 
 
 def test_the_time_is_kept_once_there_are_enough_for_an_interval() -> None:
@@ -90,7 +90,7 @@ def test_the_time_is_kept_once_there_are_enough_for_an_interval() -> None:
         clock += 0.9
         series.take(rng.lognormal(), 0.0, clock)
     assert (series.stopped, len(series.times_s)) == ("time", 6)
-    assert "the 1 s for a point were over" in series.conduct().notes()[0]
+    assert "the 1 s for a point had passed" in series.conduct().notes()[0]
 
 
 def test_late_starts_are_thrown_away_and_counted_and_do_not_go_on_for_ever() -> None:
@@ -121,13 +121,13 @@ def test_warm_ups_come_first_and_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("how", "words"),
     [
-        ({"within": 1.0}, "within is at least 0 and below 1, got 1.0"),
-        ({"level": 0}, "level is above 0 and below 1, got 0"),
+        ({"within": 1.0}, "within must be at least 0 and below 1, got 1.0"),
+        ({"level": 0}, "level must be above 0 and below 1, got 0"),
         ({"most": 5, "least": 5}, "the 95% interval of a median takes 6 repetitions, and most is 5"),
-        ({"least": 9, "most": 8}, "most is a whole number of at least `least`, got 8"),
-        ({"statistic": "mode"}, "statistic is one of median, mean, got 'mode'"),
-        ({"most_s": -1}, "most_s is a number of seconds above 0, got -1"),
-        ({"least": True}, "least is a whole number of at least 1, got True"),
+        ({"least": 9, "most": 8}, "most must be an integer of at least `least`, got 8"),
+        ({"statistic": "mode"}, "statistic must be one of: median, mean, got 'mode'"),
+        ({"most_s": -1}, "most_s must be above 0 seconds, got -1"),
+        ({"least": True}, "least must be an integer of at least 1, got True"),
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(how: dict[str, object], words: str) -> None:

@@ -130,12 +130,12 @@ def _legend_item():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"operation": "allredcue"}, "no collective"),
-        ({"operation": "sorting"}, "no collective"),
+        ({"operation": "allredcue"}, "is not a collective"),
+        ({"operation": "sorting"}, "is not a collective"),
         ({"p": [2, 4], "bytes": [8, 16]}, "goes along the ranks or along the bytes"),
-        ({"p": 0}, "p takes whole numbers"),
-        ({"bytes": [1.5]}, "bytes takes whole numbers"),
-        ({"bytes": []}, "bytes takes whole numbers"),
+        ({"p": 0}, "p must be integers"),
+        ({"bytes": [1.5]}, "bytes must be integers"),
+        ({"bytes": []}, "bytes must be integers"),
         ({"operation": "barrier", "bytes": 8}, "has no bytes"),
         ({"measured": 3}, "measured takes"),
         ({"measured": pd.DataFrame({"ranks": [1]})}, "no 'bytes'"),

@@ -89,9 +89,9 @@ def refused(comm, case):
 @pytest.mark.parametrize(
     ("case", "told"),
     [("no topology", "Create_cart"), ("no array", "at least one array"), ("gaps", "contiguous"),
-     ("unlike", "are alike"), ("small", "at least 6 cells"), ("width", "from 1 on"), ("flat", "2 dimensions"),
-     ("no regions", "give send="), ("regions", "has 0 regions"), ("one end", "given both"),
-     ("stride", "without a stride"), ("sizes", "do not fit: rank"), ("form", "no form 'quick'"),
+     ("unlike", "same shape"), ("small", "at least 6 cells"), ("width", "at least 1"), ("flat", "2 dim"),
+     ("no regions", "give send="), ("regions", "has 0 regions"), ("one end", "together"),
+     ("stride", "without a stride"), ("sizes", "do not fit: rank"), ("form", "unknown form 'quick'"),
      ("stranger", "was made with"), ("uneven", "do not fit: rank")],
 )  # fmt: skip
 def test_what_is_refused(case, told):

@@ -153,7 +153,7 @@ def test_a_timer_tunes_the_requests_of_a_region_together():
                     first(one, out)
                     assert (out == p).all()
             timer.close()
-            with pytest.raises(DataError, match="waited for already"):
+            with pytest.raises(DataError, match="already been waited for"):
                 handle.wait()
             return timer.explain().decisions[0]
 
@@ -320,7 +320,7 @@ def test_many_jobs_write_one_history(tmp_path):
 def test_a_history_that_is_none(tmp_path):
     (tmp_path / "text").write_text("no database")
     for path in (tmp_path / "text", tmp_path / "nowhere" / "h.sqlite"):
-        with pytest.raises(LabkitError, match="made as an SQLite file"):
+        with pytest.raises(LabkitError, match="must be an SQLite file"):
             lk.run(loop, 2, "star", args=(10, 1), history=path)
 
 
@@ -348,9 +348,9 @@ def test_help_says_what_a_request_is_and_what_it_takes(operation):
 def test_what_is_refused():
     comm = type("Comm", (), {"Allreduce": None})()
     for words, told in (
-        ({"search": "random"}, "search is one of"), ({"timing": "timer"}, r"lk\.tune\.timer"),
-        ({"measurements": 0}, "from 1 on"), ({"warmup": -1}, "from 0 on"), ({"similar": 2}, "share"),
-        ({"monitor": 3}, "Monitor"), ({"repeat": 3}, "got repeat"), ({"estimator": 3}, "estimator takes"),
+        ({"search": "random"}, "search must be one of"), ({"timing": "timer"}, r"lk\.tune\.timer"),
+        ({"measurements": 0}, "at least 1"), ({"warmup": -1}, "at least 0"), ({"similar": 2}, "below 1"),
+        ({"monitor": 3}, "Monitor"), ({"repeat": 3}, "got repeat"), ({"estimator": 3}, "estimator must be"),
     ):  # fmt: skip
         with pytest.raises(DataError, match=told):
             lk.tune.allreduce(comm, **words)

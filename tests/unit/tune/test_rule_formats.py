@@ -190,13 +190,13 @@ BROKEN = {
         ('{"collectives": {"sort": []}}', "'sort' is not known"),
         ('{"collectives": {"bcast": [{}]}}', "are a list of tables"),
         ('{"collectives": {"bcast": [{"rules": [{"alg": "best"}]}]}}', "alg of bcast is a number or one of"),
-        ('{"collectives": {"bcast": [{"comm_size_min": "x", "rules": []}]}}', "whole number or 'inf'"),
+        ('{"collectives": {"bcast": [{"comm_size_min": "x", "rules": []}]}}', "integer or 'inf'"),
         ('{"collectives": {"bcast": [{"comm_rank_distribution": "single-node", "rules": []}]}}', "spread"),
     ],
     "a.mpich.json": [
         ('{"collective=bcast": {}}', "conditions are needed"),
         ('{"collective=bcast": {"comm_size<8": {"algorithm=MPIR_Bcast_intra_smp": {}}}}', "without an algo"),
-        ('{"collective=bcast": {"day=monday": {}, "any": {}}}', "not know MPICH's condition 'day=monday'"),
+        ('{"collective=bcast": {"day=monday": {}, "any": {}}}', "unknown condition of MPICH: 'day=monday'"),
         ('{"collective=bcast": {"algorithm=MPIR_Bcast_intra_tree": {}}}', "of MPICH's MPIR_Bcast"),
     ],
     "a.prf": [

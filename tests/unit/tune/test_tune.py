@@ -149,13 +149,13 @@ def test_open_mpi_gets_what_it_has_only(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"operation": "sorting"}, "is no collective"),
-        ({"operation": "alreduce"}, "is no collective"),
-        ({"ranks": [0]}, "ranks takes whole numbers from 1 on"),
-        ({"ranks": []}, "ranks takes"),
-        ({"sizes": [-1]}, "sizes takes"),
-        ({"leaves": 0}, "leaves takes"),
-        ({"library": "lam"}, "library is one of ompi"),
+        ({"operation": "sorting"}, "is not a collective"),
+        ({"operation": "alreduce"}, "is not a collective"),
+        ({"ranks": [0]}, "ranks must be integers of at least 1"),
+        ({"ranks": []}, "ranks must be"),
+        ({"sizes": [-1]}, "sizes must be"),
+        ({"leaves": 0}, "leaves must be"),
+        ({"library": "lam"}, "library must be one of: ompi"),
     ],
 )
 def test_bad_input_is_refused(arguments, words):
