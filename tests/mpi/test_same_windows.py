@@ -40,3 +40,19 @@ def test_a_thousand_random_programs_leave_the_same_bytes(tmp_path) -> None:
     for ranks, first in ((2, 1000), (3, 2000), (4, 3000)):
         simulated, real = both(ranks, first, 334, tmp_path)
         assert simulated == real
+
+
+def test_windows_print_nothing_and_lie_in_the_runs_folder():
+    def program(comm):
+        for _ in range(3):
+            window = MPI.Win.Allocate_shared(4096, 1, comm=comm)
+            other = MPI.Win.Allocate(4096, 1, comm=comm)
+            with open("/proc/self/maps", encoding="utf-8") as file:
+                mapped = {line.split(maxsplit=5)[5].strip() for line in file if "/dev/shm/" in line}
+            other.Free()
+            window.Free()
+        return [path for path in mapped if not path.startswith("/dev/shm/labkit-")]
+
+    run = lk.run(program, 2, "mpi")
+    assert run.results == [[], []]
+    assert run.output == ["", ""]
