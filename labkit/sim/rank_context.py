@@ -95,7 +95,8 @@ class RankContext:
     @property
     def pools(self) -> list[Any]:
         """The pools whose master is the running rank: results come while it waits."""
-        return self.own_waits().pools
+        pools: list[Any] = self.own_waits().pools
+        return pools
 
     @property
     def size(self) -> int:

@@ -65,9 +65,12 @@ def _simulated(selector: Any) -> Callable[..., Any]:
         if waits is None or (timeout is not None and timeout <= 0):
             return select(timeout)
         ready: list[Any] = []
-        waits.wait(
-            lambda: bool(ready or ready.extend(select(0)) or ready), timeout, len(selector.get_map()) > first
-        )
+
+        def look() -> bool:
+            ready.extend(select(0) if not ready else ())
+            return bool(ready)
+
+        waits.wait(look, timeout, is_open=len(selector.get_map()) > first)
         return ready
 
     return wait

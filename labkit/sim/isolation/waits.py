@@ -39,7 +39,7 @@ _BLOCKED_S = 0.5
 _MOST_STEP_S, _LOOK_AGAIN_S = 1e-4, 1e-6
 _is_alive = threading.Thread.is_alive
 #: what an idle thread of a `ThreadPoolExecutor` runs
-_IDLE = _executor._worker.__code__  # type: ignore[attr-defined]
+_IDLE = _executor._worker.__code__
 
 
 class Pool(Protocol):
