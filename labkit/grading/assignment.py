@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from labkit.errors import DataError, MachineError
+from labkit.errors import DataError
 from labkit.grading.bench import Bench, OpenBench, SandboxBench
 from labkit.grading.causes import Told
 from labkit.grading.grade import Grade
@@ -16,7 +16,7 @@ from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.notes import noted
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Trial, unjudged
+from labkit.grading.trial import Trial
 
 __all__ = ["Assignment", "Check"]
 
@@ -196,19 +196,9 @@ class Assignment:
                 verdict = Verdict(0.0, told.sentence(spent))
             else:
                 trial.fault_seen = None
-                verdict = told.once(check.title, _judged(check, trial), trial.fault_seen)
+                verdict = told.once(check.title, check.judge(trial), trial.fault_seen)
             points = round(check.points * min(max(verdict.score, 0.0), 1.0), 6)
             words = (verdict.feedback, verdict.hint, check.is_bonus)
             grade.results.append(CheckResult(check.name, check.title, points, check.points, *words))
         grade.attempts, grade.seconds = trial.attempts, time.monotonic() - began
         return grade
-
-
-def _judged(check: Check, trial: Trial) -> Verdict:
-    """Judge one check; what it raises on a submission's values is the submission's fault."""
-    try:
-        return check.judge(trial)
-    except MachineError:
-        raise
-    except Exception as error:
-        return Verdict(0.0, f"what the submission returned made this check fail with {unjudged(error)}")

@@ -93,7 +93,9 @@ class Proved:
             found = self.task.ask(trial, size)
             if isinstance(found, str):
                 return Verdict(0.0, f"{these}: {found}", self.hint)
-            result = check(found)
+            result = _checked(found)
+            if isinstance(result, str):
+                return Verdict(0.0, f"{these}: {result}", self.hint)
             if isinstance(result, Counterexample):
                 program = found.describe([result.rank]) if size <= 16 else ""
                 return Verdict(
@@ -118,6 +120,14 @@ class Proved:
         if one.program(rank) != whole.program(rank):
             return f"{these}: rank {rank} described alone does something else than among all ranks"
         return ""
+
+
+def _checked(found: Schedule) -> Any:
+    """Prove a submission's schedule; return in words what that raises on it."""
+    try:
+        return check(found)
+    except Exception as error:
+        return f"it cannot be proved: {unjudged(error)}"
 
 
 _KIND_HINTS = {
@@ -180,7 +190,9 @@ class ScheduleCosts:
             found = self.task.ask(trial, size)
             if isinstance(found, str):
                 return Verdict(0.0, f"{these}: {found}", self.hint)
-            result = check(found)
+            result = _checked(found)
+            if isinstance(result, str):
+                return Verdict(0.0, f"{these}: {result}", self.hint)
             if isinstance(result, Counterexample):
                 return Verdict(0.0, f"{these}: rounds count only for a complete schedule: {result}")
             rounds, volume, _ = count(found, 1.0)
