@@ -154,12 +154,21 @@ def json_of(text: str | bytes) -> Any:
     Raises
     ------
     json.JSONDecodeError
-        It is none, or is nested too deeply.
+        It is none, is nested too deeply, or has a key twice in one object.
     """
     try:
-        return json.loads(text, parse_int=_whole)
+        return json.loads(text, parse_int=_whole, object_pairs_hook=_once)
     except RecursionError:
         raise json.JSONDecodeError("objects or lists are nested too deeply", "", 0) from None
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise json.JSONDecodeError(f"the key {twice[:40]!r} stands twice in one object", "", 0)
+    return found
 
 
 def _whole(digits: str) -> int | float:

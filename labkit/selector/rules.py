@@ -155,6 +155,11 @@ class Rules(Selector):
             table = json_of(text) if str(path).endswith(".json") else toml_of(text)
         except (OSError, ValueError) as error:
             raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
+        unknown = sorted(set(table) - {"title", "source", "rules"}) if isinstance(table, dict) else []
+        if unknown:
+            raise ScheduleError(
+                f"{path}: {unknown[0]!r} is not known here; a table of rules has title, source and rules"
+            )
         rows = table.get("rules") if isinstance(table, dict) else table
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ScheduleError(

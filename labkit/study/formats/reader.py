@@ -271,7 +271,6 @@ def _point(parameters: Sequence[str], values: Sequence[Any], where: str) -> dict
 def _json(text: str, name: str) -> Iterator[Row]:
     try:
         content = json_of(text)
-        json.loads(text, object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         lines = [ln for ln in text.splitlines() if ln.strip()]
         if all(_TALPAS.match(ln) for ln in lines):
@@ -287,16 +286,6 @@ def _json(text: str, name: str) -> Iterator[Row]:
         return iter(list(_json_ids(content) if "callpaths" in content else _json_nested(content, name)))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise DataError(f"{name}: the JSON does not have Extra-P's structure ({error!r})") from None
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Refuse a key that stands twice in an object."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [key for key, _ in pairs]
-        twice = next(key for key in names if names.count(key) > 1)
-        raise DataError(f"the key {twice!r} stands twice in one object; rename one, or take it out")
-    return found
 
 
 def _with_commas(line: str) -> str:
@@ -318,10 +307,11 @@ def _json_nested(content: Mapping[str, Any], name: str) -> Iterator[Row]:
 
 def _json_ids(content: Mapping[str, Any]) -> Iterator[Row]:
     """Read the older format, whose parts refer to each other by number."""
-    names = {
-        kind: {item["id"]: item["name"] for item in content[kind]}
-        for kind in ("parameters", "callpaths", "metrics")
-    }
+    names = {}
+    for kind in ("parameters", "callpaths", "metrics"):
+        names[kind] = {item["id"]: item["name"] for item in content[kind]}
+        if len(names[kind]) < len(content[kind]):
+            raise ValueError(f"two of {kind} have one id")
     points = {
         c["id"]: {
             names["parameters"][pair["parameter_id"]]: float(pair["parameter_value"])

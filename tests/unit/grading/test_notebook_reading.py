@@ -11,7 +11,7 @@ import pytest
 
 from labkit.errors import DataError
 from labkit.grading.ipynb.cells import python_of
-from labkit.grading.submission import notebook_source, read_submission, source_of_cells
+from labkit.grading.submission import notebook_source, read_submission, source_of_cells, submitted_text
 
 
 def ran(cells: list[str], *arguments: Any, function: str = "f") -> Any:
@@ -256,3 +256,23 @@ def test_a_notebook_of_pictures_is_read() -> None:
         "outputs": [{"text": "x" * (5 << 20)}],
     }
     assert "def f" in notebook_source(json.dumps({"cells": [cell]}), "f")
+
+
+def test_old_notebooks_are_upgraded(tmp_path: Path) -> None:
+    code = "# é\ndef f(x):\n    return x + 1\n"
+    cells = [
+        {"cell_type": "heading", "level": 1, "source": ["A title"], "metadata": {}},
+        {"cell_type": "code", "input": code.splitlines(keepends=True), "language": "python", "outputs": [],
+         "metadata": {}, "prompt_number": 1, "collapsed": False},
+    ]  # fmt: skip
+    book = {
+        "nbformat": 3,
+        "nbformat_minor": 0,
+        "metadata": {},
+        "worksheets": [{"cells": cells, "metadata": {}}],
+    }
+    path = tmp_path / "old.ipynb"
+    for encoding in ("utf-8", "latin-1"):
+        path.write_bytes(json.dumps(book, ensure_ascii=False).encode(encoding))
+        assert "return x + 1" in read_submission(path, "f")
+        assert json.loads(submitted_text(path)) == [code]

@@ -248,6 +248,14 @@ def test_the_formats_of_extra_p_say_the_same(tmp_path: Path, content: str) -> No
         ('{"parameters": ["p"], "measurements": [1]}', "Extra-P's structure"),
         ('{"params": {"p": 1}, "value": 1}\n{"params": {"p": 2}}\n', "line 2: not a measurement"),
         ("just some words\n", "holds no measurements"),
+        ("p,t,t\n1,2,3\n", "columns 2 and 3 are both called 't'"),
+        ("p,,t\n1,2,3\n", "column 2 has no name"),
+        ("p,t,u\n1,2,x\n2,3,4\n", "row 2, column u: 'x' is not a number"),
+        (
+            "PARAMETER p\nPOINTS 1\nREGION r\nMETRIC m\nDATA 1\nREGION r\nMETRIC m\nDATA 2\n",
+            "line 8: metric 'm' of region 'r' has data already, from line 5 on",
+        ),
+        ('{"parameters": ["p"], "measurements": {"a": {}, "a": {}}}', "the key 'a' stands twice"),
         ("words\n", "nor a CSV file with two columns"),
         ("p,t\n1,2\n3\n", "row 3: 1 cells, but the header has 2"),
         ("p,t\n1,2\n2,fast\n", "column t: 'fast' is not a number"),
@@ -311,3 +319,37 @@ def test_of_a_trace_the_reader_of_traces_is_named(tmp_path: Path) -> None:
     measured.mkdir()
     with pytest.raises(DataError, match="is a folder; give the file"):
         lk.load(measured)
+
+
+def test_white_space_of_extra_p_is_white_space(tmp_path):
+    text = "PARAMETER p q\nPOINTS (4 1) (8 2)\nMETRIC wall time\nREGION main->solve\nDATA 8.1 8.0\nDATA 9\n"
+    (tmp_path / "blanks.txt").write_text(text)
+    expected = lk.load(tmp_path / "blanks.txt").data
+    for space in ("\t", "  \t ", "\t\t"):
+        (tmp_path / "tabs.txt").write_text(
+            "\n".join(space.join(line.split(" ", 1)) for line in text.split("\n"))
+        )
+        assert lk.load(tmp_path / "tabs.txt").data.equals(expected)
+
+
+def test_talpas_is_read(tmp_path):
+    line = '{"parameters":{"p":%d};"metric":"a; b";"callpath":"main->solve";"value":%g}'
+    path = tmp_path / "talpas.txt"
+    for lines in (1, 3):
+        path.write_text("\n".join(line % (p, p / 2) for p in (4, 8, 16)[:lines]) + "\n")
+        data = lk.load(path).data
+        assert data["p"].tolist() == [4, 8, 16][:lines]
+        assert data["value"].tolist() == [2.0, 4.0, 8.0][:lines]
+        assert set(data["metric"]) == {"a; b"}
+        assert set(data["phase"]) == {"main->solve"}
+
+
+def test_what_a_table_leaves_open_is_remarked(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("p,time,swaps,host\n1,2,,a\n2,3,4,b\n4,5,,c\n")
+    study = lk.load(path)
+    assert len(study.data) == 4
+    assert study.notes["remarks"] == [
+        "column 'host' holds no numbers and was left out",
+        "2 empty cells were left out of column 'swaps' (row 2, 4)",
+    ]
