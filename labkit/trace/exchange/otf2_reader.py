@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,10 @@ _NO_POST: dict[str, Any] = dict.fromkeys(_POSTS, -1) | {
 }  # fmt: skip
 #: numbers of communicators begin behind those that a recorder has for the world and a rank alone
 _FIRST = 4
+
+
+#: events that say nothing beside others of the same call
+_WITHOUT_CONTENT = ("MpiCollectiveBegin", "MpiRequestTest", "ProgramBegin", "ProgramEnd")
 
 
 class Archive(NamedTuple):
@@ -194,6 +199,7 @@ def _read(otf2: Any, archive: Any) -> Archive:
     )  # fmt: skip
     ranks = {location: _Rank(number) for number, location in enumerate(members)}
     within = any(one.name == WITHIN_CALLS for one in known.system_tree_node_properties)
+    unused: Counter[str] = Counter()
     handlers = _handlers(otf2, ranks, within)
     seconds, zero, others = 1.0 / archive.timer_resolution, None, 0
     for location, event in archive.events:
@@ -207,6 +213,8 @@ def _read(otf2: Any, archive: Any) -> Archive:
         handler = handlers.get(type(event))
         if handler is not None:
             handler(rank, event, now_s)
+        elif type(event).__name__ not in _WITHOUT_CONTENT:
+            unused[type(event).__name__] += 1
     rows = list(ranks.values())
     if zero is None:
         raise DataError("the archive has no event of a rank of MPI")
@@ -215,6 +223,9 @@ def _read(otf2: Any, archive: Any) -> Archive:
         while rank.open:
             rank.leave(rank.last_s)
     notes = [f"{others} events of locations that are no ranks of MPI are left out"] if others else []
+    if unused:
+        kinds = ", ".join(f"{count} of {kind}" for kind, count in sorted(unused.items()))
+        notes.append(f"events that labkit's traces have no place for are left out: {kinds}")
     if lost := sum(rank.lost for rank in rows):
         notes.append(f"{lost} messages outside any call of MPI are left out")
     begun = 0
