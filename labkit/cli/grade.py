@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
+from typing import TextIO
 
 from labkit.errors import CacheWarning, DataError
 from labkit.grading.grade import Grade
@@ -125,7 +126,15 @@ def _written(path: str, write: Callable[[str], None]) -> str:
     return ""
 
 
-def _warn(message: Warning | str, *_: object) -> None:
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    del category, filename, lineno, file, line
     print(f"labkit grade: {message}", file=sys.stderr)
 
 

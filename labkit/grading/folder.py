@@ -237,13 +237,7 @@ def grade_folder(
                 keep(kept, grade, path, assignment, secret)
             except OSError as error:
                 lost.append(error)
-                if len(lost) == 1:
-                    warnings.warn(
-                        f"grades cannot be kept in {str(kept)!r} ({error.strerror or error}): a second call "
-                        "grades them again",
-                        CacheWarning,
-                        stacklevel=3,
-                    )
+                _warn_once(lost, kept)
         if progress is not None:
             progress(grade, len(done), len(submissions))
 
@@ -279,6 +273,13 @@ def grade_folder(
             worker.process.join()
         os.unlink(turns)
     return [done[student] for student in submissions]
+
+
+def _warn_once(lost: Sequence[OSError], kept: Path) -> None:
+    if len(lost) == 1:
+        why = lost[0].strerror or lost[0]
+        text = f"grades cannot be kept in {str(kept)!r} ({why}): a second call grades them again"
+        warnings.warn(text, CacheWarning, stacklevel=4)
 
 
 def _start(

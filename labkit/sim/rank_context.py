@@ -32,6 +32,11 @@ _MANY_READS, _READ_S, _READ_SHARE = 10_000, 1e-8, 1e-3
 class RankContext:
     """The machine as the running rank sees it; one object serves all ranks."""
 
+    #: what the machine calls a host, by its number
+    host_name: Callable[[int], str] = "host-{}".format
+    #: a digest of the machine, its mapping, the network model and the calibration
+    setting = ""
+
     def __init__(
         self, hub: Hub, size: int, calls: CollectiveCalls, calibration: KernelCosts, measured: Measured
     ) -> None:
@@ -77,8 +82,6 @@ class RankContext:
         self.tally: Tally | None = None
         #: what the ranks call, summed up (`labkit.trace.summed_calls`); None where nobody asked
         self.summary: Summary | None = None
-        #: a digest of the machine, its mapping, the network model and the calibration
-        self.setting = ""
         #: what is tried besides (`Run.what_if`)
         self.trial: Trial | None = None
         #: the run's seed, and whether anything was drawn from it

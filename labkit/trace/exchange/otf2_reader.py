@@ -222,6 +222,17 @@ def _read(otf2: Any, archive: Any) -> Archive:
         rank.first_s, rank.last_s = min(rank.first_s, rank.last_s, 0.0), max(rank.last_s, 0.0)
         while rank.open:
             rank.leave(rank.last_s)
+    notes = _left_out(rows, others, unused)
+    machine = next((str(node.name) for node in known.system_tree_nodes), "an archive")
+    return Archive(
+        [rank.timeline() for rank in rows], [(rank.first_s, rank.last_s) for rank in rows],
+        [(rank.number, *phase) for rank in rows for phase in rank.phases], Clocks([[] for _ in rows]),
+        machine, notes,
+    )  # fmt: skip
+
+
+def _left_out(rows: list[_Rank], others: int, unused: Counter[str]) -> list[str]:
+    """Say what of an archive has no place in a trace, or no cause."""
     notes = [f"{others} events of locations that are no ranks of MPI are left out"] if others else []
     if unused:
         kinds = ", ".join(f"{count} of {kind}" for kind, count in sorted(unused.items()))
@@ -238,12 +249,7 @@ def _read(otf2: Any, archive: Any) -> Archive:
             f"collective{'s' if begun > 1 else ''}: which calls are one the archive does not say, so waits "
             "for them have no cause and are not found"
         )
-    machine = next((str(node.name) for node in known.system_tree_nodes), "an archive")
-    return Archive(
-        [rank.timeline() for rank in rows], [(rank.first_s, rank.last_s) for rank in rows],
-        [(rank.number, *phase) for rank in rows for phase in rank.phases], Clocks([[] for _ in rows]),
-        machine, notes,
-    )  # fmt: skip
+    return notes
 
 
 def _handlers(  # noqa: C901
