@@ -32,8 +32,6 @@ _MANY_READS, _READ_S, _READ_SHARE = 10_000, 1e-8, 1e-3
 class RankContext:
     """The machine as the running rank sees it; one object serves all ranks."""
 
-    #: what the machine calls a host, by its number
-    host_name: Callable[[int], str] = "host-{}".format
     #: a digest of the machine, its mapping, the network model and the calibration
     setting = ""
 
