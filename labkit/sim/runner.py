@@ -111,7 +111,7 @@ def simulate(request: RunRequest) -> Run:
     run = _as_run(simulation, request.name, machine, network, notes, host_clock.perf_counter() - began)
     notes.extend(simulation.context.decisions.notes())
     notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
-    if request.options.get("warnings", True):
+    if request.options.get("warnings") is not False:
         notes.extend(left_over(simulation))
     run.uncharged, run.exploration = uncharged, sightings
     is_drawn = not troubled.is_quiet and request.noise.seed is None

@@ -95,3 +95,12 @@ comm.barrier()
     done = subprocess.run(command(tmp_path, body), capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 1
     assert "rank 1 failed: ZeroDivisionError" in done.stderr
+
+
+def test_messages_never_received_are_named_unless_told_otherwise(tmp_path):
+    body = "if rank == 0:\n    comm.send(1, 1)\n"
+    for words, count in (((), 1), (("--no-warnings",), 0)):
+        done = subprocess.run(
+            command(tmp_path, body, *words), capture_output=True, text=True, timeout=120, check=True
+        )
+        assert done.stderr.count("nobody received it") == count
