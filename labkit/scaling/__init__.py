@@ -1,9 +1,9 @@
-"""Empirical scaling models and verdicts: fits of one term, judged against an order of growth."""
+"""Empirical scaling models and verdicts: a description of measurements, judged against an order of growth."""
 
 from labkit.scaling.beyond import Limit, Outlook, limit, outlook
+from labkit.scaling.description import find_changes, fit, fit_many
 from labkit.scaling.deviation import Deviation, deviation_for, match, outcome
 from labkit.scaling.expectation import Expectation, read_expectation
-from labkit.scaling.fits import find_changes, fit, fit_many
 from labkit.scaling.guideline import Guideline, check_guideline
 from labkit.scaling.judgement import judge
 from labkit.scaling.model import Model

@@ -38,7 +38,7 @@ class Outlook:
     carries_to : float
         Up to where the data carry: the interval there is no wider than a factor of 2.
     misses : float
-        How far the nearest curve misses a point, where no law describes the data; else 0.
+        How far the nearest curve misses a point, where no model describes the data; else 0.
     """
 
     at: float
@@ -125,7 +125,7 @@ def _caution(misses: float) -> str:
     if not misses:
         return ""
     return (
-        f" No law describes the data: this follows the nearest curve, which misses a point by {misses:.1%}."
+        f" No model describes the data: this follows the nearest curve, which misses a point by {misses:.1%}."
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,6 @@ from labkit import html as markup
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.leastsquares import Fits
 from labkit.scaling.posterior import Belief
-from labkit.scaling.rivals import Rivals
 from labkit.scaling.term import CONSTANT, Term
 
 __all__ = ["Model", "Part", "Takeover"]
@@ -23,6 +23,14 @@ Floats = npt.NDArray[np.float64]
 
 #: how far ahead a change of the leading part is looked for, in powers of two
 _HORIZON = 60
+
+
+class Alternatives(Protocol):
+    """Curves that describe the same data."""
+
+    def curves(self, x: npt.ArrayLike, deviation: float) -> Floats:
+        """Return the values at x of the curves that miss the data about as much as `deviation`."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +80,15 @@ class Takeover:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """c + a f(x), fitted by relative least squares; with a second, slower term where the data carry it.
+    """c + a f(x), fitted by relative least squares; with further, slower terms where the data carry them.
 
     Attributes
     ----------
     term : Term
-        The exponents (exponential, polynomial, logarithmic) of the leading term.
+        The exponents (exponential, polynomial, logarithmic) of the leading term; 1 where the model levels
+        off.
     constant : float
-        c, in the unit of the measurements; below 0 only in laws that counts follow exactly, as p - 1.
+        c, in the unit of the measurements, of either sign.
     others : tuple of Part
         Summands beside the leading one.
     r2_adjusted : float or None
@@ -93,11 +102,13 @@ class Model:
     unit : str
         The unit of y, for print.
     is_nearest : bool
-        Whether no law describes the data, so that this is only the nearest curve.
+        Whether no model describes the data within the tolerance, so that this is only the nearest curve.
     sse, free : float, int
         The sum of squared relative errors, and the numbers that were fitted.
-    belief, rivals : Belief or None, Rivals or None
+    belief, rivals : Belief or None, Alternatives or None
         What `interval` is made of: the weights of all terms, and the curves that describe the data as well.
+    before, since : Model or None, float or None
+        What describes the data below `since`, where they change or step there.
     """
 
     term: Term
@@ -115,8 +126,10 @@ class Model:
     unit: str = ""
     others: tuple[Part, ...] = ()
     belief: Belief | None = field(default=None, repr=False)
-    rivals: Rivals | None = field(default=None, repr=False)
+    rivals: Alternatives | None = field(default=None, repr=False)
     is_nearest: bool = False
+    before: Model | None = field(default=None, repr=False)
+    since: float | None = None
 
     @classmethod
     def from_fits(
@@ -149,13 +162,13 @@ class Model:
         """
         own = Fits(*(getattr(fits, f.name)[[row]] for f in fields(fits)))
         bases, scales = [basis] * (k + 1), np.full(k + 1, log_scale)
-        return next(cls.each_of(own, [k], flat, bases, scales, x, [y], count or x.size, [None], [None]))
+        return next(cls.each_of(own, [k], flat, bases, scales, x, [y], count or x.size, [None]))
 
     @classmethod
     def each_of(
         cls, fits: Fits, chosen: Sequence[int], flat: int, bases: Sequence[Basis], log_scales: Floats,
         x: Floats, points: Sequence[Floats], count: float,
-        beliefs: Sequence[Belief | None], rivals: Sequence[Rivals | None], unit: str = "",
+        beliefs: Sequence[Belief | None], unit: str = "",
     ) -> Iterator[Model]:  # fmt: skip
         """Pick fit `chosen[i]` of each data set i; `flat` is the constant, `count` how much was measured.
 
@@ -177,7 +190,7 @@ class Model:
             The measurements of each data set.
         count : float
             How many measurements the points stand for.
-        beliefs, rivals : sequences
+        beliefs : sequence of Belief or None
             Of each data set, for `interval`.
         unit : str
             Of the measurements.
@@ -193,8 +206,8 @@ class Model:
             np.asarray(chosen), fits.constant[at], fits.worst[at], np.sqrt(fits.press[at] / count),
             fits.sse[at], fits.free[at], fits.coefficient[at], log_scales[at[1]], fits.sse[rows, flat],
         )  # fmt: skip
-        for y, belief, others, k, constant, worst, validation, sse, free, scaled, log_scale, total in zip(
-            points, beliefs, rivals, *(column.tolist() for column in columns), strict=True
+        for y, belief, k, constant, worst, validation, sse, free, scaled, log_scale, total in zip(
+            points, beliefs, *(column.tolist() for column in columns), strict=True
         ):
             basis = bases[k]
             term = basis.term if isinstance(basis, Expectation) else basis
@@ -202,7 +215,7 @@ class Model:
             r2 = None if k == flat or total == 0 else 1 - (sse / (n - 2)) / (total / (n - 1))
             yield cls(
                 term, constant, r2, worst, validation, x, y, sse, free, basis, scaled, log_scale,
-                unit, (), belief, others,
+                unit, (), belief,
             )  # fmt: skip
 
     @property
@@ -213,7 +226,7 @@ class Model:
     @property
     def coefficient(self) -> float:
         """The a of c + a f(x); 0 for a constant."""
-        return float(np.exp2(np.log2(self._scaled) - self._log_scale)) if self._scaled > 0 else 0.0
+        return self._leading.coefficient
 
     def predict(self, x: npt.ArrayLike) -> Floats:
         """Return the model's values.
@@ -228,24 +241,42 @@ class Model:
         ndarray
             Same shape, in the unit of the measurements.
         """
-        leading = self.constant + self._scaled * self._shape(x)
-        return np.asarray(leading + sum(part(x) for part in self.others), dtype=np.float64)
+        own = np.asarray(
+            self.constant + sum(part(x) for part in (*self.others, self._leading)), dtype=np.float64
+        )
+        if self.before is None:
+            return own
+        return np.where(np.asarray(x, dtype=float) < self.since, self.before.predict(x), own)
+
+    def times(self, factor: float) -> Model:
+        """Return the model multiplied by a factor."""
+        others = tuple(replace(p, scaled=factor * p.scaled) for p in self.others)
+        return replace(self, constant=factor * self.constant, others=others, _scaled=factor * self._scaled)
+
+    @property
+    def _leading(self) -> Part:
+        return Part(self.term, self._basis, self._scaled, self._log_scale)
 
     @property
     def parts(self) -> tuple[Part, ...]:
         """All summands but zeros: the constant, the slower terms and the leading one, in this order."""
         constant = Part(CONSTANT.named(self.parameter), CONSTANT, self.constant, 0.0)
-        lead = Part(self.term, self._basis, self._scaled, self._log_scale)
-        return tuple(p for p in (constant, *self.others, lead) if p.scaled)
+        return tuple(p for p in (constant, *self.others, self._leading) if p.scaled)
+
+    @property
+    def dominant(self) -> Term:
+        """The largest summand at the largest measured value."""
+        return max(self.parts, key=lambda p: float(p(self.x[-1]))).term
 
     @property
     def takeover(self) -> Takeover | None:
-        """Where the summand that wins in the end takes over from the one that is largest now; None: it has.
+        """Where the summand that wins in the end becomes the largest.
 
-        Of models whose leading term falls, a constant wins in the end.
+        None where it is the largest at every measured value, or at no value up to 2^60 times the largest.
+        Of models whose leading term falls, a constant wins in the end; what is below 0 never does.
         """
-        parts = self.parts
-        if len(parts) < 2 or min(p.scaled for p in parts) < 0:
+        parts = [p for p in self.parts if p.scaled > 0]
+        if len(parts) < 2:
             return None
         last = float(self.x[-1])
         now = max(parts, key=lambda p: float(p(last)))
@@ -298,10 +329,6 @@ class Model:
             high = np.fmax(high, np.fmax.reduce(others, axis=0, initial=-np.inf))
         return np.asarray(np.maximum(low, 0.0)), np.asarray(high)
 
-    def _shape(self, x: npt.ArrayLike) -> Floats:
-        with np.errstate(over="ignore"):
-            return np.asarray(np.exp2(self._basis.log2(x) - self._log_scale), dtype=np.float64)
-
     @property
     def formula(self) -> str:
         """The model with its numbers, such as ``1.2e-05 + 3.4e-06 p log p``."""
@@ -342,14 +369,14 @@ class Model:
     def __repr__(self) -> str:
         """Print the growth, the formula and the quality of the fit."""
         r2 = "-" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"
-        name = "Nearest curve, no law," if self.is_nearest else "Model"
+        name = "Nearest curve" if self.is_nearest else "Model"
         return f"{name} {self}: {self.in_unit(self.unit)} (adjusted R2 {r2}, largest error {self.error:.2%})"
 
     def _repr_html_(self) -> str:
         r2 = "–" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"
         first, last = markup.number(self.x[0]), markup.number(self.x[-1])
         rows = [
-            ("Nearest curve (no law)" if self.is_nearest else "Growth", f"O({self.term.html()})"),
+            ("Nearest curve" if self.is_nearest else "Growth", f"O({self.term.html()})"),
             ("Formula", markup.escape(self.in_unit(self.unit))),
             ("Adjusted R²", r2),
             ("Largest error", f"{self.error:.2%}"),

@@ -1,9 +1,9 @@
-"""The search for a term: a space laid out over the measured values of the parameter."""
+"""The search space of one data set: functions laid out over the measured values of the parameter."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -13,36 +13,114 @@ from labkit.errors import ExpectationError
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.leastsquares import Floats, basis_values, fit_all
 from labkit.scaling.posterior import prior_of
-from labkit.scaling.space import space_for
+from labkit.scaling.space import family, space_for
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["Search", "Space", "falls", "search_for", "settle"]
+__all__ = ["BEYOND", "Layout", "Space", "falls", "lay_out", "settle"]
+
+Bools = npt.NDArray[np.bool_]
 
 Space = str | Iterable[Term] | None
 
+#: models must stay positive up to this many times the largest value
+BEYOND = 64
+#: local powers of p at the end from which on steeper terms are tried, and how much it must rise for
+#: exponentials
+_STEEP, _EXPONENTIAL, _RISE = 1.8, 2.2, 1.4
+
 
 @dataclass(frozen=True, eq=False)
-class Search:
-    """A space laid out over the values of the parameter."""
+class Layout:
+    """Functions over the values of the parameter, in the order of growth.
 
-    terms: tuple[Term, ...]
+    Attributes
+    ----------
+    bases : tuple of Basis
+        The functions: terms, and an expectation whose shape is not a bare term.
+    x : ndarray, shape (n,)
+        Values of the parameter.
+    expected : int or None
+        Which function is the expectation's.
+    is_foreign : bool
+        Whether only the expectation brought it: the family does not hold it.
+    """
+
     bases: tuple[Basis, ...]
-    values: Floats
-    log_scales: Floats
-    constant: int
-    expected: int | None
+    x: Floats = field(repr=False)
+    expected: int | None = None
+    is_foreign: bool = False
+
+    @cached_property
+    def terms(self) -> tuple[Term, ...]:
+        """The growth of each function."""
+        return tuple(_term_of(b) for b in self.bases)
+
+    @cached_property
+    def _laid_out(self) -> tuple[Floats, Floats]:
+        values, log_scales = basis_values(self.bases, self.x)
+        for k, t in enumerate(self.terms):  # log^2 p / p^0.25 rises up to p = 2^8: no model of data there
+            if t.is_falling and k != self.expected and not values[k, -1] < values[k, 0]:
+                values[k] = np.nan
+        values.flags.writeable = log_scales.flags.writeable = False  # kept for the next data set
+        return values, log_scales
+
+    @property
+    def values(self) -> Floats:
+        """The functions at the points, scaled to a maximum of 1, shape (k, n); nan where it takes no part."""
+        return self._laid_out[0]
+
+    @property
+    def log_scales(self) -> Floats:
+        """log2 of the scales, shape (k,)."""
+        return self._laid_out[1]
+
+    @cached_property
+    def constant(self) -> int:
+        """Which function is 1."""
+        return next(k for k, b in enumerate(self.bases) if isinstance(b, Term) and b.is_constant)
+
+    @cached_property
+    def usable(self) -> npt.NDArray[np.int64]:
+        """The functions beside 1 that take part."""
+        finite = np.isfinite(self.values).all(axis=1)
+        finite[self.constant] = False
+        return np.flatnonzero(finite)
+
+    @cached_property
+    def is_falling(self) -> Bools:
+        """Which functions fall, shape (k,)."""
+        return np.array([t.is_falling for t in self.terms])
+
+    @cached_property
+    def may_level(self) -> Bools:
+        """Which may be subtracted from a constant, as in c - a/p, which levels off at c."""
+        return np.array([t.is_falling and not t.logarithmic and not t.exponential for t in self.terms])
+
+    @cached_property
+    def is_simple(self) -> Bools:
+        """Which may have a lower term below 0 beside them, as counts such as p^2 - p do."""
+        whole = [all(e.denominator == 1 and e >= 0 for e in t) for t in self.terms]
+        return np.array(
+            [w and t > CONSTANT and not t.exponential for w, t in zip(whole, self.terms, strict=True)]
+        )
+
+    @cached_property
+    def far(self) -> Floats:
+        """The functions inside and beyond the range, where every model must be positive, shape (k, g)."""
+        inside = np.geomspace(self.x[0], self.x[-1], 12)
+        at = np.concatenate([inside, self.x[-1] * np.exp2(np.arange(1, np.log2(BEYOND) + 1))])
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            logs = np.stack([np.asarray(b.log2(at)) for b in self.bases]) - self.log_scales[:, None]
+            return np.nan_to_num(np.exp2(np.minimum(logs, 1000.0)))
 
     @cached_property
     def prior(self) -> Floats:
-        """How likely each term is beforehand."""
-        return prior_of(self.terms, self.expected)
+        """How likely each term is beforehand, of noisy data; an expected one is likelier."""
+        return prior_of(self.terms, None if self.is_foreign else self.expected)
 
 
-@lru_cache(maxsize=256)
-def _named_space(
-    space: str | tuple[Term, ...] | None, expectation: Term | None, with_falling: bool, symbol: str
-) -> tuple[Term, ...]:
-    return tuple(t.named(symbol) for t in space_for(space, expectation, falls=with_falling))
+def _term_of(basis: Basis) -> Term:
+    return basis.term if isinstance(basis, Expectation) else basis  # type: ignore[return-value]
 
 
 def _hashable(space: Space) -> str | tuple[Term, ...] | None:
@@ -54,37 +132,64 @@ def _hashable(space: Space) -> str | tuple[Term, ...] | None:
         raise ExpectationError(f"a search space is a name or a list of terms or triples: {error}") from None
 
 
-def search_for(
-    space: Space, expectation: Expectation | None, x: Floats, with_falling: bool, symbol: str
-) -> Search:
-    """Lay a space out over the values of the parameter, the falling terms with it where the data fall."""
-    return _laid_out(_hashable(space), expectation, tuple(x.tolist()), with_falling, symbol)
+def lay_out(
+    space: Space, x: Floats, y: Floats, symbol: str, expectation: Expectation | None = None
+) -> Layout:
+    """Return the search space of data.
+
+    Parameters
+    ----------
+    space : str, iterable of Term or None
+        Of `labkit.scaling.fit`; None is the family, chosen by the data alone.
+    x, y : ndarray, shape (n,)
+        The data.
+    symbol : str
+        The parameter in print.
+    expectation : Expectation, optional
+        Its own form takes part; a space built from it needs it.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        powers = np.diff(np.log(y)) / np.diff(np.log(x))
+    is_steep = bool(powers[-1] > _STEEP)
+    is_exponential = bool(powers[-1] > max(_EXPONENTIAL, _RISE * powers[0]))
+    kind = (bool(falls(x, y[None])[0]), is_steep, is_exponential)
+    return _layout(_hashable(space), expectation, tuple(x.tolist()), kind, symbol)
 
 
-@lru_cache(maxsize=64)
-def _laid_out(
-    space: str | tuple[Term, ...] | None,
-    expectation: Expectation | None,
-    places: tuple[float, ...],
-    with_falling: bool,
-    symbol: str,
-) -> Search:
-    term, x = expectation.term if expectation else None, np.array(places)
-    terms = _named_space(space, term, with_falling, symbol)
+@lru_cache(maxsize=512)
+def _terms_of(
+    space: str | tuple[Term, ...] | None, expected: Term | None, kind: tuple[bool, bool, bool], symbol: str
+) -> tuple[tuple[Term, ...], bool]:
+    """Return the terms with the expected one, and whether it had to be added to the family."""
+    if space is not None:
+        return tuple(t.named(symbol) for t in space_for(space, expected, falls=kind[0])), False
+    terms = family(falls=kind[0], is_steep=kind[1], is_exponential=kind[2])
+    is_foreign = expected is not None and expected not in terms
+    every = tuple(sorted({*terms, Term(*expected)})) if expected is not None else terms
+    return tuple(t.named(symbol) for t in every), is_foreign
+
+
+@lru_cache(maxsize=128)
+def _layout(
+    space: str | tuple[Term, ...] | None, expectation: Expectation | None, places: tuple[float, ...],
+    kind: tuple[bool, bool, bool], symbol: str,
+) -> Layout:  # fmt: skip
+    term = expectation.term if expectation else None
+    terms, is_foreign = _terms_of(space, term, kind, symbol)
     bases: list[Basis] = list(terms)
-    if expectation is not None and expectation.is_exact_shape:
-        bases[terms.index(expectation.term)] = expectation
-    values, log_scales = basis_values(bases, x)
     expected = terms.index(expectation.term) if expectation else None
-    for k, t in enumerate(terms):  # log^2 p / p^0.25 rises up to p = 2^8: no model of data there
-        if t.is_falling and k != expected and not values[k, -1] < values[k, 0]:
-            values[k] = np.nan
-    values.flags.writeable = log_scales.flags.writeable = False  # the layout is kept for the next data set
-    return Search(terms, tuple(bases), values, log_scales, terms.index(CONSTANT), expected)
+    if expectation is not None and expectation.is_exact_shape:
+        if space is None and not is_foreign:  # the bare term stays in the family
+            assert expected is not None
+            bases.insert(expected + 1, expectation)
+            expected, is_foreign = expected + 1, True
+        else:
+            bases[terms.index(expectation.term)] = expectation
+    return Layout(tuple(bases), np.array(places), expected, is_foreign)
 
 
 def settle(e: Expectation, x: Floats, points: Floats) -> Expectation:
-    """Fit the one unknown an expectation may have, the n of log(n/p) when n was fixed but not told."""
+    """Fit the one unknown an expectation may have, the n of log(n/p) when n was fixed but not given."""
     if not e.has_unknown:
         return e
     choices = [e.with_offset(float(np.log2(x.max())) + k / 4) for k in range(1, 161)]
@@ -93,7 +198,7 @@ def settle(e: Expectation, x: Floats, points: Floats) -> Expectation:
     return choices[int(np.argmin(errors))]
 
 
-def falls(x: Floats, y: Floats) -> npt.NDArray[np.bool_]:
+def falls(x: Floats, y: Floats) -> Bools:
     """Return for each data set whether it falls over the range (its slope in logarithms)."""
     lx = np.log2(x) - np.log2(x).mean()
     return np.asarray(np.log2(y) @ lx < 0)

@@ -1,27 +1,32 @@
-"""The shape of data that no single law describes, in words."""
+"""The shape of data that change, jump, or follow no model, in words."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit.html import number
-from labkit.scaling.changes import Segment
+from labkit.scaling.model import Model
+from labkit.scaling.samples import Summary
+from labkit.scaling.term import Term
+from labkit.scaling.words import growth
 
 __all__ = ["describe", "scatters"]
 
 Floats = npt.NDArray[np.float64]
 
 
-def describe(x: Floats, y: Floats, segments: tuple[Segment, ...], symbol: str, tolerance: float) -> str:
+def describe(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: float) -> str:
     """Return what the data do over the range, as a clause that follows "it".
 
     Parameters
     ----------
     x, y : ndarray, shape (n,)
         The points.
-    segments : tuple of Segment
-        From `labkit.scaling.changes.find_segments`; fewer than two are no change.
+    model : Model or None
+        What describes them: only its pieces are told, where it has several.
     symbol : str
         The name of the parameter.
     tolerance : float
@@ -31,13 +36,11 @@ def describe(x: Floats, y: Floats, segments: tuple[Segment, ...], symbol: str, t
     --------
     >>> import numpy as np
     >>> p = np.array([32.0, 64, 128, 256, 512])
-    >>> describe(p, np.array([0.1406, 0.2032, 0.2338, 0.2490, 0.2570]), (), "p", 0.02)
+    >>> describe(p, np.array([0.1406, 0.2032, 0.2338, 0.2490, 0.2570]), None, "p", 0.02)
     'rises by 83 % and levels off'
     """
-    if len(segments) > 1:
-        laws = [f"{'constant' if s.term.is_constant else s.term.pretty(symbol)}" for s in segments]
-        places = " and ".join(f"{symbol} = {number(x[s.first])}" for s in segments[1:])
-        return f"changes at {places}: {', then '.join(laws)}"
+    if model is not None and model.before is not None:
+        return _pieces(model, symbol)
     slopes = np.diff(np.log(y)) / np.diff(np.log(x))
     change = y[-1] / y[0] - 1
     whole = _course(y, tolerance)
@@ -53,6 +56,29 @@ def describe(x: Floats, y: Floats, segments: tuple[Segment, ...], symbol: str, t
             if before and after and before.split()[0] != after.split()[0]:
                 return f"{before} up to {symbol} = {number(x[at])} and {after} from there on"
     return "goes up and down"
+
+
+def _pieces(model: Model, symbol: str) -> str:
+    """Return the pieces of a model that changes, or the step that it takes."""
+    last = model
+    assert last.before is not None
+    assert last.since is not None
+    own, ends = replace(last, before=None), last.x[[0, -1]]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        factors = own.predict(ends) / last.before.predict(ends)
+    if last.before.before is None and np.isclose(*factors, rtol=1e-6):  # one curve and its multiple
+        factor = float(factors[1])
+        first = "levels off" if last.others else growth(last.term, Term.pretty)
+        jump = f"jumps by a factor of {factor:.2g}" if factor > 1 else f"drops to {_percent(factor)}"
+        return f"{first} and {jump} at {symbol} = {number(last.since)}"
+    pieces: list[Model] = []
+    one: Model | None = model
+    while one is not None:
+        pieces.insert(0, one)
+        one = one.before
+    terms = [f"{'constant' if m.term.is_constant else m.term.pretty(symbol)}" for m in pieces]
+    places = " and ".join(f"{symbol} = {number(m.since)}" for m in pieces[1:] if m.since is not None)
+    return f"changes at {places}: {', then '.join(terms)}"
 
 
 def _course(y: Floats, tolerance: float) -> str:
@@ -88,8 +114,14 @@ def _percent(change: float) -> str:
     return f"{100 * change:.0f} %" if change < 4 else f"a factor of {float(f'{change + 1:.3g}'):,.10g}"
 
 
-def scatters(y: Floats, tolerance: float) -> bool:
-    """Return whether single measurements go to and fro as noise does: no shape can be read from them."""
-    turns = np.diff(np.sign(np.diff(np.log(y), 2)))
-    bends = np.abs(np.diff(np.log(y), 2))
-    return bool(np.count_nonzero(turns) >= max(2, (y.size - 3) // 2) and bends.max() > tolerance)
+def scatters(summary: Summary, tolerance: float) -> bool:
+    """Return whether data go to and fro, as single measurements with noise do."""
+    y = summary.points
+    steps = np.diff(y) / y[:-1]
+    if (steps > 2 * tolerance).any() and (steps < -2 * tolerance).any():
+        return True
+    bends = np.diff(np.log(y), 2)
+    turns = np.count_nonzero(np.diff(np.sign(bends)))
+    return bool(
+        not summary.freedom and turns >= max(2, (y.size - 3) // 2) and np.abs(bends).max() > tolerance
+    )

@@ -10,7 +10,7 @@ from labkit.checks import echo
 from labkit.errors import ExpectationError
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["PAPER", "WIDE", "falling", "paper", "ruler", "space_for", "wide"]
+__all__ = ["LEVELS", "PAPER", "WIDE", "falling", "family", "paper", "ruler", "space_for", "wide"]
 
 _STEPS = 2  # times a ruler's intervals are halved
 
@@ -24,6 +24,30 @@ def _grid(logs: Iterable[int]) -> tuple[Term, ...]:
 PAPER = _grid((0, 1))
 #: the same with log^2: 39 terms
 WIDE = _grid((0, 1, 2))
+
+
+#: x^-q: what is left of a level that data rise or fall to
+LEVELS = tuple(sorted(Term(0, -t.polynomial) for t in PAPER if t.polynomial and not t.logarithmic))
+#: beyond p^2, for data that rise as steeply
+_STEEP = tuple(Term(0, Fraction(q, 4), r) for q in (9, 10, 11, 12, 14, 16) for r in (0, 1))
+#: 2^(e x) x^q, for data whose power rises with x
+_EXPONENTIAL = tuple(Term(Fraction(e, 4), q) for e in (2, 3, 4, 5, 6, 8, 12) for q in range(5))
+
+
+def family(*, falls: bool = False, is_steep: bool = False, is_exponential: bool = False) -> tuple[Term, ...]:
+    """Return the terms that models are made of, for data of this kind; "wide" is in all of them.
+
+    Parameters
+    ----------
+    falls : bool
+        Whether the data fall over the range.
+    is_steep : bool
+        Whether they rise nearly as p^2, or faster, at the end.
+    is_exponential : bool
+        Whether their power of p rises over the range besides.
+    """
+    terms = {*WIDE, *LEVELS, *(falling() if falls else ())}
+    return tuple(sorted({*terms, *(_STEEP if is_steep else ()), *(_EXPONENTIAL if is_exponential else ())}))
 
 
 def paper() -> tuple[Term, ...]:

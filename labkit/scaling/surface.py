@@ -1,22 +1,26 @@
-"""Models of two parameters: products c + a f(n) g(p) and sums c + a f(n) + b g(p), by a full search."""
+"""Models of two parameters: products c + a f(n) g(p) and sums of two of them, by a full search."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from labkit import html as markup
 from labkit.errors import DataError, ExpectationError
 from labkit.html import quantity
+from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.deviation import outcome
+from labkit.scaling.family import ROUNDING, lost, screen, solve
+from labkit.scaling.language.algebra import Product
 from labkit.scaling.language.parser import parse
 from labkit.scaling.leastsquares import basis_values
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.space import PAPER, falling
-from labkit.scaling.sums import solve
 from labkit.scaling.term import CONSTANT, Term
 
 __all__ = ["Summand", "Surface", "SurfaceVerdict", "fit_surface", "judge_surface"]
@@ -24,6 +28,12 @@ __all__ = ["Summand", "Surface", "SurfaceVerdict", "fit_surface", "judge_surface
 Floats = npt.NDArray[np.float64]
 
 _HALF = Term(0, "1/2")
+#: steeper terms, and the local power of a parameter from which on they are tried
+_CUBES, _STEEP = (Term(0, "5/2"), Term(0, 3)), 1.8
+#: pairs of products that are fitted with care, and what a second product costs beside the number of choices
+_REFINED, _SECOND = 120, 4.0
+#: single measurements that miss every model by this many times the tolerance have no verdict
+_ROUGH = 5.0
 
 
 @dataclass(frozen=True)
@@ -40,10 +50,20 @@ class Summand:
 
     terms: tuple[Term, Term]
     coefficient: float
+    own: _Own | None = None
+
+    def __call__(self, x1: Floats, x2: Floats, symbols: tuple[str, str]) -> Floats:
+        """Return the summand's values."""
+        shape = self.own(x1, x2, symbols) if self.own else self.terms[0](x1) * self.terms[1](x2)
+        return np.asarray(self.coefficient * shape, dtype=np.float64)
 
     def __str__(self) -> str:
-        """Print the growth, without the number."""
-        return _joined(self.terms)
+        """Print the growth, without the number; of an expectation's own product as it was written."""
+        return (
+            _joined(self.terms)
+            if self.own is None or not any(len(a) > 1 for a, _ in self.own.product.logs)
+            else (self.own.text)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,23 +80,22 @@ class Surface:
         One product, or two terms in one parameter each.
     error : float
         Largest relative distance between a point and the model.
-    is_kept : bool
-        Whether the data do not reject the model: every point within 2 %, or no lack of fit at 1 %.
+    is_described : bool
+        Whether the model misses no point by more than the tolerance and the scatter of the repetitions.
     """
 
     symbols: tuple[str, str]
     constant: float
     summands: tuple[Summand, ...]
     error: float
-    is_kept: bool
+    is_described: bool
     points: int = field(repr=False, default=0)
 
     def predict(self, x1: npt.ArrayLike, x2: npt.ArrayLike) -> Floats:
         """Return the model's values; x1 and x2 are broadcast."""
-        total = np.asarray(self.constant, dtype=float) + 0 * (np.asarray(x1, float) + np.asarray(x2, float))
-        for s in self.summands:
-            total = total + s.coefficient * s.terms[0](x1) * s.terms[1](x2)
-        return np.asarray(total, dtype=np.float64)
+        a, b = np.broadcast_arrays(np.asarray(x1, float), np.asarray(x2, float))
+        parts = [s(a, b, self.symbols) for s in self.summands]
+        return np.asarray(self.constant + sum(parts) + 0.0 * a, dtype=np.float64)
 
     @property
     def growth(self) -> str:
@@ -99,12 +118,13 @@ class Surface:
 
 
 def fit_surface(
-    x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike, symbols: Sequence[str] = ("n", "p")
-) -> Surface:
+    x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike, symbols: Sequence[str] = ("n", "p"),
+    tolerance: float = TOLERANCE,
+) -> Surface:  # fmt: skip
     """Find the model of measurements over two parameters.
 
-    All products of two terms of the default space (26 each) and all sums of one term in each parameter are
-    fitted by relative least squares; the likeliest wins, a further number paid for as by BIC.
+    All products f(x1) g(x2) of two terms and all sums of two such products, with a constant, are fitted by
+    relative least squares; the likeliest wins, by leave-one-out errors and parsimony as of one parameter.
 
     Parameters
     ----------
@@ -114,6 +134,8 @@ def fit_surface(
         The measurements, > 0.
     symbols : sequence of str
         Names of the parameters.
+    tolerance : float
+        How far a model may miss a point that it describes, relative to it.
 
     Returns
     -------
@@ -130,35 +152,23 @@ def fit_surface(
     >>> print(fit_surface(n, p, 3 + 2 * n * np.log2(p)))
     O(n · log p)
     """
-    a, b, means, counts, spread, freedom = _grouped(x1, x2, y)
-    terms1, terms2 = _terms(a, means, symbols[0]), _terms(b, means, symbols[1])
-    f, f_scale = basis_values(terms1, a)
-    g, g_scale = basis_values(terms2, b)
-    forms = _forms(terms1, terms2)
-    columns = [np.stack([f[i] * g[j] for i, j in form], axis=1) for form in forms]
-    noisy = freedom > 0 and spread > 1e-6 * freedom
-    weights = means
-    best: tuple[float, int, Floats, float, float] | None = None
-    for _ in range(2 if noisy else 1):
-        best = _best(columns, means, counts, weights, spread if noisy else 0.0)
-        _, at, numbers, _, _ = best
-        weights = np.clip(numbers[0] + columns[at] @ numbers[1:], means / 2, means * 2)
-    assert best is not None
-    _, at, numbers, worst, sse = best
-    summands = []
-    for (i, j), number in zip(forms[at], numbers[1:], strict=True):
-        scale = float(np.exp2(-f_scale[i] - g_scale[j]))
-        if number > 0 and not (terms1[i].is_constant and terms2[j].is_constant):
-            summands.append(Summand((terms1[i], terms2[j]), float(number) * scale))
-    return Surface(
-        (symbols[0], symbols[1]), float(numbers[0]), tuple(summands), worst,
-        _is_kept(sse, means.size - numbers.size, spread, freedom) if noisy else worst <= 0.02, means.size,
-    )  # fmt: skip
+    grid = _Grid(_grouped(x1, x2, y), (symbols[0], symbols[1]), check_tolerance(tolerance))
+    return grid.surface(grid.best)
 
 
-def _grouped(
-    x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike
-) -> tuple[Floats, Floats, Floats, Floats, float, int]:
+@dataclass(frozen=True)
+class _Grouped:
+    """One value for each pair of values of the parameters, its number of repetitions, and their spread."""
+
+    x1: Floats
+    x2: Floats
+    y: Floats
+    counts: Floats
+    spread: float
+    freedom: int
+
+
+def _grouped(x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike) -> _Grouped:
     try:
         a, b, values = (np.asarray(v, dtype=float) for v in (x1, x2, y))
     except (TypeError, ValueError) as error:
@@ -185,62 +195,205 @@ def _grouped(
     if means.size < 9:
         raise DataError(f"a model of two parameters needs at least 9 points, got {means.size}")
     spread = float(((values / means[inverse] - 1) ** 2).sum())
-    return places[:, 0], places[:, 1], means, counts, spread, int(values.size - means.size)
+    return _Grouped(places[:, 0], places[:, 1], means, counts, spread, int(values.size - means.size))
 
 
 def _terms(x: Floats, y: Floats, symbol: str) -> tuple[Term, ...]:
-    """Return the space of one parameter: with falling terms where the data fall along it."""
+    """Return the space of one parameter: with falling terms where the data fall, p^3 where they are steep."""
     lx = np.log2(x) - np.log2(x).mean()
-    space = PAPER if float(lx @ np.log2(y)) >= 0 else tuple(sorted({*PAPER, *falling(PAPER)}))
-    return tuple(t.named(symbol) for t in space)
+    slope = float(lx @ np.log2(y)) / float(lx @ lx)
+    last = y[x == x.max()].mean() / y[x == np.sort(np.unique(x))[-2]].mean()
+    steep = np.log2(last) / np.log2(x.max() / np.sort(np.unique(x))[-2]) > _STEEP
+    terms = {*PAPER, *(falling(PAPER) if slope < 0 or symbol == "p" else ()), *(_CUBES if steep else ())}
+    return tuple(t.named(symbol) for t in sorted(terms))
 
 
-def _forms(terms1: tuple[Term, ...], terms2: tuple[Term, ...]) -> list[tuple[tuple[int, int], ...]]:
-    """Return the pairs of terms of every form: products, then sums."""
-    one, two = terms1.index(CONSTANT), terms2.index(CONSTANT)
-    pairs = list(product(range(len(terms1)), range(len(terms2))))
-    sums = [((i, two), (one, j)) for i, j in pairs if i != one and j != two]
-    return [*(((i, j),) for i, j in pairs if (i, j) != (one, two)), *sums]
+#: summands of a model: the pair of terms, or an expectation's own product
+_Form = tuple["tuple[Term, Term] | _Own", ...]
 
 
-def _best(
-    columns: list[Floats], y: Floats, counts: Floats, weights: Floats, spread: float
-) -> tuple[float, int, Floats, float, float]:
-    """Return the cost, place, numbers, largest error and squared error of the best form."""
-    root = np.sqrt(counts)
-    unit, target = root / weights, y / weights * root
-    best: tuple[float, int, Floats, float, float] | None = None
-    for size in (1, 2):
-        places = [k for k, c in enumerate(columns) if c.shape[1] == size]
-        designs = np.stack([columns[k] for k in places]) * unit[None, :, None]
-        units = np.broadcast_to(unit[None, :, None], (len(places), y.size, 1))
+@dataclass(frozen=True)
+class _Own:
+    """A summand of an expectation: its growth in each parameter, and its values, with those of log(n/p)."""
+
+    terms: tuple[Term, Term]
+    product: Product
+
+    @property
+    def text(self) -> str:
+        """The product with the arguments of its logarithms, such as ``n/p log(n/p)``."""
+        bare = [Term(t[0], t[1], 0, t.symbol) for t in self.terms]
+        parts = [_joined((bare[0], bare[1]))]
+        for argument, r in self.product.logs:
+            inner = "".join(
+                f"{'/' if e < 0 else ' '}{s}" for s, e in sorted(argument, key=lambda a: -a[1])
+            ).strip()
+            parts.append(f"log({inner})" if r == 1 else f"log^{r}({inner})")
+        return " ".join(parts)
+
+    def __call__(self, x1: Floats, x2: Floats, symbols: tuple[str, str]) -> Floats:
+        logs = dict(zip(symbols, (np.log2(x1), np.log2(x2)), strict=True))
+        values = dict(zip(symbols, (x1, x2), strict=True))
+        total = sum((float(e) * logs[s] for s, e in self.product.powers), np.zeros_like(x1))
+        total = total + sum((float(e) * values[s] for s, e in self.product.exponentials), np.zeros_like(x1))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            for argument, r in self.product.logs:
+                inner = sum((float(e) * logs[s] for s, e in argument), np.zeros_like(x1))
+                total = total + float(r) * np.log2(np.maximum(inner, 0.0))
+            return np.asarray(np.exp2(total), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class _Fitted:
+    """c + sum a_i f_i, with its evidence."""
+
+    form: _Form
+    constant: float
+    numbers: tuple[float, ...]
+    error: float
+    miss: float
+    evidence: float
+
+
+class _Grid:
+    """The models of one data set over two parameters."""
+
+    def __init__(self, data: _Grouped, symbols: tuple[str, str], tolerance: float) -> None:
+        self.data, self.symbols, self.tolerance = data, symbols, tolerance
+        terms1, terms2 = _terms(data.x1, data.y, symbols[0]), _terms(data.x2, data.y, symbols[1])
+        f, _ = basis_values(terms1, data.x1)
+        g, _ = basis_values(terms2, data.x2)
+        self.pairs = [(s, t) for s in terms1 for t in terms2 if not (s.is_constant and t.is_constant)]
+        flat = terms1.index(CONSTANT) * len(terms2) + terms2.index(CONSTANT)
+        self.rows = np.delete((f[:, None] * g[None]).reshape(-1, data.y.size), flat, axis=0)
+        usable = np.isfinite(self.rows).all(axis=1)
+        self.pairs = [p for p, ok in zip(self.pairs, usable, strict=True) if ok]
+        self.rows = self.rows[usable]
+        self.is_noisy = data.freedom > 0 and data.spread > 1e-6 * data.freedom
+        noise = 4.0 * np.sqrt(data.spread / data.freedom / data.counts) if self.is_noisy else 0.0
+        self.limits = np.maximum(max(tolerance, 100 * ROUNDING), noise) * np.ones(data.y.size)
+        self.weights = data.y
+
+    @cached_property
+    def best(self) -> _Fitted:
+        """The likeliest model; of noisy data fitted twice, by errors relative to the curve."""
+        for _ in range(2 if self.is_noisy else 1):
+            found = self._found()
+            self.weights = np.clip(self._curve(found), self.data.y / 2, self.data.y * 2)
+        return found
+
+    def _found(self) -> _Fitted:
+        unit, m = 1 / self.weights, len(self.pairs)
+        root = np.sqrt(self.data.counts)
+        rows, target = self.rows * unit * root, self.data.y * unit * root
+        found = self._fit_many([()], np.zeros((1, 0, self.data.y.size)), 0.0, (True,))
+        price = float(np.log(m))
+        designs = self.rows[:, None, :]
+        found += self._fit_many([(p,) for p in self.pairs], designs, price, (True, False))
+        i, j = np.triu_indices(m, 1)
         for with_constant in (True, False):
-            design = np.concatenate([units, designs], axis=2) if with_constant else designs
-            numbers, error = solve(design, target)
-            if not with_constant:
-                numbers = np.concatenate([np.zeros((len(places), 1)), numbers], axis=1)
-            good = np.isfinite(numbers).all(axis=1) & (numbers[:, 1:] > 0).all(axis=1) & (numbers[:, 0] >= 0)
-            sse = (error**2).sum(axis=1)
-            total = counts.sum()
-            free = size + with_constant
-            cost = total * np.log(sse + spread + 1e-22 * total) + free * np.log(total)
-            cost = np.where(good, cost, np.inf)
-            t = int(np.argmin(cost))
-            if np.isfinite(cost[t]) and (best is None or cost[t] < best[0]):
-                worst = float(np.abs(error[t] / root).max())
-                best = float(cost[t]), places[t], numbers[t], worst, float(sse[t])
-    if best is None:
-        flat = float((target @ unit) / (unit @ unit))
-        error_flat = target - flat * unit
-        worst = float(np.abs(error_flat / root).max())
-        return np.inf, 0, np.array([flat, 0.0]), worst, float(error_flat @ error_flat)
-    return best
+            u = unit * root
+            less = (
+                (lambda v, u=u: v - np.multiply.outer(v @ u / (u @ u), u)) if with_constant else (lambda v: v)
+            )
+            a, b, errors = screen(less(rows), less(target), i, j)
+            errors = np.where((a > 0) & (b > 0), errors, np.inf)
+            order = np.argpartition(errors, min(_REFINED, errors.size - 1))[:_REFINED]
+            order = order[np.isfinite(errors[order])]
+            forms = [(self.pairs[i[t]], self.pairs[j[t]]) for t in order]
+            designs = np.stack([self.rows[i[order]], self.rows[j[order]]], axis=1)
+            found += self._fit_many(forms, designs, 2 * price + _SECOND, (with_constant,))
+        return max(found, key=lambda c: c.evidence)
 
+    def _fit_many(
+        self, forms: Sequence[_Form], designs: Floats, price: float, constants: tuple[bool, ...]
+    ) -> list[_Fitted]:
+        data, out = self.data, []
+        root = np.sqrt(data.counts) / self.weights
+        total, width = float(data.counts.sum()), designs.shape[1]
+        spread = data.spread if self.is_noisy else 0.0
+        practical = (0.1 * self.tolerance) ** 2
+        worth = data.y.size + (total - data.y.size) * (
+            spread / (spread + total * practical) if spread else 0.0
+        )
+        for with_constant in constants:
+            columns = np.moveaxis(designs, 1, 2) * root[None, :, None]
+            if with_constant:
+                columns = np.concatenate(
+                    [columns, np.broadcast_to(root[None, :, None], (len(forms), root.size, 1))], 2
+                )
+            numbers, error, leverage = solve(columns, data.y * root)
+            with np.errstate(invalid="ignore", divide="ignore"):
+                good = (
+                    np.isfinite(numbers).all(axis=1)
+                    & (numbers > 0).all(axis=1)
+                    & np.isfinite(error).all(axis=1)
+                )
+                left_out = ((error / (1 - leverage)) ** 2).sum(axis=1)
+                off = np.abs(error / np.sqrt(data.counts))
+                miss = (off / self.limits).max(axis=1)
+                evidence = (
+                    -(worth - width - 1) / 2 * np.log((left_out + spread) / total + ROUNDING**2)
+                    - price
+                    - lost(miss)
+                )
+            for t in np.flatnonzero(good):
+                own = tuple(numbers[t, :width].tolist())
+                c = float(numbers[t, width]) if with_constant else 0.0
+                out.append(_Fitted(forms[t], c, own, float(off[t].max()), float(miss[t]), float(evidence[t])))
+        return out
 
-def _is_kept(sse: float, degrees: int, spread: float, freedom: int) -> bool:
-    from scipy.special import fdtrc
+    def _values(self, summand: tuple[Term, Term] | _Own) -> Floats:
+        """Return a summand's values, scaled to a maximum of 1."""
+        if isinstance(summand, _Own):
+            values = summand(self.data.x1, self.data.x2, self.symbols)
+            return np.asarray(values / values.max(), dtype=np.float64)
+        return np.asarray(self.rows[self.pairs.index(summand)])
 
-    return bool(fdtrc(degrees, freedom, sse / degrees / (spread / freedom)) > 0.01)
+    def _curve(self, fitted: _Fitted) -> Floats:
+        parts = [a * self._values(f) for f, a in zip(fitted.form, fitted.numbers, strict=True)]
+        return np.asarray(fitted.constant + sum(parts) + 0.0 * self.data.y, dtype=np.float64)
+
+    def surface(self, fitted: _Fitted) -> Surface:
+        """Return the model."""
+        summands = []
+        for f, a in zip(fitted.form, fitted.numbers, strict=True):
+            own = f if isinstance(f, _Own) else None
+            terms = f.terms if isinstance(f, _Own) else f
+            with np.errstate(over="ignore"):
+                top = (
+                    own(self.data.x1, self.data.x2, self.symbols)
+                    if own
+                    else terms[0](self.data.x1) * terms[1](self.data.x2)
+                )
+            summands.append(Summand(terms, float(a / top.max()), own))
+        return Surface(
+            self.symbols, fitted.constant, tuple(summands), fitted.error, fitted.miss <= 1, self.data.y.size
+        )
+
+    def with_expected(self, expected: Sequence[_Own]) -> _Fitted:
+        """Return the likeliest of the family, the expectation's own form, and that with one product more."""
+        best = self.best
+        values = np.stack([self._values(e) for e in expected])
+        if not np.isfinite(values).all():
+            return best
+        form: _Form = tuple(expected)
+        found = [best, *self._own_forms(form, values)]
+        price = float(np.log(len(self.pairs))) + _SECOND
+        designs = np.concatenate(
+            [np.broadcast_to(values, (len(self.pairs), *values.shape)), self.rows[:, None]], axis=1
+        )
+        found += self._fit_many([(*form, p) for p in self.pairs], designs, price, (True, False))
+        return max(found, key=lambda c: c.evidence)
+
+    def _own_forms(self, form: _Form, values: Floats) -> list[_Fitted]:
+        """Fit the expectation's sum, and what is left of it where a summand does not show."""
+        found = self._fit_many([form], values[None], 0.0, (True, False))
+        if len(form) > 1:
+            for k in range(len(form)):
+                rest = tuple(f for n, f in enumerate(form) if n != k)
+                found += self._fit_many([rest], np.delete(values, k, axis=0)[None], 0.0, (True, False))
+        return found
 
 
 @dataclass(frozen=True)
@@ -252,7 +405,7 @@ class SurfaceVerdict:
     match : str
         As of a `labkit.scaling.Verdict`.
     model : Surface
-        What was fitted.
+        What describes the data.
     reading : str
         The verdict in one sentence.
     unit : str
@@ -264,28 +417,61 @@ class SurfaceVerdict:
     reading: str
     unit: str = ""
 
-    def __bool__(self) -> bool:
-        """Return whether the expectation, an upper bound, holds."""
+    @property
+    def ok(self) -> bool:
+        """Whether the expectation, an upper bound, holds."""
         return self.match in ("exact", "approximate", "bound")
+
+    def __bool__(self) -> bool:
+        """Return `ok`."""
+        return self.ok
+
+    @property
+    def growth(self) -> str:
+        """The measured growth for a table."""
+        return self.model.growth if self.model.is_described else f"{self.model.growth}?"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the verdict as JSON-able values."""
+        model = self.model
+        return {
+            "match": self.match, "growth": model.growth, "model": model.formula, "error": model.error,
+            "is_described": model.is_described, "reading": self.reading,
+        }  # fmt: skip
 
     def __str__(self) -> str:
         """Print the sentence and the model."""
         return f"{self.reading}\n  model        {self.model}: {self.model.in_unit(self.unit)}"
 
+    def _repr_html_(self) -> str:
+        rows = [
+            (
+                "Measured",
+                f"O({markup.escape(self.model.growth)}) &nbsp; "
+                f"{markup.escape(self.model.in_unit(self.unit))}",
+            ),
+            ("Fit", f"largest error {self.model.error:.2%}, {self.model.points} points"),
+        ]
+        inner = f"<div>{markup.escape(self.reading)}</div>{markup.properties(rows)}"
+        return markup.card(markup.badge(self.match), inner)
+
 
 def judge_surface(
     x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike, expectation: str,
-    symbols: Sequence[str] = ("n", "p"),
+    symbols: Sequence[str] = ("n", "p"), tolerance: float = TOLERANCE,
 ) -> SurfaceVerdict:  # fmt: skip
-    """Judge measurements over two parameters against an expectation such as ``n log2(n) / p + p``.
+    """Judge measurements over two parameters against an expectation such as ``n/p log2(n/p) + p``.
 
-    Every summand of the model is compared with the summands expected, parameter by parameter and by exponents
+    The expectation's own form is tried beside all sums of two products, and with one product more. Every
+    summand of the likeliest model is compared with the summands expected, parameter by parameter and by
+    exponents
     alone: it matches exactly, approximately (each parameter within its square root), stays below (the bound
-    holds), or exceeds all of them.
+    holds), or
+    exceeds all of them.
 
     Parameters
     ----------
-    x1, x2, y, symbols
+    x1, x2, y, symbols, tolerance
         As in `fit_surface`.
     expectation : str
         A product or a sum of products of the two parameters.
@@ -295,26 +481,39 @@ def judge_surface(
     DataError, ExpectationError
         For data or an expectation that cannot be used; symbols other than the two parameters are refused.
     """
-    expected = _read(expectation, (symbols[0], symbols[1]))
-    model = fit_surface(x1, x2, y, symbols)
-    wanted = " + ".join(_joined(t) for t in expected)
-    if not model.is_kept:
-        return SurfaceVerdict(
-            "undecided", model,
-            f"Undecided: no product and no sum of two terms describes the data, the nearest, {model}, misses "
-            f"a point by {model.error:.0%}; O({wanted}) is expected.",
-        )  # fmt: skip
-    found = [_kind(s.terms, expected) for s in model.summands] or ["bound"]
+    names = (symbols[0], symbols[1])
+    expected = _read(expectation, names)
+    grid = _Grid(_grouped(x1, x2, y), names, check_tolerance(tolerance))
+    model = grid.surface(grid.with_expected(expected))
+    wanted = " + ".join(str(Summand(e.terms, 1.0, e)) for e in expected)
+    terms = [e.terms for e in expected]
+    found = [_kind(s.terms, terms) for s in model.summands] or ["bound"]
+    said = f"it grows like {model.growth}"
+    if not model.is_described:
+        said = (
+            f"no model fits within {100 * tolerance:.3g} %; the nearest, {model}, misses a point by "
+            f"{model.error:.0%}"
+        )
+        if model.error > _ROUGH * tolerance and not grid.is_noisy:
+            return SurfaceVerdict(
+                "undecided", model, f"Undecided: {said}; O({wanted}) is expected; measure repetitions."
+            )
     if "none" in found:
         over = str(model.summands[found.index("none")])
-        words = f"No match: it grows as {model.growth}; {over} exceeds what O({wanted}) allows."
-        return SurfaceVerdict("none", model, words)
-    if {s.terms for s in model.summands} == set(expected):
-        return SurfaceVerdict("exact", model, f"Exact match: it grows as {model.growth}, as expected.")
-    reached = {k for t in expected for k in [_kind_of_any(t, model)] if k}
-    match = "approximate" if len(reached) and "bound" not in reached else "bound"
-    opening = "Approximate match" if match == "approximate" else "The bound holds, it is not tight"
-    return SurfaceVerdict(match, model, f"{opening}: it grows as {model.growth}, O({wanted}) is expected.")
+        return SurfaceVerdict("none", model, f"No match: {said}; {over} exceeds what O({wanted}) allows.")
+    if {s.terms for s in model.summands} >= set(_largest(terms)):
+        if model.is_described:
+            return SurfaceVerdict("exact", model, f"Exact match: {said}, as expected.")
+        return SurfaceVerdict("approximate", model, f"Approximate match: {said}; O({wanted}) is expected.")
+    reached = {_kind_of_any(t, model) for t in _largest(terms)}
+    match = "approximate" if "bound" not in reached else "bound"
+    opening = "Approximate match" if match == "approximate" else "The bound holds but is not tight"
+    return SurfaceVerdict(match, model, f"{opening}: {said}, O({wanted}) is expected.")
+
+
+def _largest(terms: Sequence[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
+    """Return the summands that no other one exceeds in both parameters."""
+    return [t for t in terms if not any(o != t and o[0] >= t[0] and o[1] >= t[1] for o in terms)]
 
 
 def _kind(terms: tuple[Term, Term], expected: Sequence[tuple[Term, Term]]) -> str:
@@ -334,8 +533,9 @@ def _kind_of_any(expected: tuple[Term, Term], model: Surface) -> str:
     return "approximate" if near else "bound"
 
 
-def _read(text: str, symbols: tuple[str, str]) -> tuple[tuple[Term, Term], ...]:
-    out = []
+def _read(text: str, symbols: tuple[str, str]) -> tuple[_Own, ...]:
+    """Read the summands of an expectation in two parameters; log(n/p) grows like log n."""
+    out: dict[tuple[Term, Term], _Own] = {}
     for p in parse(text):
         unknown = sorted(p.symbols - set(symbols))
         if unknown:
@@ -344,16 +544,22 @@ def _read(text: str, symbols: tuple[str, str]) -> tuple[tuple[Term, Term], ...]:
             )
         pair = []
         for symbol in symbols:
-            logs = sum((r for inner, r in p.logs if inner[0][0] == symbol), start=p.coefficient * 0)
+            grown = [r for inner, r in p.logs if min((e, s) for s, e in inner if e > 0)[1] == symbol]
+            logs = sum(grown, start=p.coefficient * 0)
             pair.append(
                 Term(dict(p.exponentials).get(symbol, 0), dict(p.powers).get(symbol, 0), logs, symbol)
             )
-        if any(len(inner) > 1 for inner, _ in p.logs):
-            raise ExpectationError(f"expectation {text!r}: write log(n/p) as log n where both are varied")
-        out.append((pair[0], pair[1]))
-    return tuple(dict.fromkeys(out))
+        out.setdefault((pair[0], pair[1]), _Own((pair[0], pair[1]), p))
+    return tuple(out.values())
 
 
 def _joined(terms: tuple[Term, Term]) -> str:
-    shown = [str(t) for t in terms if not t.is_constant]
-    return " · ".join(shown) if shown else "1"
+    """Return the product of both terms: n log n / p, n · log p."""
+    above = [str(t) for t in terms if not t.is_constant and not _is_divisor(t)]
+    below = [str(t.power(-1)) for t in terms if _is_divisor(t)]
+    top = " · ".join(above) or "1"
+    return f"{top} / {' / '.join(below)}" if below else top
+
+
+def _is_divisor(term: Term) -> bool:
+    return term.polynomial < 0 and not term.logarithmic and not term.exponential

@@ -8,16 +8,16 @@ from typing import Any
 
 from labkit import html as markup
 from labkit.scaling.deviation import Deviation, outcome
-from labkit.scaling.drift import Drift
 from labkit.scaling.expectation import Expectation
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples
 from labkit.scaling.term import Term
-from labkit.scaling.words import growth, leads, pace, ratio
+from labkit.scaling.words import course, dominance, pace
 
 __all__ = ["Verdict"]
 
 _SHOWN = 8  # terms in a list
+_NOT_VISIBLE = 20.0  # percent of a value up to which what could hide is called not visible
 _ORIGINS = {
     "default": "the default limit",
     "strict": "the expectation's leading exponent halved",
@@ -33,16 +33,14 @@ class Verdict:
     ----------
     match : str
         "exact"; "approximate", within the limit; "bound", which holds but is not tight: the growth is slower
-        than the limit allows; "none", the growth is faster than promised, or follows no single law that would
-        keep the promise; "undecided".
+        than the limit allows; "none", the growth is faster than expected; "undecided".
     expectation : Expectation
         What was expected.
     model : Model or None
-        The best model G; None when too few values were measured. Where `seen` is not empty the data
-        reject it, and it is only the nearest curve.
+        The description G of the data, the same for every expectation; None when too few values were measured.
+        Where it `is_nearest`, no model meets every point within the tolerance.
     divergence : Term or None
-        G/E: "1" when they agree, "p^0.25" when the measured growth is faster by that much; None where there
-        is no law to divide.
+        G/E: "1" when they agree, "p^0.25" when the measured growth is faster by that much.
     deviation : Deviation
         The limit D: approximate means E/D <= G <= E*D.
     plausible : tuple of Model
@@ -54,10 +52,13 @@ class Verdict:
     notes : tuple of str
         Assumptions and warnings.
     seen : str
-        What the data do where they follow no single law: "rises by 83 % and levels off"; else empty.
-    drift : Drift or None
-        How the data drift from the expectation over the range, where that decided the match: no law alone
-        describes them, yet the bound is kept, or broken, at every step.
+        What the data do where no one model describes them ("rises by 83 % and levels off"), or where they
+        change or jump ("changes at p = 256: log p, then p"); else empty.
+    hidden : float or None
+        Of a bound that is not tight: the largest share of the last value that the expectation may have,
+        unseen within the tolerance.
+    tolerance : float
+        How far a model may miss a point that it describes.
     test, aggregate : str
         How the data were held against the curves, and how repetitions were summed up.
     metric, unit, phase : str
@@ -82,7 +83,8 @@ class Verdict:
     phase: str = ""
     samples: Samples | None = field(default=None, repr=False)
     seen: str = ""
-    drift: Drift | None = field(default=None, repr=False)
+    hidden: float | None = None
+    tolerance: float = 0.05
 
     @property
     def ok(self) -> bool:
@@ -95,8 +97,12 @@ class Verdict:
 
     @property
     def growth(self) -> str:
-        """The measured growth for a table: a term, or "no single law"."""
-        return "no single law" if self.seen else str(self.model.term) if self.model else "?"
+        """The measured growth for a table: a term, "levels off", or the nearest term with a question mark."""
+        if self.model is None:
+            return "?"
+        if self.model.is_nearest:
+            return f"{self.model.term}?"
+        return "levels off" if self.model.term.is_constant and self.model.others else str(self.model.term)
 
     @property
     def is_plausible(self) -> bool:
@@ -129,52 +135,53 @@ class Verdict:
         """
         if self.model is None:
             return f"Undecided: {self.reasons[0]}."
-        e, g = self.expectation.term, self.model.term
+        e, g, model = self.expectation.term, self.model.term, self.model
         expected = "constancy" if e.is_constant else f"O({write(e)})"
+        limit, found = write(self.deviation.term), self._course(write)
         if self.match == "undecided":
-            if self.seen:
-                return f"Undecided: {self.reasons[0]}; {expected} is expected."
-            return f"Undecided: the best model {growth(g, write)}, {expected} is expected; {self.reasons[0]}."
-        limit = write(self.deviation.term)
-        if self.seen and self.match == "bound":
-            how = f"{ratio(self.drift, e, write)}, within the limit {limit}" if self.drift else (
-                f"at no step is {expected} exceeded"
-            )  # fmt: skip
-            return f"The bound holds in this range: {how}. No single law describes the data: it {self.seen}."
-        if self.seen:
-            how = f", but {ratio(self.drift, e, write)}, beyond the limit {limit}" if self.drift else ""
-            return f"No single law in this range: it {self.seen}; {expected} is expected{how}."
-        if self.drift:
-            return (
-                f"Approximate match in this range: {ratio(self.drift, e, write)}, within the limit {limit}. "
-                f"Several sums describe the data, among them one led by {write(g)}."
-            )
-        how, tail = self._how(write), leads(self.model, write)
+            return f"Undecided: it {found}, {expected} is expected; {self.reasons[0]}."
+        step, tail = pace(g, e, write), "" if model.is_nearest else dominance(model, write)
         if self.match == "exact":
-            return f"Exact match: it {how}, as expected{tail}."
-        step = pace(g, e, write)
+            return f"Exact match: it {found}, as expected{tail}."
         if self.match == "approximate":
-            return f"Approximate match: it {how}, {step}, within the limit {limit}{tail}."
+            inside = "" if g == e else f", within the limit {limit}"
+            return f"Approximate match: it {found}, {step}{inside}{tail}."
         if self.match == "bound":
-            return f"The bound holds, it is not tight: it {how}, {step}{tail}."
-        return f"No match: it {how}, {step}, beyond the limit {limit}{tail}."
+            return f"The bound holds but is not tight: it {found}, {step}{tail}{self._unseen(write)}."
+        return f"No match: it {found}, {step}, beyond the limit {limit}{tail}."
 
-    def _how(self, write: Callable[[Term], str]) -> str:
+    def _course(self, write: Callable[[Term], str]) -> str:
+        """What the data do: by the model, or by their shape where none describes them."""
         model = self.model
         assert model is not None
-        if model.term.is_constant and model.others:
-            share = float(model.y[-1] / model.constant)
-            return f"tends to a constant, of which {share:.0%} is reached at the last value"
-        return growth(model.term, write)
+        if model.is_nearest:
+            nearest = write(model.term)
+            if model.term.is_constant:
+                nearest = "a level" if model.others else "a constant"
+            return (
+                f"{self.seen} (no model fits within {100 * self.tolerance:.3g} %; the nearest, {nearest}, "
+                f"misses a point by {100 * model.error:.2g} %)"
+            )
+        return self.seen or course(model, write)
+
+    def _unseen(self, write: Callable[[Term], str]) -> str:
+        """How much of the last value the expectation could be, unseen."""
+        if self.hidden is None or self.model is None or self.model.before is not None:
+            return ""
+        p, last = self.expectation.parameter, markup.number(float(self.model.x[-1]))
+        e, percent = write(self.expectation.term), float(f"{100 * self.hidden:.2g}")
+        if percent <= _NOT_VISIBLE:
+            return f"; {e} is not visible up to {p} = {last}: at most {percent:g} % of the value there"
+        return f"; up to {percent:g} % of the value at {p} = {last} could be {e}"
 
     @property
     def evidence(self) -> str:
-        """What the data allow beside the best model, in one sentence."""
-        if self.model is None or not self.test:
+        """Which growth the data do not reject, in one sentence."""
+        if self.model is None or not self.test or not self.plausible:
             return ""
         others = _some([str(m.term) for m in self.plausible])
-        own = "does not reject" if self.is_plausible else "rejects"
-        return f"The test ({self.test}) {own} the expectation; not rejected: {others}."
+        own = "do not reject" if self.is_plausible else "reject"
+        return f"the data {own} the expectation; not rejected: {others} ({self.test})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the verdict as JSON-able values.
@@ -196,7 +203,12 @@ class Verdict:
             "deviation": str(self.deviation),
             "deviation_origin": self.deviation.origin,
             "r2_adjusted": g.r2_adjusted if g else None,
-            "largest_error": g.error if g else None,
+            "error": g.error if g else None,
+            "tolerance": self.tolerance,
+            "is_described": not g.is_nearest if g else None,
+            "dominates": str(g.dominant) if g else None,
+            "takes_over_at": g.takeover.at if g and g.takeover else None,
+            "hidden": self.hidden,
             "is_plausible": self.is_plausible if g else None,
             "is_firm": self.is_firm if g else None,
             "plausible": [str(m.term) for m in self.plausible],
@@ -218,14 +230,15 @@ class Verdict:
         lines = [f"{markup.MATCH_SIGNS[self.match]} {self.reading}"]
         if self.model is not None:
             r2 = "-" if self.model.r2_adjusted is None else f"{self.model.r2_adjusted:.4f}"
+            name = "nearest" if self.model.is_nearest else "model"
             lines += [
                 f"  expectation  {self.expectation}",
-                f"  {'nearest' if self.seen else 'model'}{'      ' if self.seen else '        '}"
-                f"{self.model}: {self.model.in_unit(self.unit)}",
+                f"  {name:12} {self.model}: {self.model.in_unit(self.unit)}",
                 *([] if self.divergence is None else [f"  divergence   O({self.divergence})"]),
                 f"  limit        {self.deviation} ({_ORIGINS[self.deviation.origin]})",
-                f"  fit          adjusted R2 {r2}, largest error {self.model.error:.2%}",
-                f"  {self.evidence}",
+                f"  fit          adjusted R2 {r2}, largest error {self.model.error:.2%} "
+                f"(tolerance {self.tolerance:.3g})",
+                *([f"  evidence     {self.evidence}"] if self.evidence else []),
             ]
         lines += [f"  note: {note}" for note in (*self.reasons[1:], *self.notes)]
         return "\n".join(lines)
@@ -241,12 +254,16 @@ class Verdict:
             terms = _some([m.term.html() for m in self.plausible])
             rows += [
                 (
-                    "Nearest (rejected)" if self.seen else "Measured",
+                    "Nearest" if self.model.is_nearest else "Measured",
                     f"O({self.model.term.html()}) &nbsp; {markup.escape(self.model.in_unit(self.unit))}",
                 ),
                 *([] if self.divergence is None else [("Divergence", f"O({self.divergence.html()})")]),
                 ("Limit", f"{self.deviation.term.html()}, {_ORIGINS[self.deviation.origin]}"),
-                ("Fit", f"adjusted R² {r2}, largest error {self.model.error:.2%}"),
+                (
+                    "Fit",
+                    f"adjusted R² {r2}, largest error {self.model.error:.2%} "
+                    f"(tolerance {self.tolerance:.3g})",
+                ),
                 ("Not rejected", f'{terms}<br><small style="opacity:.75">{markup.escape(self.test)}</small>'),
             ]
         rows += [("Note", markup.escape(n)) for n in (*self.reasons[1:], *self.notes)]

@@ -1,30 +1,62 @@
-"""The words of verdicts: growth, pace and what leads where, right for rising, constant and falling terms."""
+"""The words of verdicts: growth, pace and which summand dominates where."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
-from labkit.html import number
-from labkit.scaling.drift import Drift
+from labkit.html import number, quantity
 from labkit.scaling.model import Model
 from labkit.scaling.term import Term
 
-__all__ = ["growth", "hides", "leads", "pace", "ratio"]
+__all__ = ["course", "dominance", "growth", "hides", "pace"]
 
 Write = Callable[[Term], str]
 
+#: a takeover farther beyond the data than this is not worth a clause
+_FAR = 1e6
+
 
 def growth(term: Term, write: Write = str) -> str:
-    """Return what a quantity with this leading term does: "stays constant", "grows as p", "falls as 1/p".
+    """Return what a quantity with this leading term does: "is constant", "grows like p", "falls like 1/p".
 
     Examples
     --------
     >>> growth(Term(0, -1)), growth(Term()), growth(Term(0, 1))
-    ('falls as 1/p', 'stays constant', 'grows as p')
+    ('falls like 1/p', 'is constant', 'grows like p')
     """
     if term.is_constant:
-        return "stays constant"
-    return f"{'falls' if term.is_falling else 'grows'} as {write(term)}"
+        return "is constant"
+    return f"{'falls' if term.is_falling else 'grows'} like {write(term)}"
+
+
+def course(model: Model, write: Write = str) -> str:
+    """Return what a model does, with its level where it has one.
+
+    Examples
+    --------
+    >>> from labkit.scaling import fit
+    >>> course(fit([16, 32, 64, 128, 256], [6.08, 6.40, 6.14, 6.10, 6.05]))
+    'is constant (within 4 %)'
+    >>> course(fit([16, 32, 64, 128, 256], [9.0, 9.5, 9.75, 9.875, 9.9375]))
+    'levels off at 10, of which 99 % is reached at p = 256'
+    """
+    if not model.term.is_constant:
+        first, last = model.predict(model.x[[0, -1]])
+        falls_so_far = last < first and not model.term.is_falling
+        return (
+            f"falls so far and {growth(model.term, write)} in the end"
+            if falls_so_far
+            else growth(model.term, write)
+        )
+    if not model.others:
+        # rounded up: no point is farther away than is said
+        return f"is constant (within {_percent(model.error)})" if model.error > 5e-7 else "is constant"
+    last = float(model.x[-1])
+    share = float(model.predict(last)) / model.constant
+    level = quantity(model.constant, model.unit, 3)
+    at = f"{model.parameter} = {number(last)}"
+    return f"levels off at {level}, of which {100 * share:.0f} % is reached at {at}"
 
 
 def pace(term: Term, expected: Term, write: Write = str) -> str:
@@ -38,7 +70,7 @@ def pace(term: Term, expected: Term, write: Write = str) -> str:
     >>> pace(Term(0, 2), Term(0, 1)), pace(Term(0, "-1/2"), Term(0, -1))
     ('faster than p by p', 'slower than 1/p by sqrt(p)')
     >>> pace(Term(), Term(0, -1)), pace(Term(0, -1), Term())
-    ('where it should fall as 1/p', 'where it might stay constant')
+    ('where it should fall like 1/p', 'where it may be constant')
     """
     if term == expected:
         return "as expected"
@@ -47,57 +79,44 @@ def pace(term: Term, expected: Term, write: Write = str) -> str:
     if same:
         factor = term.over(expected).named(term.symbol)
         factor = factor if is_alarm else factor.power(-1)
-        # a time that falls less than promised is larger, and slower in its fall
+        # a time that falls less than expected is larger, and slower in its fall
         quicker = is_alarm != term.is_falling
         return f"{'faster' if quicker else 'slower'} than {write(expected)} by {write(factor)}"
-    verb = "stay" if expected.is_constant else "fall" if expected.is_falling else "grow"
-    object_ = "constant" if expected.is_constant else f"as {write(expected)}"
-    return f"where it {'should' if is_alarm else 'might'} {verb} {object_}"
+    verb = (
+        "be constant"
+        if expected.is_constant
+        else f"{'fall' if expected.is_falling else 'grow'} like {write(expected)}"
+    )
+    return f"where it {'should' if is_alarm else 'may'} {verb}"
 
 
-def ratio(drift: Drift, expected: Term, write: Write = str) -> str:
-    """Return how data move beside the expectation, right for any direction.
+def dominance(model: Model, write: Write = str) -> str:
+    """Return which summand dominates up to where, as a clause after a semicolon; empty where it is plain.
 
-    From one value to the next where every step keeps to the limit, else over the later half of the range.
-
-    Examples
-    --------
-    >>> ratio(Drift(-0.125, 0.1, 0.0, 0.0, 0.02, 0.05, 0.01, 0.1, 0.5, 0.03, False), Term(0, 0, 2))
-    'from value to value, its ratio to log^2 p goes as p^-0.12 to p^0.10'
+    Given for every sum, and for c + a f where c is larger than f in the whole range or outlasts a falling f.
     """
-    subject = "it" if expected.is_constant else f"its ratio to {write(expected)}"
-    p = expected.symbol
-    if max(drift.highest, -drift.lowest) <= drift.limit:
-        return f"from value to value, {subject} goes as {p}^{drift.lowest:.2f} to {p}^{drift.highest:.2f}"
-    return f"over the later half, {subject} goes as {p}^{drift.late:.2f}"
-
-
-def leads(model: Model, write: Write = str) -> str:
-    """Return which summand leads up to where, as a clause after a semicolon; empty where nothing is to say.
-
-    Said of every sum, and of c + a f where c hides f in the whole range or outlasts a falling f.
-    """
-    takeover = model.takeover
+    if model.before is not None or (model.term.is_constant and model.others):
+        return ""
+    takeover, last = model.takeover, float(model.x[-1])
     if takeover is None:
-        if not model.others or model.term.is_constant:
+        if not model.others or model.dominant != model.term:
             return ""
-        return f"; {write(model.term)} leads in the whole range"
-    last = float(model.x[-1])
+        return f"; {write(model.term)} dominates in the whole range"
     if not model.others and not model.term.is_falling and takeover.at <= last:
         return ""
-    if takeover.at > 1e6 * last and not model.others:
+    if takeover.at > _FAR * last and not model.others:
         return ""
     first, then = _named(takeover.now, write), _named(takeover.later, write)
-    place = f"{model.parameter} = {_rounded(takeover.at)}"
-    return f"; {first} leads up to about {place}, {then} from there on"
+    return f"; {first} dominates up to about {model.parameter} = {_rounded(takeover.at)}, {then} beyond"
 
 
 def hides(model: Model) -> str:
     """Return which summand is the largest and up to where it hides the one that wins in the end."""
     takeover, end = model.takeover, model.parameter
     if takeover is None:
-        most = max(model.parts, key=lambda p: float(p(model.x[-1])))
-        text = f"{_named(most.term, Term.pretty)} is the largest part in the whole range"
+        text = f"{_named(model.dominant, Term.pretty)} is the largest part at {end} = {number(model.x[-1])}"
+        if model.dominant == max(p.term for p in model.parts):
+            text = f"{_named(model.dominant, Term.pretty)} is the largest part in the whole range"
     else:
         now, later = (_named(t, Term.pretty) for t in (takeover.now, takeover.later))
         place = f"{end} = {_rounded(takeover.at)}"
@@ -112,3 +131,10 @@ def _named(term: Term, write: Write) -> str:
 def _rounded(value: float) -> str:
     """Return two digits: 1900, 64, 120,000."""
     return number(float(f"{value:.2g}"))
+
+
+def _percent(share: float) -> str:
+    """Return a share rounded up to one or two digits: 4 %, 0.07 %."""
+    percent = 100 * share
+    digits = max(0, -math.floor(math.log10(percent))) if percent else 0
+    return f"{math.ceil(percent * 10**digits - 1e-9) / 10**digits:g} %"

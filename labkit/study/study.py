@@ -16,7 +16,9 @@ from labkit import html as markup
 from labkit.errors import ExpectationError, SuggestsNames
 from labkit.plot_backend import draw
 from labkit.scaling import Expectation, Model, Term, Verdict
-from labkit.scaling.judgement import Space, fit_samples, judge_samples
+from labkit.scaling.description import fit_samples
+from labkit.scaling.judgement import judge_samples
+from labkit.scaling.search import Space
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.choices import Choices
 from labkit.study.doubts import doubted, unmeasured

@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labkit.scaling import PAPER, WIDE, Term, fit, judge, match, ruler, space_for
+from labkit.scaling.space import family
 
 RANKS = np.array([4.0, 8, 16, 32, 64, 128, 256])
 TERMS = st.sampled_from(WIDE)
@@ -32,8 +33,8 @@ def noisy(draw: st.DrawFn) -> np.ndarray:
 def test_exact_data_give_their_term_and_numbers(term: Term, c: float, a: float) -> None:
     y = c + a * term(RANKS)
     model = fit(RANKS, y)
-    # a growing part lost in the last digits of the constant cannot be found by anybody
-    if a * np.ptp(term(RANKS)) < 1e-6 * y.max() and not term.is_constant:
+    # a growing part of less than a fiftieth of the tolerance is not visible
+    if a * np.ptp(term(RANKS)) < 2e-3 * y.max() and not term.is_constant:
         return
     assert model.term == term
     np.testing.assert_allclose(model.predict(RANKS), y, rtol=1e-9)
@@ -67,9 +68,9 @@ def test_the_order_of_the_measurements_does_not_matter(y: np.ndarray, random: ob
 def test_models_keep_their_constraints_and_plausible_terms_come_from_the_space(y: np.ndarray) -> None:
     verdict = judge(RANKS, y, "p")
     assert verdict.model is not None
-    assert verdict.model.constant >= 0
+    assert (verdict.model.predict(np.geomspace(RANKS[0], 64 * RANKS[-1], 50)) > 0).all()
     assert verdict.model.term.is_constant or verdict.model.coefficient > 0
-    space = set(space_for(None, Term(0, 1), falls=True))
+    space = set(family(falls=True, is_steep=True, is_exponential=True))
     assert {m.term for m in verdict.plausible} <= space
     assert verdict.is_plausible == any(m.term == (0, 1, 0) for m in verdict.plausible)
     if verdict.match == "none":

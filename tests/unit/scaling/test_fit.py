@@ -11,7 +11,7 @@ import labkit as lk
 from labkit.errors import DataError, ExpectationError
 from labkit.scaling import WIDE, Term, fit_many, read_samples, space_for
 from labkit.scaling.leastsquares import basis_values, fit_all
-from labkit.scaling.selection import choose, lack_of_fit
+from labkit.scaling.selection import lack_of_fit
 
 P = np.array([16.0, 32, 64, 128, 256, 512])
 
@@ -126,8 +126,8 @@ def test_a_batch_of_repeated_measurements_gives_what_single_fits_give() -> None:
     ys[::7] = ys[::7, ::-1]  # some that fall
     compared = 0
     for model, y in zip(fit_many(P, ys), ys, strict=True):
-        alone = lk.fit(P, y)
-        if alone.others:  # a sum is only looked for in single fits
+        alone = lk.fit(P, y, space="wide")
+        if alone.others or alone.constant < 0 or alone.before:  # looked for in single fits only
             continue
         compared += 1
         assert model.term == alone.term
@@ -135,15 +135,6 @@ def test_a_batch_of_repeated_measurements_gives_what_single_fits_give() -> None:
         assert model.cross_validation == pytest.approx(alone.cross_validation, rel=1e-9)
         np.testing.assert_allclose(model.interval(4 * P), alone.interval(4 * P), rtol=1e-6)
     assert compared > 50
-
-
-def test_ties_in_the_rounding_go_to_the_expectation() -> None:
-    terms = (Term(), Term(0, 1), Term(0, 2))
-    values, _ = basis_values(terms, P)
-    fits = fit_all(values, np.array([P]))
-    fits.press[0, 2] = fits.sse[0, 2] = 0.0  # as if p^2 were exact as well
-    assert choose(fits, P.size, 0, preferred=2)[0] == 2
-    assert choose(fits, P.size, 0, preferred=1)[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -215,7 +206,7 @@ def test_undecided_when_the_measurements_are_not_valid() -> None:
 def test_undecided_when_no_term_describes_the_data() -> None:
     verdict = lk.judge(P, [1.0, 9, 1, 9, 1, 9], "p")
     assert verdict.match == "undecided"
-    assert "no single term" in verdict.reading
+    assert "goes up and down" in verdict.reading
 
 
 def test_undecided_when_the_data_do_not_reject_what_the_model_contradicts() -> None:
@@ -241,7 +232,8 @@ def test_flat_deterministic_data_do_not_make_growing_terms_plausible() -> None:
 def test_firm_means_that_every_plausible_term_agrees() -> None:
     y = 3 + 2 * P
     assert lk.judge(P, y, "p").is_firm
-    loose = lk.judge(P, y, "p", tolerance=0.5)
+    noise = np.random.default_rng(3).standard_normal((P.size, 3))
+    loose = lk.judge(P, y[:, None] * (1 + 0.2 * noise), "p")
     assert len(loose.plausible) > 3
     assert not loose.is_firm
 

@@ -25,7 +25,7 @@ def test_a_step_less_for_a_rank_less_is_linear(a: float, share: float, noise: fl
         assert str(model.term) == "p"
         assert model.coefficient == pytest.approx(a, rel=0.01 + 5 * noise)
         assert model.constant == pytest.approx(-a * share, abs=a * (0.01 + 10 * noise))
-        assert float(model.predict(np.array([1.0]))[0]) >= -1e-6 * a
+        assert (model.predict(MIXED) > 0).all()
     assert judge(MIXED, y, "p").match in ("exact", "approximate")
 
 
@@ -40,9 +40,3 @@ def test_repetitions_keep_it() -> None:
     assert str(fit(MIXED, y).term) == "p"
     assert judge(MIXED, y, "p").match == "exact"
     assert judge(MIXED, y, "log p").match == "none"
-
-
-def test_a_law_below_zero_at_one_rank_is_not_taken() -> None:
-    y = 5.0 * (MIXED - 1.9) * (1 + 1e-7 * np.cos(MIXED))  # exact to 1e-7, yet less than nothing on one rank
-    model = fit(MIXED, y)
-    assert float(model.predict(np.array([1.0]))[0]) >= -1e-6

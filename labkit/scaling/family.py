@@ -1,0 +1,352 @@
+"""The family of models c + a f + b g (+ d h): all members fitted to one data set, each with its evidence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from labkit.scaling.samples import Summary
+from labkit.scaling.search import Layout
+from labkit.scaling.term import CONSTANT, Term
+
+__all__ = ["ROUNDING", "Candidate", "Family", "log_prior", "lost", "screen", "solve"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+#: relative errors below this are rounding
+ROUNDING = 1e-11
+#: logarithms of how much less likely a model is beforehand: a second logarithm; a power of no whole exponent,
+#: with and without a logarithm; a falling, a steep and an exponential term; a constant or a lower term below
+#: 0; a second and a third term beyond the number of choices
+_SECOND_LOG, _BROKEN, _BROKEN_LOG, _FALLING, _STEEP = 2.0, 0.7, 2.3, 0.7, 1.0
+_BELOW, _BELOW_NOISY, _LOWER_BELOW, _SECOND, _THIRD = 0.3, 7.0, 2.0, 6.0, 14.0
+#: logarithm of how much a model loses that leaves the tolerance, or whose leading term is not visible,
+#: entirely
+_OUTSIDE, _FARTHER = 60.0, 8.0
+#: of noisy data, a level: what they scatter bends them as well
+_LEVEL_NOISY = 6.0
+#: what growth beside a falling term loses below this share of the last value
+_TRACE, _GROWN = 10.0, 0.3
+#: a level is believed where the data reach this share of it
+_REACHED = 0.7
+#: pairs and triples that are fitted with care, after a quick look at all of them
+_REFINED, _EXTENDED = 60, 12
+_LEAST_FOR_THREE = 7
+#: the share of the tolerance that a term must contribute, and that models may miss without a difference
+VISIBLE, _PRACTICAL = 0.02, 0.1
+#: how much more than the mean the last point counts
+_LATE = 0.6
+#: candidates of a kind less likely than its best by this have no weight
+_HOPELESS = 14.0
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One fitted member of the family.
+
+    Attributes
+    ----------
+    terms : tuple of int
+        Places of its functions, in the order of growth.
+    numbers : tuple of float
+        Their coefficients, of functions scaled to a maximum of 1.
+    constant : float
+        c, of either sign.
+    lead : Term
+        Its growth: 1 where it levels off.
+    error, sse, press : float
+        The largest relative error, the squared ones summed up, and the same of points left out.
+    miss : float
+        The largest error relative to what a model may miss: 1 at most where it describes the data.
+    free : int
+        How many numbers were fitted.
+    evidence : float
+        Logarithm of its weight.
+    """
+
+    terms: tuple[int, ...]
+    numbers: tuple[float, ...]
+    constant: float
+    lead: Term
+    error: float
+    sse: float
+    press: float
+    miss: float
+    free: int
+    evidence: float
+
+
+def log_prior(term: Term) -> float:
+    """Return the logarithm of how likely a term is beforehand, 0 for the plainest."""
+    out = -_SECOND_LOG if abs(term.logarithmic) > 1 else 0.0
+    if term.polynomial.denominator > 2 or (term.polynomial.denominator == 2 and term.logarithmic):
+        out -= _BROKEN_LOG if term.logarithmic else _BROKEN
+    if term.is_falling:
+        out -= _FALLING
+    if term.polynomial > 2 or term.exponential:
+        out -= _STEEP
+    return out
+
+
+def solve(designs: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the least-squares numbers, residuals and leverages of many designs, shape (t, n, m)."""
+    sizes = np.abs(designs).max(axis=1)
+    q, r = np.linalg.qr(designs / sizes[:, None])
+    onto = np.einsum("tnm,n->tm", q, target)
+    diagonal = np.abs(np.diagonal(r, axis1=1, axis2=2))
+    is_regular = diagonal.min(axis=1) > 1e-14 * diagonal.max(axis=1)
+    numbers = np.full(onto.shape, np.nan)
+    numbers[is_regular] = np.linalg.solve(r[is_regular], onto[is_regular][..., None])[..., 0]
+    error = target - np.einsum("tnm,tm->tn", designs / sizes[:, None], np.nan_to_num(numbers))
+    leverage = np.minimum((q * q).sum(axis=2), 1 - 1e-9)
+    return numbers / sizes, np.where(is_regular[:, None], error, np.inf), leverage
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Every member of the family that data allow.
+
+    Attributes
+    ----------
+    layout : Layout
+        The functions over the values of the parameter.
+    summary : Summary
+        The data.
+    tolerance : float
+        The largest relative error of a model that describes the data.
+    """
+
+    layout: Layout
+    summary: Summary
+    tolerance: float
+
+    @cached_property
+    def limits(self) -> Floats:
+        """How far a model may miss each point, relative to it, shape (n,)."""
+        noise = 4.0 * self.summary.deviation / np.sqrt(self.summary.counts) if self.summary.is_noisy else 0.0
+        return np.maximum(max(self.tolerance, 100 * ROUNDING), noise) * np.ones(self.summary.points.size)
+
+    @cached_property
+    def candidates(self) -> list[Candidate]:
+        """All candidates, the likeliest first."""
+        singles, pairs = self._singles(), self._pairs()
+        found = [*singles, *pairs, *self._triples(pairs, singles)]
+        return sorted(found, key=lambda c: (-c.evidence, c.terms))
+
+    @cached_property
+    def _unit(self) -> Floats:
+        return np.asarray(self.summary.points.min() / self.summary.points, dtype=np.float64)
+
+    def _solve(self, places: Ints, with_constant: bool) -> tuple[Floats, Floats, Floats]:
+        """Fit sums of functions, shape (t, m); the constant is the last number."""
+        rows = self.layout.values[places] * self._unit
+        designs = np.moveaxis(rows, 1, 2)
+        if with_constant:
+            unit = np.broadcast_to(self._unit[None, :, None], (len(places), self.summary.points.size, 1))
+            designs = np.concatenate([designs, unit], axis=2)
+        root = np.sqrt(self._counts)
+        numbers, error, leverage = solve(designs * root[None, :, None], root)
+        return numbers * self.summary.points.min(), error / root, leverage
+
+    @cached_property
+    def _counts(self) -> Floats:
+        return self.summary.counts if self.summary.is_noisy else np.ones(self.summary.points.size)
+
+    def _singles(self) -> list[Candidate]:
+        """Return the constant and every c + a f."""
+        flat = np.zeros((1, 0), dtype=np.int64)
+        found = self._judged(flat, *self._solve(flat, True), True, 0.0)
+        places = self.layout.usable[:, None]
+        numbers, error, leverage = self._solve(places, True)
+        falls = self.layout.is_falling[self.layout.usable]
+        a, c = numbers.T
+        with np.errstate(invalid="ignore"):
+            good = np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[self.layout.usable]), a > 0)
+            bare = falls & (c <= 0) & (a > 0)  # nothing is below 0 in the end
+        price = float(np.log(max(len(places), 1)))
+        found += self._judged(places[good], numbers[good], error[good], leverage[good], True, price)
+        if bare.any():
+            found += self._judged(places[bare], *self._solve(places[bare], False), False, price)
+        return found
+
+    def _allowed(self, k: Ints, l: Ints, a: Floats, b: Floats) -> npt.NDArray[np.bool_]:  # noqa: E741
+        """Return which signs of two terms, the first the slower, make sense."""
+        low, high = self.layout.is_falling[k], self.layout.is_falling[l]
+        with np.errstate(invalid="ignore"):
+            rising = ~high & (b > 0) & ((a > 0) | (self.layout.is_simple[k] & self.layout.is_simple[l]))
+            both = high & (
+                ((a > 0) & (b > 0))
+                | ((a < 0) & (b < 0) & self.layout.may_level[k] & self.layout.may_level[l])
+            )
+        return np.asarray(np.where(low & ~high, (a > 0) & (b > 0), rising | both))
+
+    def _pairs(self) -> list[Candidate]:
+        """Return the sums of two terms that fit best."""
+        usable, n = self.layout.usable, self.summary.points.size
+        if len(usable) < 2 or n < 5:
+            return []
+        i, j = np.triu_indices(len(usable), 1)
+        k, l = usable[i], usable[j]  # noqa: E741
+        root = np.sqrt(self._counts)
+        rows, unit = self.layout.values[usable] * self._unit * root, self._unit * root
+        price = float(np.log(len(i))) + _SECOND
+        found = []
+        for with_constant in (True, False):
+            less = (
+                (lambda v: v - np.multiply.outer(v @ unit / (unit @ unit), unit))
+                if with_constant
+                else (lambda v: v)
+            )
+            a, b, errors = screen(less(rows), less(root), i, j)
+            order = np.argsort(np.where(self._allowed(k, l, a, b), errors, np.inf), kind="stable")[:_REFINED]
+            order = order[np.isfinite(errors[order])]
+            places = np.stack([k[order], l[order]], axis=1)
+            numbers, error, leverage = self._solve(places, with_constant)
+            good = self._allowed(places[:, 0], places[:, 1], numbers[:, 0], numbers[:, 1])
+            if with_constant:  # what falls towards a level needs one, what grows does not
+                with np.errstate(invalid="ignore"):
+                    good &= ~self.layout.is_falling[places[:, 1]] | (numbers[:, 2] >= 0)
+            found += self._judged(
+                places[good], numbers[good], error[good], leverage[good], with_constant, price
+            )
+        return found
+
+    def _triples(self, pairs: list[Candidate], singles: list[Candidate]) -> list[Candidate]:
+        """Return sums of three terms that extend the best of two, where points are left to judge them by."""
+        n = self.summary.points.size
+        if n < _LEAST_FOR_THREE or not pairs or min(c.error for c in [*pairs, *singles]) <= 100 * ROUNDING:
+            return []
+        best = sorted(pairs, key=lambda c: c.sse)[:_EXTENDED]
+        growing = [int(k) for k in self.layout.usable if not self.layout.is_falling[k]]
+        trials = sorted(
+            {
+                tuple(sorted((*c.terms, k)))
+                for c in best
+                for k in growing
+                if k not in c.terms and min(c.numbers) > 0
+            }
+        )
+        if not trials:
+            return []
+        places = np.array(trials)
+        price = float(np.log(len(self.layout.usable) ** 3 / 6)) + _THIRD
+        numbers, error, leverage = self._solve(places, True)
+        with np.errstate(invalid="ignore"):
+            good = (numbers[:, :3] > 0).all(axis=1)
+        return self._judged(places[good], numbers[good], error[good], leverage[good], True, price)
+
+    def _judged(
+        self,
+        places: Ints,
+        numbers: Floats,
+        error: Floats,
+        leverage: Floats,
+        with_constant: bool,
+        price: float,
+    ) -> list[Candidate]:
+        """Return fitted sums with their evidence, the negative and the hopeless ones left out."""
+        if not len(places):
+            return []
+        width, y = places.shape[1], self.summary.points
+        own = numbers[:, :width]
+        constant = numbers[:, width] if with_constant else np.zeros(len(places))
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            curves = constant[:, None] + np.einsum("tm,tmg->tg", own, self.layout.far[places])
+            good = np.isfinite(own).all(axis=1) & np.isfinite(error).all(axis=1) & (curves > 0).all(axis=1)
+            left_out = (self._counts * self._lateness * (error / (1 - leverage)) ** 2).sum(axis=1)
+            evidence = self.log_likelihood(left_out, width + 1) - price + self._priors[places].sum(axis=1)
+            below, ramp = (_BELOW_NOISY, 0.03) if self.summary.is_noisy else (_BELOW, 0.2)
+            evidence -= below * np.clip(-constant / (ramp * float(y.min())), 0.0, 1.0)
+            if width:
+                levels = self.layout.is_falling[places[:, -1]] & (own[:, -1] < 0)
+                level = (_LEVEL_NOISY if self.summary.is_noisy else 0.0) + 4.0 * np.maximum(
+                    0.0, 1 - float(y[-1]) / np.abs(constant) / _REACHED
+                )
+                evidence -= np.where(levels, level, np.where((own < 0).any(axis=1), _LOWER_BELOW, 0.0))
+                if width == 2:  # what falls all along is not said to grow for a trace of it
+                    mixed = self.layout.is_falling[places[:, 0]] & ~self.layout.is_falling[places[:, 1]]
+                    grown = own[:, 1] * self.layout.values[places[:, 1], -1] / float(y[-1])
+                    evidence -= np.where(mixed, _TRACE * np.maximum(0.0, 1.0 - grown / _GROWN), 0.0)
+                if self.tolerance:
+                    least = (np.abs(own) * self._heights[places]).min(axis=1) / float(y.max())
+                    evidence -= _OUTSIDE * np.maximum(0.0, 1.0 - least / (VISIBLE * self.tolerance))
+            worst = (np.abs(error) / self.limits).max(axis=1)
+            evidence -= lost(worst)
+        evidence = np.where(good, evidence, -np.inf)
+        kept = np.flatnonzero(evidence > evidence.max() - _HOPELESS) if good.any() else []
+        return [
+            Candidate(
+                tuple(places[t].tolist()), tuple(own[t].tolist()), float(constant[t]), self._lead(places[t],
+                own[t]), float(np.abs(error[t]).max()), float((self._counts * error[t] ** 2).sum()),
+                float(left_out[t]), float(worst[t]), width + 1, float(evidence[t]),
+            )
+            for t in kept
+        ]  # fmt: skip
+
+    @cached_property
+    def _priors(self) -> Floats:
+        return np.array([log_prior(t) for t in self.layout.terms])
+
+    @cached_property
+    def _heights(self) -> Floats:
+        """How much each function changes over the range."""
+        return np.asarray(np.ptp(self.layout.values, axis=1))
+
+    @cached_property
+    def _lateness(self) -> Floats:
+        """Weights of the points: growth is a question of the large values more than of the small ones."""
+        return np.linspace(1 - _LATE, 1 + _LATE, self.summary.points.size)
+
+    def log_likelihood(self, left_out: Floats | float, free: int) -> Floats:
+        """Return the logarithm of the evidence for a model that misses points left out by as much.
+
+        The unknown spread is integrated out.  Repetitions count as measurements as far as they scatter more
+        than models may miss the points without a difference in practice, else a point counts once.
+        """
+        total, n = float(self._counts.sum()), self.summary.points.size
+        spread = self.summary.spread if self.summary.is_noisy else 0.0
+        practical = (_PRACTICAL * self.tolerance) ** 2
+        share = spread / (spread + total * practical) if spread else 0.0
+        worth = n + (total - n) * share
+        return np.asarray(-(worth - free) / 2 * np.log((left_out + spread) / total + ROUNDING**2))
+
+    def _lead(self, terms: Ints, numbers: Floats) -> Term:
+        """Return the growth: the fastest term, or 1 where what is left of a level only shrinks."""
+        if not len(terms) or (self.layout.is_falling[terms[-1]] and numbers[-1] < 0):
+            return CONSTANT
+        return self.layout.terms[terms[-1]]
+
+    def outside(self, candidate: Candidate) -> float:
+        """Return what a candidate's evidence loses as it leaves the tolerance."""
+        return float(lost(np.asarray(candidate.miss)))
+
+    def curve(self, candidate: Candidate, at: Floats) -> Floats:
+        """Return a candidate's values."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            parts = [
+                a * np.exp2(self.layout.bases[k].log2(at) - self.layout.log_scales[k])
+                for k, a in zip(candidate.terms, candidate.numbers, strict=True)
+            ]
+        return np.asarray(candidate.constant + sum(parts) + 0.0 * at, dtype=np.float64)
+
+
+def lost(miss: Floats) -> Floats:
+    """Return what evidence loses outside the tolerance: little at its edge, and more the farther it is."""
+    return np.asarray(_OUTSIDE * np.clip(miss - 1.0, 0.0, 1.0) + _FARTHER * np.log(np.maximum(miss, 1.0)))
+
+
+def screen(rows: Floats, target: Floats, i: Ints, j: Ints) -> tuple[Floats, Floats, Floats]:
+    """Return both numbers and the squared error of all pairs of rows, by the normal equations."""
+    size = np.sqrt((rows * rows).sum(axis=1))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scaled = rows / size[:, None]
+        product, onto = scaled @ scaled.T, scaled @ target
+        rest = np.maximum(1 - product**2, 1e-15)
+        along = (onto[:, None] - product * onto[None, :]) / rest
+        a, b = along[i, j], along[j, i]
+        errors = target @ target - a * onto[i] - b * onto[j]
+    return a, b, np.where(np.isfinite(errors), np.maximum(errors, 0.0), np.inf)
