@@ -50,11 +50,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--deviation", metavar="D",
         help='limit of an approximate match: "sqrt(p)" (the default), "strict", "log p", ...')  # fmt: skip
     add("--space", choices=["joined", "paper", "wide", "ruler"],
-        help="search space of terms (default: joined)")  # fmt: skip
+        help="search space of terms (default: chosen by the data)")  # fmt: skip
     add("--aggregate", choices=["auto", "mean", "quartile", "min", "median"], default="auto",
         help="statistic of the repetitions (default: mean; with outliers, the quartile)")  # fmt: skip
-    add("--tolerance", type=float, default=0.02, metavar="T",
-        help="relative error that deterministic data may have (default: 0.02)")  # fmt: skip
+    add("--tolerance", type=float, metavar="T",
+        help="largest relative error of a model that fits; 0 for exact counts (default: 0.05)")  # fmt: skip
     add("--html", metavar="FILE", help="write a page with the figure and the verdict")
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -105,7 +105,7 @@ def _judge(arguments: argparse.Namespace) -> Verdict:
         given={name: _value(text) for name, text in _pairs(arguments.given, "--given")},
         space=arguments.space,
         aggregate=arguments.aggregate,
-        tolerance=arguments.tolerance,
+        **({} if arguments.tolerance is None else {"tolerance": arguments.tolerance}),
     )
 
 

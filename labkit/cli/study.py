@@ -54,10 +54,10 @@ A study:
   growth = "log p"
   metric = "rounds"                       # default: makespan_s, of a phase phase_s
   where = { coll = "allreduce=recursive_doubling" }
-  # phase, parameter, given, deviation: as for labkit judge
+  # phase, parameter, given, deviation, tolerance: as for labkit judge
 
 exit code: 0 every expectation is met, exactly, approximately or as a bound; 1 an alarm: faster growth than
-expected, or no single law; 2 undecided, or points are missing because they failed; 3 bad input; 130
+expected; 2 undecided, or points are missing because they failed; 3 bad input; 130
 interrupted
 """
 

@@ -340,11 +340,13 @@ class Scaling:
         if ratio > allowed:
             how = "The order of growth alone would do, the size does not. " if found.ok else ""
             return Verdict(0.0, f"{change}. {how}{found.reading}{table}", self.hint)
-        if found.match == "bound" and found.drift is None:
+        if found.match == "bound":
             return Verdict(1.0, f"{found.reading} That is as good as asked for, or better.{table}")
         if found.ok:
             return Verdict(1.0, f"{found.reading}{table}")
-        if found.match == "undecided" or found.seen:  # without a single law the ratio decides
+        if found.match == "undecided" or (
+            found.model is not None and found.model.is_nearest
+        ):  # the ratio decides
             return Verdict(1.0, f"{change}: that is enough here. {found.reading}{table}")
         return Verdict(0.0, f"{found.reading}{table}", self.hint)
 

@@ -53,7 +53,7 @@ def phases(
             "by labkit.plot.gantt(run), and run.phase_table() has them as numbers"
         )
     table = study.table() if table is None else table
-    small, said, is_lawless = [], [], False
+    small, said, is_nearest = [], [], False
     for name, model, verdict in table:
         if model is None and verdict is None:
             continue
@@ -62,14 +62,13 @@ def phases(
             "phase_s" if phase else "makespan_s", phase
         ).samples
         curves = curves_of(verdict, model, samples)
-        is_lawless = is_lawless or (model is not None and model.is_nearest)
+        is_nearest = is_nearest or (model is not None and model.is_nearest)
         fig = draw(curves, verdict, model, "s", "p", width, height, with_legend=False)
         if verdict is not None:
             text = f"{markup.MATCH_SIGNS[verdict.match]} {verdict.match}: "
             expected = verdict.expectation.term
             is_met = verdict.match == "exact"
-            grown = "no single law" if verdict.seen else _grown(model)
-            text += f"{grown}, {'as expected' if is_met else f'expected {expected.pretty()}'}"
+            text += f"{_grown(model)}, {'as expected' if is_met else f'expected {expected.pretty()}'}"
             color = MATCH_COLORS[verdict.match]
         else:
             text, color = _grown(model), "#444444"
@@ -78,7 +77,7 @@ def phases(
         small.append(fig)
         said.append(f"{name}: {text}")
     grid = grid_of(small, columns)
-    solid = "model" + (", or the nearest curve where no single law holds" if is_lawless else "")
+    solid = "model" + (", or the nearest curve (?) where no model fits" if is_nearest else "")
     reading = f"Dots: measured; solid line: {solid}; dashed line: expectation; shaded: within the limits."
     return Figure(grid, reading, "Small scaling figures of each phase. " + "; ".join(said) + ".")
 
@@ -86,7 +85,9 @@ def phases(
 def _grown(model: Any) -> str:
     if model is None:
         return "too few values"
-    return "constant" if model.term.is_constant else str(model.term.pretty())
+    if model.term.is_constant and not model.is_nearest:
+        return "levels off" if model.others else "constant"
+    return f"{model.term.pretty()}{'?' if model.is_nearest else ''}"
 
 
 def shares(

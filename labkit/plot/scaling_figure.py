@@ -18,6 +18,7 @@ from labkit.plot.style import COLORS, FONT, MATCH_COLORS, heading, rank_axis, st
 from labkit.plot.tools import TOOLS
 from labkit.scaling import Model, Samples, Term, Verdict
 from labkit.scaling.samples import LEAST_VALUES
+from labkit.scaling.words import course
 
 __all__ = ["Curves", "curves_of", "draw", "scaling"]
 
@@ -347,7 +348,7 @@ def _words(verdict: Verdict | None, model: Model | object, samples: Samples) -> 
         if len(samples.x) >= LEAST_VALUES:
             return "Measured; no model was given."
         return f"Measured: too few values for a model, which needs {LEAST_VALUES}."
-    return f"It grows as {model.term.pretty()}."
+    return f"It {course(model, Term.pretty)}."
 
 
 def _reading(verdict: Verdict | None, model: Model | None, curves: Curves, parameter: str, unit: str) -> str:
@@ -357,7 +358,7 @@ def _reading(verdict: Verdict | None, model: Model | None, curves: Curves, param
             return "labkit.fit makes a model."
         return "Measure at more values." if verdict is None else "Too few values for a model."
     r2 = "" if model.r2_adjusted is None else f", adjusted R² {model.r2_adjusted:.3f}"
-    name = "No law; the nearest curve is" if model.is_nearest else "Model"
+    name = "No model fits within the tolerance; the nearest curve is" if model.is_nearest else "Model"
     text = f"{name} {model.in_unit(unit)}{r2}; largest error {model.error:.1%}."
     last = float(curves.samples.x[-1])
     text += f" The pale part of the line is a prediction beyond {parameter} = {markup.number(last)}."

@@ -48,7 +48,7 @@ def summands(subject: Model | Verdict, *, title: str = "", width: int = 760, hei
     Raises
     ------
     DataError
-        Where there is no model, or one with a negative summand, such as p - 1: it has no shares.
+        Where there is no model.
 
     Examples
     --------
@@ -60,9 +60,8 @@ def summands(subject: Model | Verdict, *, title: str = "", width: int = 760, hei
     model = subject.model if isinstance(subject, Verdict) else subject
     if not isinstance(model, Model):
         raise DataError("there is no model to draw: too few values were measured")
-    parts = model.parts
-    if min(part.scaled for part in parts) < 0:
-        raise DataError(f"{model.formula} has a negative part, and so no shares; draw it with plot.scaling")
+    parts = [part for part in model.parts if part.scaled > 0]
+    below = [part for part in model.parts if part.scaled < 0]
     takeover, first, last = model.takeover, float(model.x[0]), float(model.x[-1])
     is_near = takeover is not None and takeover.at <= _FARTHEST * last
     end = max(_BEYOND * last, 2 * takeover.at if takeover is not None and is_near else 0.0)
@@ -92,6 +91,9 @@ def summands(subject: Model | Verdict, *, title: str = "", width: int = 760, hei
     style_axes([fig])
     fig.xgrid.grid_line_color = None
     reading = f"{hides(model)}. Dashed: the last measurement, {model.parameter} = {markup.number(last)}."
+    if below:
+        names = ", ".join("the constant" if p.term.is_constant else p.term.pretty() for p in below)
+        reading += f" Left out, since negative: {names}."
     there = int(np.searchsorted(at, last))
     ends = markup.number(first), markup.number(last)
     spoken = "; ".join(

@@ -178,7 +178,9 @@ def _html_cell(entry: _Entry | None) -> str:
         return ""
     model, verdict = entry
     growth = f"O({model.term.html()})" if model is not None else "?"
-    if verdict is not None and verdict.seen:
+    if model is not None and model.is_nearest:
+        growth += "?"
+    elif verdict is not None and verdict.growth == "levels off":
         growth = verdict.growth
     if verdict is None:
         return growth

@@ -19,6 +19,7 @@ from labkit.scaling import (
     limit,
     outlook,
 )
+from labkit.scaling.description import TOLERANCE
 from labkit.study.selection import pick_two
 
 __all__ = ["Predictions"]
@@ -91,6 +92,7 @@ class Predictions:
         *,
         expectation: str | None = None,
         where: Mapping[str, Any] | None = None,
+        tolerance: float = TOLERANCE,
     ) -> Surface | SurfaceVerdict:
         """Return the model of one metric over two parameters, or its verdict where something is expected.
 
@@ -102,8 +104,10 @@ class Predictions:
             As in `curve`.
         expectation : str, optional
             Such as ``"n log2(n) / p + p"``.
+        tolerance : float
+            As in `labkit.judge`.
         """
         x1, x2, y, symbols, unit = pick_two(self.data, parameters, metric, phase, where)
         if expectation is None:
-            return fit_surface(x1, x2, y, symbols)
-        return replace(judge_surface(x1, x2, y, expectation, symbols), unit=unit)
+            return fit_surface(x1, x2, y, symbols, tolerance)
+        return replace(judge_surface(x1, x2, y, expectation, symbols, tolerance), unit=unit)

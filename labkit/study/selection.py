@@ -29,6 +29,7 @@ __all__ = [
     "pick_all",
     "pick_two",
     "rows_where",
+    "varied_pair",
 ]
 
 
@@ -170,6 +171,19 @@ def curves_in(rows: pd.DataFrame, along: Sequence[str]) -> list[dict[str, Any]]:
         return [{}]
     each = rows[names].drop_duplicates().to_dict("records")
     return [{str(k): v.item() if hasattr(v, "item") else v for k, v in one.items()} for one in each]
+
+
+def varied_pair(
+    data: pd.DataFrame, expectation: str | Expectation, where: Mapping[str, Any]
+) -> tuple[str, str] | None:
+    """Return the two columns that an expectation is in, where both vary; None of any other number."""
+    if not isinstance(expectation, str):
+        return None
+    symbols = sorted(frozenset().union(*(p.symbols for p in parse(expectation))))
+    rows = rows_where(data, where)
+    columns = ["ranks" if s == "p" else s for s in symbols]
+    varied = [c for c in columns if c in rows and rows[c].nunique() > 1]
+    return (varied[0], varied[1]) if len(varied) == 2 == len(symbols) else None
 
 
 def pick_two(

@@ -15,11 +15,11 @@ import pandas as pd
 from labkit import html as markup
 from labkit.errors import ExpectationError, SuggestsNames
 from labkit.plot_backend import draw
-from labkit.scaling import Expectation, Model, Term, Verdict
-from labkit.scaling.description import fit_samples
+from labkit.scaling import Expectation, Model, SurfaceVerdict, Term, Verdict
+from labkit.scaling.description import TOLERANCE, fit_samples
 from labkit.scaling.judgement import judge_samples
-from labkit.scaling.search import Space
 from labkit.scaling.samples import LEAST_VALUES
+from labkit.scaling.search import Space
 from labkit.study.choices import Choices
 from labkit.study.doubts import doubted, unmeasured
 from labkit.study.formats.interchange import Interchange
@@ -29,7 +29,7 @@ from labkit.study.predictions import Predictions
 from labkit.study.rank_counts import form_of_values
 from labkit.study.reporting.questions import Reports
 from labkit.study.rows import tidy
-from labkit.study.selection import NothingMeasured, bind
+from labkit.study.selection import NothingMeasured, bind, varied_pair
 from labkit.study.store import write_study
 from labkit.study.table import WHOLE_RUN, Table
 
@@ -90,6 +90,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         where: Mapping[str, Any] | None = None,
         space: Space = None,
         aggregate: str = "auto",
+        tolerance: float = TOLERANCE,
     ) -> Model:
         """Return the scaling model of one curve; see `curve` and `labkit.fit`.
 
@@ -97,7 +98,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         ----------
         metric, phase, parameter, where : optional
             As in `curve`.
-        space, aggregate : optional
+        space, aggregate, tolerance : optional
             As in `labkit.fit`.
 
         Returns
@@ -107,8 +108,9 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         """
         curve = self.curve(metric, phase, parameter, where)
         return fit_samples(
-            curve.samples, space=space, symbol=curve.symbol, aggregate=aggregate, unit=curve.unit
-        )
+            curve.samples, space=space, symbol=curve.symbol, aggregate=aggregate, unit=curve.unit,
+            tolerance=tolerance,
+        )  # fmt: skip
 
     def expect(
         self,
@@ -122,9 +124,11 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         given: Mapping[str, float | int | str] | None = None,
         space: Space = None,
         aggregate: str = "auto",
-        tolerance: float = 0.02,
-    ) -> Verdict:
-        """Judge one curve against an expectation in big-O notation.
+        tolerance: float = TOLERANCE,
+    ) -> Verdict | SurfaceVerdict:
+        """Judge one curve, or a surface over two parameters, against an expectation in big-O notation.
+
+        An expectation in two parameters that both vary, such as ``"n/p * log2(n/p) + p"``, is judged over both.
 
         Parameters
         ----------
@@ -142,10 +146,36 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
 
         Returns
         -------
-        Verdict
+        Verdict or SurfaceVerdict
             True in a condition when it matches: ``assert study.expect("p log p")``. Undecided where
             all values are 0.
         """
+        if parameter is None and not given and (both := varied_pair(self.data, expectation, where or {})):
+            judged = self.surface(
+                both, metric, phase, expectation=str(expectation), where=where, tolerance=tolerance
+            )
+            assert isinstance(judged, SurfaceVerdict)
+            return judged
+        return self._expect_curve(
+            expectation, metric, phase, deviation, parameter=parameter, where=where, given=given, space=space,
+            aggregate=aggregate, tolerance=tolerance,
+        )  # fmt: skip
+
+    def _expect_curve(
+        self,
+        expectation: str | Expectation,
+        metric: str | None = None,
+        phase: str | None = None,
+        deviation: str | Term | None = None,
+        *,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        given: Mapping[str, float | int | str] | None = None,
+        space: Space = None,
+        aggregate: str = "auto",
+        tolerance: float = TOLERANCE,
+    ) -> Verdict:
+        """Judge one curve; see `expect`."""
         try:
             curve = self.curve(metric, phase, parameter, where)
         except NothingMeasured as nothing:
@@ -210,7 +240,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             if order is None:
                 entries.append((phase or WHOLE_RUN, self.phase_model(phase, **choice), None))
             else:
-                verdict = self.expect(order, metric, phase or None, **choice, **judging)
+                verdict = self._expect_curve(order, metric, phase or None, **choice, **judging)
                 entries.append((phase or WHOLE_RUN, verdict.model, verdict))
         models = {name: model for name, model, _ in entries}
         return Table(entries, PhaseSum.of(models, models.pop(WHOLE_RUN, None)))
@@ -257,7 +287,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         """
         if expectation is not None:
             self.curve(metric, phase, **choice)  # refuses what is 0 everywhere, and says why
-            return draw("scaling", self.expect(expectation, metric, phase, **choice))
+            return draw("scaling", self._expect_curve(expectation, metric, phase, **choice))
         curves = self.curves(metric, phase, **choice)
         if len(curves) > 1:
             return draw("lines", curves)

@@ -43,7 +43,7 @@ class Table:
     def frame(self) -> pd.DataFrame:
         """The table as a data frame: phase, expectation, growth, model, r2_adjusted, divergence, match.
 
-        Where no single law describes the data, the growth says so, and the model is the nearest curve.
+        Where no model describes the data, a question mark follows the growth of the nearest curve.
         """
         columns = ["phase", "expectation", "growth", "model", "r2_adjusted", "divergence", "match"]
         return pd.DataFrame(
@@ -51,7 +51,7 @@ class Table:
                 [
                     name,
                     str(v.expectation.term) if v is not None else "",
-                    v.growth if v is not None and v.seen else str(m.term) if m else "",
+                    v.growth if v is not None else str(m.term) if m else "",
                     m.formula if m else "",
                     m.r2_adjusted if m and m.r2_adjusted is not None else float("nan"),
                     str(v.divergence) if v is not None and v.divergence is not None else "",
@@ -100,7 +100,7 @@ class Table:
             body.append([
                 escape(name),
                 f"O({v.expectation.term.html()})" if v is not None else "",
-                v.growth if v is not None and v.seen else f"O({m.term.html()})" if m else "?",
+                _grown(m, v),
                 v.divergence.html() if v is not None and v.divergence is not None else "",
                 markup.badge(v.match) if v is not None else "", r2, escape(m.in_unit("s")) if m else "",
             ])  # fmt: skip
@@ -123,6 +123,13 @@ class Table:
             row[1], row[3] = write(total.expectation.term), write(divergence)
             row[4] = f"{markup.MATCH_SIGNS[match]} {match}"
         return row
+
+
+def _grown(model: Model | None, verdict: Verdict | None) -> str:
+    """The measured growth as HTML: a term, "levels off", or the nearest term with a question mark."""
+    if verdict is not None and verdict.growth == "levels off":
+        return verdict.growth
+    return f"O({model.term.html()}){'?' if model.is_nearest else ''}" if model else "?"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

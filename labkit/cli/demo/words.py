@@ -78,26 +78,19 @@ def _matches(demo: Demo) -> list[str]:
     counts = demo.comparison.counts
     found = ", ".join(f"{number} {match}" for match, number in counts.items() if number)
     lines = [f"{sum(counts.values())} expectations judged: {found}."]
-    faster = _listed(demo, lambda v: v.match == "none" and not v.seen)
-    lawless = _listed(demo, lambda v: v.match == "none" and bool(v.seen))
-    within = _listed(demo, lambda v: v.match == "bound" and v.drift is not None)
-    slower = _listed(demo, lambda v: v.match == "bound" and v.drift is None)
+    faster = _listed(demo, lambda v: v.match == "none")
+    slower = _listed(demo, lambda v: v.match == "bound")
+    unfitted = _listed(demo, lambda v: v.model is not None and v.model.is_nearest)
     undecided = _listed(demo, lambda v: v.match == "undecided")
     if faster:
-        lines.append(f"Faster growth than promised, so look here first: {faster}.")
-    if lawless:
-        lines.append(
-            f"No single law in this range, and growth beyond the limit of the expectation: {lawless}."
-        )
+        lines.append(f"Faster growth than expected, so look here first: {faster}.")
     if slower:
         lines.append(
-            f"Slower growth than promised: {slower}. That is no fault: big-O is a bound, and in this range "
-            "of p something else, such as start-ups, still hides the term that wins in the end."
+            f"Slower growth than expected: {slower}. Big-O is an upper bound, so this is not a fault: in this "
+            "range of p another part, such as start-ups, may still dominate."
         )
-    if within:
-        lines.append(
-            f"No single law in this range, yet never far from the expectation, within its limit: {within}."
-        )
+    if unfitted:
+        lines.append(f"No model describes these within the tolerance: {unfitted}.")
     if undecided:
         lines.append(f"Undecided: {undecided}.")
     return lines

@@ -64,7 +64,7 @@ class Fitted:
             rows.append(
                 (
                     "not rejected",
-                    escape(shown or "no single term: the points change their behaviour, or need several"),
+                    escape(shown or "no model of the family"),
                 )
             )
             parts.append(properties(rows))

@@ -25,6 +25,7 @@ from labkit.plain import require_file, toml_of
 from labkit.process.imports import imported_files, program_digests
 from labkit.run import checked_request
 from labkit.scaling import read_expectation
+from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.language.parser import parse
 from labkit.study.points import collective_choices
 from labkit.study.rank_counts import rank_counts
@@ -41,7 +42,7 @@ _RUN = (
 #: of the runs, not of the sweep
 _OPTIONS = ("mapping", "compute")
 _REPEATS = ("within", "level", "statistic", "least", "most", "most_s")
-_EXPECT = ("growth", "metric", "phase", "parameter", "where", "given", "deviation")
+_EXPECT = ("growth", "metric", "phase", "parameter", "where", "given", "deviation", "tolerance")
 #: parameters of the machine, beside those of the program
 _AXES = ("ranks", "on", "model", "coll", "noise")
 #: the modules of programs as they were when a study of this process imported them, by name
@@ -58,6 +59,8 @@ class Expected:
         In big-O notation.
     metric, phase, parameter, deviation : str or None
         As in `labkit.Study.expect`.
+    tolerance : float
+        As there.
     where, given : dict
         As there; every curve that `where` leaves is judged by itself.
     """
@@ -69,6 +72,7 @@ class Expected:
     where: dict[str, Any] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict)
     deviation: str | None = None
+    tolerance: float = TOLERANCE
 
 
 @dataclass
@@ -346,7 +350,8 @@ def _expected(content: Mapping[str, Any], declaration: Declaration, where: str) 
         _refuse_unknown(entry, _EXPECT, place)
         texts = {key: _text(entry, key, place) for key in ("metric", "phase", "parameter", "deviation")}
         expected = Expected(
-            _text(entry, "growth", place), where=dict(_table(entry, "where", place)),
+            _text(entry, "growth", place), tolerance=check_tolerance(entry.get("tolerance", TOLERANCE)),
+            where=dict(_table(entry, "where", place)),
             given=dict(_table(entry, "given", place)), **{key: value or None for key, value in texts.items()},
         )  # fmt: skip
         _check_expected(expected, columns, place)

@@ -112,12 +112,21 @@ def _judge(study: Study, expected: Expected, machines: Mapping[str, str]) -> Ite
         verdict: Any
         try:
             if len(parameters) == 2:
-                verdict = study.surface((parameters[0], parameters[1]), expectation=expected.growth, **chosen)
+                verdict = study.surface(
+                    (parameters[0], parameters[1]),
+                    expectation=expected.growth,
+                    tolerance=expected.tolerance,
+                    **chosen,
+                )
                 yield Judged(**about, verdict=verdict, chosen=chosen)
                 continue
             chosen["parameter"] = parameters[0] if parameters else None
             verdict = study.expect(
-                expected.growth, deviation=expected.deviation, given=expected.given, **chosen
+                expected.growth,
+                deviation=expected.deviation,
+                given=expected.given,
+                tolerance=expected.tolerance,
+                **chosen,
             )
             found = _phase_sum(study, metric, phase, chosen, verdict.model)
             yield Judged(**about, verdict=verdict, model=verdict.model, chosen=chosen, phase_sum=found)

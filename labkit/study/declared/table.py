@@ -101,7 +101,7 @@ def _latex(judged: Sequence[Judged]) -> str:
 
 
 def _cell(column: str, text: str) -> str:
-    if column in ("expectation", "model", "divergence") and text and text not in ("no single law", "?"):
+    if column in ("expectation", "model", "divergence") and text and text not in ("levels off", "?"):
         return f"$O({_math(text)})$"
     return _escaped(text)
 

@@ -371,4 +371,4 @@ def _concluded(
 def _growth(verdict: Verdict) -> str:
     if verdict.seen:
         return f"it {verdict.seen}"
-    return f"as {verdict.model.term}" if verdict.model is not None else "no law was found"
+    return f"like {verdict.model.term}" if verdict.model is not None else "no model was found"
