@@ -128,7 +128,8 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
     ) -> Verdict | SurfaceVerdict:
         """Judge one curve, or a surface over two parameters, against an expectation in big-O notation.
 
-        An expectation in two parameters that both vary, such as ``"n/p * log2(n/p) + p"``, is judged over both.
+        An expectation in two parameters that both vary, such as ``"n/p * log2(n/p) + p"``, is judged
+        over both.
 
         Parameters
         ----------

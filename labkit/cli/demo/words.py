@@ -86,8 +86,8 @@ def _matches(demo: Demo) -> list[str]:
         lines.append(f"Faster growth than expected, so look here first: {faster}.")
     if slower:
         lines.append(
-            f"Slower growth than expected: {slower}. Big-O is an upper bound, so this is not a fault: in this "
-            "range of p another part, such as start-ups, may still dominate."
+            f"Slower growth than expected: {slower}. Big-O is an upper bound, so this is not a fault: in "
+            "this range of p another part, such as start-ups, may still dominate."
         )
     if unfitted:
         lines.append(f"No model describes these within the tolerance: {unfitted}.")
