@@ -298,11 +298,10 @@ def sizes(name: str, ranks: int, n_local: int, seed: int | None = None) -> tuple
     seed : int, optional
         For random lengths; default: that of the run, as for `keys`.
     """
-    seed = run_seed() if seed is None and name == "ragged" else seed
     if name == "even":
         return (n_local,) * ranks
     if name == "ragged":
-        raw = np.random.PCG64([seed, ranks]).random_raw(ranks)
+        raw = np.random.PCG64([run_seed() if seed is None else seed, ranks]).random_raw(ranks)
         return tuple(int(word) % (2 * n_local + 1) for word in raw)
     if name == "odd_empty":
         return tuple(0 if rank % 2 else n_local for rank in range(ranks))

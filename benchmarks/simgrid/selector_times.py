@@ -1,4 +1,4 @@
-"""What every collective takes under SMPI's selectors, and under labkit's of the same names.
+"""Times of every collective under SMPI's selectors, and under labkit's of the same names.
 
 ``python benchmarks/simgrid/selector_times.py [COLLECTIVE ...]`` runs each collective under smpirun's
 `default`, `ompi` and `mpich` on stars of 2, 16, 17 and 64 hosts, from 8 B to 1 MiB, all calls of one size

@@ -95,7 +95,7 @@ def _judge(arguments: argparse.Namespace) -> Verdict:
     parameters = arguments.param
     study = Study(*read_data(arguments.data, parameters))
     where = {name: _value(text) for name, text in _pairs(arguments.where, "--where")}
-    return study.expect(
+    return study.expect_curve(
         arguments.expect,
         arguments.metric,
         arguments.phase,

@@ -48,6 +48,9 @@ class Platform(Shown):
         reference, 1 Gflop/s.
     """
 
+    #: machines in bundles that were written before this was kept have the default
+    host_speed: float | None = None
+
     def __init__(
         self,
         spec: MachineSpec,

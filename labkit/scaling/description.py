@@ -18,7 +18,7 @@ from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all
 from labkit.scaling.model import Model, Part
 from labkit.scaling.posterior import Belief, Data, weigh
 from labkit.scaling.samples import LEAST_VALUES, Samples, Summary, read_samples, summarize
-from labkit.scaling.search import Layout, Space, falls, lay_out, settle
+from labkit.scaling.search import Space, Terms, falls, lay_out, settle
 from labkit.scaling.selection import choose_weighted, keep_tested
 from labkit.scaling.term import Term
 
@@ -89,7 +89,7 @@ class Description:
         expectation: Expectation | None = None,
     ) -> None:
         self.x, self.summary, self.unit, self.level = samples.x, samples.summary(aggregate), unit, level
-        self.layout: Layout = lay_out(space, self.x, self.summary.points, symbol, expectation)
+        self.layout: Terms = lay_out(space, self.x, self.summary.points, symbol, expectation)
         self.family = Family(self.layout, self.summary, tolerance)
 
     @cached_property

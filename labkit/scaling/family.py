@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -9,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from labkit.scaling.samples import Summary
-from labkit.scaling.search import Layout
+from labkit.scaling.search import Terms
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["ROUNDING", "Candidate", "Family", "log_prior", "lost", "screen", "solve"]
+__all__ = ["ROUNDING", "Candidate", "Family", "log_prior", "lost", "screen", "solve", "unchanged", "without"]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -112,7 +113,7 @@ class Family:
 
     Attributes
     ----------
-    layout : Layout
+    layout : Terms
         The functions over the values of the parameter.
     summary : Summary
         The data.
@@ -120,7 +121,7 @@ class Family:
         The largest relative error of a model that describes the data.
     """
 
-    layout: Layout
+    layout: Terms
     summary: Summary
     tolerance: float
 
@@ -196,12 +197,8 @@ class Family:
         price = float(np.log(len(i))) + _SECOND
         found = []
         for with_constant in (True, False):
-            less = (
-                (lambda v: v - np.multiply.outer(v @ unit / (unit @ unit), unit))
-                if with_constant
-                else (lambda v: v)
-            )
-            a, b, errors = screen(less(rows), less(root), i, j)
+            rest = without(unit) if with_constant else unchanged
+            a, b, errors = screen(rest(rows), rest(root), i, j)
             order = np.argsort(np.where(self._allowed(k, l, a, b), errors, np.inf), kind="stable")[:_REFINED]
             order = order[np.isfinite(errors[order])]
             places = np.stack([k[order], l[order]], axis=1)
@@ -277,7 +274,9 @@ class Family:
             worst = (np.abs(error) / self.limits).max(axis=1)
             evidence -= lost(worst)
         evidence = np.where(good, evidence, -np.inf)
-        kept = np.flatnonzero(evidence > evidence.max() - _HOPELESS) if good.any() else []
+        if not good.any():
+            return []
+        kept = np.flatnonzero(evidence > evidence.max() - _HOPELESS).tolist()
         return [
             Candidate(
                 tuple(places[t].tolist()), tuple(own[t].tolist()), float(constant[t]), self._lead(places[t],
@@ -318,7 +317,7 @@ class Family:
         """Return the growth: the fastest term, or 1 where what is left of a level only shrinks."""
         if not len(terms) or (self.layout.is_falling[terms[-1]] and numbers[-1] < 0):
             return CONSTANT
-        return self.layout.terms[terms[-1]]
+        return self.layout.terms[int(terms[-1])]
 
     def outside(self, candidate: Candidate) -> float:
         """Return what a candidate's evidence loses as it leaves the tolerance."""
@@ -337,6 +336,16 @@ class Family:
 def lost(miss: Floats) -> Floats:
     """Return what evidence loses outside the tolerance: little at its edge, and more the farther it is."""
     return np.asarray(_OUTSIDE * np.clip(miss - 1.0, 0.0, 1.0) + _FARTHER * np.log(np.maximum(miss, 1.0)))
+
+
+def without(unit: Floats) -> Callable[[Floats], Floats]:
+    """Return what leaves of rows the part that no multiple of `unit` explains."""
+    return lambda rows: np.asarray(rows - np.multiply.outer(rows @ unit / (unit @ unit), unit))
+
+
+def unchanged(rows: Floats) -> Floats:
+    """Return rows as they came, where no constant takes part."""
+    return rows
 
 
 def screen(rows: Floats, target: Floats, i: Ints, j: Ints) -> tuple[Floats, Floats, Floats]:

@@ -249,7 +249,18 @@ class Model:
         return np.where(np.asarray(x, dtype=float) < self.since, self.before.predict(x), own)
 
     def times(self, factor: float) -> Model:
-        """Return the model multiplied by a factor."""
+        """Return the model multiplied by a factor.
+
+        Parameters
+        ----------
+        factor : float
+            Above 0.
+
+        Returns
+        -------
+        Model
+            Its constant and every coefficient multiplied.
+        """
         others = tuple(replace(p, scaled=factor * p.scaled) for p in self.others)
         return replace(self, constant=factor * self.constant, others=others, _scaled=factor * self._scaled)
 

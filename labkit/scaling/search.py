@@ -16,7 +16,7 @@ from labkit.scaling.posterior import prior_of
 from labkit.scaling.space import family, space_for
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["BEYOND", "Layout", "Space", "falls", "lay_out", "settle"]
+__all__ = ["BEYOND", "Space", "Terms", "falls", "lay_out", "settle"]
 
 Bools = npt.NDArray[np.bool_]
 
@@ -30,7 +30,7 @@ _STEEP, _EXPONENTIAL, _RISE = 1.8, 2.2, 1.4
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class Terms:
     """Functions over the values of the parameter, in the order of growth.
 
     Attributes
@@ -82,7 +82,7 @@ class Layout:
     @cached_property
     def usable(self) -> npt.NDArray[np.int64]:
         """The functions beside 1 that take part."""
-        finite = np.isfinite(self.values).all(axis=1)
+        finite: Bools = np.asarray(np.isfinite(self.values).all(axis=1))
         finite[self.constant] = False
         return np.flatnonzero(finite)
 
@@ -132,9 +132,7 @@ def _hashable(space: Space) -> str | tuple[Term, ...] | None:
         raise ExpectationError(f"a search space is a name or a list of terms or triples: {error}") from None
 
 
-def lay_out(
-    space: Space, x: Floats, y: Floats, symbol: str, expectation: Expectation | None = None
-) -> Layout:
+def lay_out(space: Space, x: Floats, y: Floats, symbol: str, expectation: Expectation | None = None) -> Terms:
     """Return the search space of data.
 
     Parameters
@@ -171,9 +169,12 @@ def _terms_of(
 
 @lru_cache(maxsize=128)
 def _layout(
-    space: str | tuple[Term, ...] | None, expectation: Expectation | None, places: tuple[float, ...],
-    kind: tuple[bool, bool, bool], symbol: str,
-) -> Layout:  # fmt: skip
+    space: str | tuple[Term, ...] | None,
+    expectation: Expectation | None,
+    places: tuple[float, ...],
+    kind: tuple[bool, bool, bool],
+    symbol: str,
+) -> Terms:
     term = expectation.term if expectation else None
     terms, is_foreign = _terms_of(space, term, kind, symbol)
     bases: list[Basis] = list(terms)
@@ -185,7 +186,7 @@ def _layout(
             expected, is_foreign = expected + 1, True
         else:
             bases[terms.index(expectation.term)] = expectation
-    return Layout(tuple(bases), np.array(places), expected, is_foreign)
+    return Terms(tuple(bases), np.array(places), expected, is_foreign)
 
 
 def settle(e: Expectation, x: Floats, points: Floats) -> Expectation:

@@ -66,7 +66,9 @@ def _pieces(model: Model, symbol: str) -> str:
     own, ends = replace(last, before=None), last.x[[0, -1]]
     with np.errstate(divide="ignore", invalid="ignore"):
         factors = own.predict(ends) / last.before.predict(ends)
-    if last.before.before is None and np.isclose(*factors, rtol=1e-6):  # one curve and its multiple
+    if last.before.before is None and np.isclose(
+        factors[0], factors[1], rtol=1e-6
+    ):  # one curve and its multiple
         factor = float(factors[1])
         first = "levels off" if last.others else growth(last.term, Term.pretty)
         jump = f"jumps by a factor of {factor:.2g}" if factor > 1 else f"drops to {_percent(factor)}"

@@ -15,7 +15,7 @@ from labkit.errors import DataError, ExpectationError
 from labkit.html import quantity
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.deviation import outcome
-from labkit.scaling.family import ROUNDING, lost, screen, solve
+from labkit.scaling.family import ROUNDING, lost, screen, solve, unchanged, without
 from labkit.scaling.language.algebra import Product
 from labkit.scaling.language.parser import parse
 from labkit.scaling.leastsquares import basis_values
@@ -266,8 +266,8 @@ class _Grid:
         self.pairs = [(s, t) for s in terms1 for t in terms2 if not (s.is_constant and t.is_constant)]
         flat = terms1.index(CONSTANT) * len(terms2) + terms2.index(CONSTANT)
         self.rows = np.delete((f[:, None] * g[None]).reshape(-1, data.y.size), flat, axis=0)
-        usable = np.isfinite(self.rows).all(axis=1)
-        self.pairs = [p for p, ok in zip(self.pairs, usable, strict=True) if ok]
+        usable = np.flatnonzero(np.isfinite(self.rows).all(axis=1)).tolist()
+        self.pairs = [self.pairs[k] for k in usable]
         self.rows = self.rows[usable]
         self.is_noisy = data.freedom > 0 and data.spread > 1e-6 * data.freedom
         noise = 4.0 * np.sqrt(data.spread / data.freedom / data.counts) if self.is_noisy else 0.0
@@ -293,10 +293,8 @@ class _Grid:
         i, j = np.triu_indices(m, 1)
         for with_constant in (True, False):
             u = unit * root
-            less = (
-                (lambda v, u=u: v - np.multiply.outer(v @ u / (u @ u), u)) if with_constant else (lambda v: v)
-            )
-            a, b, errors = screen(less(rows), less(target), i, j)
+            rest = without(u) if with_constant else unchanged
+            a, b, errors = screen(rest(rows), rest(target), i, j)
             errors = np.where((a > 0) & (b > 0), errors, np.inf)
             order = np.argpartition(errors, min(_REFINED, errors.size - 1))[:_REFINED]
             order = order[np.isfinite(errors[order])]
@@ -337,7 +335,7 @@ class _Grid:
                     - price
                     - lost(miss)
                 )
-            for t in np.flatnonzero(good):
+            for t in np.flatnonzero(good).tolist():
                 own = tuple(numbers[t, :width].tolist())
                 c = float(numbers[t, width]) if with_constant else 0.0
                 out.append(_Fitted(forms[t], c, own, float(off[t].max()), float(miss[t]), float(evidence[t])))

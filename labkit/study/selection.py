@@ -183,7 +183,11 @@ def varied_pair(
     rows = rows_where(data, where)
     columns = ["ranks" if s == "p" else s for s in symbols]
     varied = [c for c in columns if c in rows and rows[c].nunique() > 1]
-    return (varied[0], varied[1]) if len(varied) == 2 == len(symbols) else None
+    if len(varied) != 2 or len(symbols) != 2:
+        return None
+    pairs = rows[varied].drop_duplicates()
+    is_line = len(pairs) <= max(pairs[c].nunique() for c in varied)  # one follows the other
+    return None if is_line else (varied[0], varied[1])
 
 
 def pick_two(

@@ -157,12 +157,12 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             )
             assert isinstance(judged, SurfaceVerdict)
             return judged
-        return self._expect_curve(
+        return self.expect_curve(
             expectation, metric, phase, deviation, parameter=parameter, where=where, given=given, space=space,
             aggregate=aggregate, tolerance=tolerance,
         )  # fmt: skip
 
-    def _expect_curve(
+    def expect_curve(
         self,
         expectation: str | Expectation,
         metric: str | None = None,
@@ -176,7 +176,18 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         aggregate: str = "auto",
         tolerance: float = TOLERANCE,
     ) -> Verdict:
-        """Judge one curve; see `expect`."""
+        """Judge one curve against an expectation in one parameter.
+
+        Parameters
+        ----------
+        expectation, metric, phase, deviation, parameter, where, given, space, aggregate, tolerance
+            As in `expect`.
+
+        Returns
+        -------
+        Verdict
+            Undecided where all values are 0.
+        """
         try:
             curve = self.curve(metric, phase, parameter, where)
         except NothingMeasured as nothing:
@@ -241,7 +252,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             if order is None:
                 entries.append((phase or WHOLE_RUN, self.phase_model(phase, **choice), None))
             else:
-                verdict = self._expect_curve(order, metric, phase or None, **choice, **judging)
+                verdict = self.expect_curve(order, metric, phase or None, **choice, **judging)
                 entries.append((phase or WHOLE_RUN, verdict.model, verdict))
         models = {name: model for name, model, _ in entries}
         return Table(entries, PhaseSum.of(models, models.pop(WHOLE_RUN, None)))
@@ -255,6 +266,11 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             Its name.
         **choice
             As in `fit`.
+
+        Returns
+        -------
+        Model or None
+            None where it takes no time.
         """
         try:
             return self.fit("phase_s" if phase else "makespan_s", phase or None, **choice)
@@ -288,7 +304,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         """
         if expectation is not None:
             self.curve(metric, phase, **choice)  # refuses what is 0 everywhere, and says why
-            return draw("scaling", self._expect_curve(expectation, metric, phase, **choice))
+            return draw("scaling", self.expect_curve(expectation, metric, phase, **choice))
         curves = self.curves(metric, phase, **choice)
         if len(curves) > 1:
             return draw("lines", curves)

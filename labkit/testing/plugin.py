@@ -128,7 +128,7 @@ class Scaling:
                 return None
             expect, note = baseline.growth, self._changes(baseline, study)
             judging.setdefault("deviation", "log^0.5 p")
-        verdict = study.expect(expect, **judging)
+        verdict = study.expect_curve(expect, **judging)
         self.properties += [
             ("scaling_match", verdict.match),
             ("scaling_expected", str(verdict.expectation.term)),

@@ -217,7 +217,7 @@ def test_what_cannot_be_is_refused():
             lk.run(program, 2, on, coll=coll)
         return str(caught.value)
 
-    assert "here is no simulated machine" in words("best")
+    assert "which needs a simulated machine" in words("best")
     assert "those of neighbours are no schedules: lk.tune.neighborhood" in words("neighbor_alltoall=ring")
     assert "Open MPI has no switch for allreduce=swing; it has" in words("allreduce=library:swing")
     assert "bcast has no switch for radix" in words("bcast=library:knomial:radix=2")

@@ -65,7 +65,7 @@ class SimulatedSort:
     def makespans(self) -> dict[int, float]:
         """Return the simulated makespan of each number of ranks, the median of its seeds, in seconds."""
         rows = self.study.data[self.study.data["metric"] == "makespan_s"]
-        return {int(p): float(values.median()) for p, values in rows.groupby("ranks")["value"]}
+        return {int(str(p)): float(values.median()) for p, values in rows.groupby("ranks")["value"]}
 
     def shares(self, ranks: int) -> dict[str, float]:
         """Return each phase's share of the makespan at a number of ranks (slowest rank in each phase)."""

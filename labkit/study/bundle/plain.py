@@ -12,6 +12,7 @@ import io
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import MISSING
 from functools import cached_property
 from typing import Any
 
@@ -146,7 +147,9 @@ def _made(name: str, state: Any) -> Any:
         if not isinstance(found, type) or not _is_own(found) or not isinstance(state, dict):
             raise DataError(f"the recipe asks for {name!r}, which is no class of labkit")
         thing: Any = object.__new__(found)
-        for attribute, part in state.items():
+        kept = getattr(found, "__dataclass_fields__", {}).values()  # the recipe may be older than a field
+        later = {one.name: one.default for one in kept if one.default is not MISSING}
+        for attribute, part in {**later, **state}.items():
             object.__setattr__(thing, str(attribute), part)
     except (ImportError, AttributeError, TypeError) as error:
         raise DataError(f"this labkit has no {name!r} as the recipe knows it: {error}") from error

@@ -361,9 +361,9 @@ def test_a_figure_of_ones_own_follows_its_sliders() -> None:
         return lk.plot.scaling(lk.fit(p, [factor * v**power for v in p]))
 
     one = explorers.vary(law, power=[0, 1, 2], factor=[1.0])
-    assert one.figure.reading == "It grows as p."
+    assert one.figure.reading == "It grows like p."
     one.controls["power"].value = 2
-    assert one.figure.reading == "It grows as p²."
+    assert one.figure.reading == "It grows like p²."
     assert one.problem == ""
     assert [figure.reading for figure in one.kept()] == ["power: 2, factor: 1.0."], "the picture says the law"
     with pytest.raises(DataError, match="must return a figure"):

@@ -125,14 +125,14 @@ def test_too_few_values_still_show_the_measurements() -> None:
 
 def test_a_model_alone_can_be_drawn() -> None:
     figure = plot.scaling(lk.fit(P, 3 * P), unit="s")
-    assert "It grows as p" in figure.reading
+    assert "It grows like p" in figure.reading
     assert not glyphs(figure.layout, "VArea")
 
 
 def test_studies_draw_themselves() -> None:
     s = study()
     assert "as expected" in s.plot("p", phase="exchange").reading
-    assert "grows as" in s.plot(phase="exchange").reading
+    assert "grows like" in s.plot(phase="exchange").reading
 
 
 def test_phases_and_shares() -> None:

@@ -315,7 +315,7 @@ def test_a_linear_algorithm_is_the_library_s_fault() -> None:
     assert found.word == "library"
     assert found.library.match == "none"
     assert found.own.match == "exact"
-    assert "the library's broadcast grows faster than log p: as p" in found.reasons
+    assert "the library's broadcast grows faster than log p: like p" in found.reasons
 
 
 def test_a_broken_trunk_is_the_machine_s_fault_and_is_named() -> None:

@@ -42,7 +42,7 @@ def small_quadratic(share: float) -> Study:
     ("phases", "term", "leading"),
     [
         ({"a": lambda p: 3.0, "b": lambda p: 1e-3 * p}, Term(0, 1), "b"),
-        ({"a": lambda p: 1e-9 * p**2 * math.log2(p), "b": lambda p: 1e-1 * p}, Term(0, 2, 1), "a"),
+        ({"a": lambda p: 1e-5 * p**2 * math.log2(p), "b": lambda p: 1e-1 * p}, Term(0, 2, 1), "a"),
         ({"a": lambda p: math.log2(p), "b": lambda p: 5 * math.log2(p)}, Term(0, 0, 1), "b"),
         ({"a": lambda p: 2.0, "b": lambda p: 7.0}, Term(), "b"),
     ],

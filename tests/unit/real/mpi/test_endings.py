@@ -79,7 +79,7 @@ def test_ending(text, ending):
 
 
 def test_endings_are_said_in_words():
-    assert Ending(1, signal=9).text().startswith("was ended by signal 9 (SIGKILL); where nobody sent it")
+    assert Ending(1, signal=9).text().startswith("was ended by signal 9 (SIGKILL); unless someone sent it")
     assert Ending(1, signal=11).text() == "was ended by signal 11 (SIGSEGV)"
     assert Ending(1, signal=99).text() == "was ended by signal 99 (unknown)"
     assert "exit status 3" in Ending(1, status=3).text()
