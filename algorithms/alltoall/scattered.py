@@ -43,7 +43,7 @@ def rounds(group: Group, outstanding: int = 4, own_message: int = 0) -> Iterator
 
 def cost(ranks: int, n_bytes: float, outstanding: int = 4, own_message: int = 0) -> Cost:
     """Return the exact cost for blocks of `n_bytes`, however many are outstanding."""
-    messages = ranks - 1 + own_message
+    messages = ranks - 1 + bool(own_message)
     return Cost(messages, messages * n_bytes)
 
 

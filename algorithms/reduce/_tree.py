@@ -27,7 +27,8 @@ def pipelined(
     """Return the reduction up ``tree(size, **shape)``, segment by segment; `commutative` if it needs that.
 
     The tree is numbered from the root on; if the operator does not commute, from rank 0 on. Its parameters
-    are `ahead`, how many receives are posted, and the switch `in_turn`: each send is waited for.
+    are `ahead`, how many receives are posted (2 at most where ranks have several children), and the switch
+    `in_turn`: each send is waited for. The cost is that of their defaults.
     """
 
     def rounds(

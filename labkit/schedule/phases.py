@@ -82,13 +82,13 @@ def up(
 
     Children come in reverse order of sending and are put behind what is there (or in front of it): in rank
     order for k-nomial trees. With `ahead` the next message is being received while the last one is combined:
-    with 1 its receive is posted after the wait for the last one, with 2 before. More, of one child only,
-    posts that many receives. ``incoming(part, turn)`` is then one of two or so many buffers, by turn. The
-    sends of several parts are open together, unless they are not posted.
+    with 1 its receive is posted after the wait for the last one, with 2 before. More posts that many receives
+    where numbers have one child at most, and 2 elsewhere. ``incoming(part, turn)`` is then one of two or that
+    many buffers, by turn. The sends of several parts are open together, unless they are not posted.
     """
     number, size, parent = team.number, team.size, _parent(tree, team.number)
     slots = [_at(slot, number, size) for slot in tree.children[::-1]]
-    if ahead == 2:
+    if ahead == 2 or (ahead > 2 and len(slots) > 1):
         yield from _up_in_pairs(team, slots, parent, partial, incoming, parts, is_in_front, is_posted)
         return
     turns = [(part, child) for part in range(parts) for child in slots]

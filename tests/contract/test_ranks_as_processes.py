@@ -239,6 +239,5 @@ def test_what_a_program_keeps_to_its_end_is_given_up_there(labkit):
         "        print(comm.allreduce(1), rank)\nkept = Summary()\n"
     )
     done = labkit(body)
-    assert (done.returncode, done.stdout) == (0, "".join(f"exits\n3 {rank}\n" for rank in range(3))), (
-        done.stderr
-    )
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [*(f"3 {rank}" for rank in range(3)), *["exits"] * 3]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from labkit import registry
+from labkit.algorithms.reduce._tree import POSTING
 from labkit.errors import ScheduleError
 from labkit.schedule import check, count
 from labkit.sim.schedules import perform
@@ -48,6 +49,8 @@ def test_any_value_of_a_parameter(problem: str, name: str, parameter: str) -> No
             case = case_of(schedule, rng, 7, "sum" if commutative else affine)
             perform(schedule, case.buffers, f"star:{p}", "lab", op=case.op, counts=case.counts)
             case.verify()
+            if parameter in POSTING:  # they change when messages are posted; the cost is that of the default
+                continue
             cost = algorithm.cost(p, 720.0)
             expected = (cost.rounds, cost.volume_bytes, cost.reduced_bytes)
             assert count(algorithm.build(p), 720.0) == pytest.approx(expected), (p, value)
