@@ -182,7 +182,7 @@ TEST_CASE("a deadlock ends with every rank's line and whom it waits for") {
 
 TEST_CASE("look() stops it") {
   std::string text;
-  for (int i = 0; i < 200'000; ++i) text += "0 compute 1\n";
+  for (int i = 0; i < 2'000'000; ++i) text += "0 compute 1\n";
   const TiTrace trace = read(text, 1);
   Engine engine(make_star(plain_star(1)), Model{}, one_rank_per_host(1));
   Replay run(engine, trace, no_program);

@@ -198,6 +198,7 @@ def _volume_cases(seed: int) -> Iterator[Case]:
         dtype = source.chosen(("int64", "float64", "uint64"), "volume", nth)
         name = source.chosen(("uniform", "gaussian"), "volume", nth) if dtype != "uint64" else "uniform"
         least = 1536 * ranks // ((ranks - 3) * np.dtype(dtype).itemsize)
+        least = max(least, 5 * ranks * (ranks - 8))  # 8 p samples of every rank, as tuples, are fewer bytes
         step = (_MOST_KEYS / least) ** (1 / 3)
         low, high = int(least * step ** parts[nth]), int(least * step ** (parts[nth] + 1))
         yield _case(name, ranks, source.drawn(low, high, "volume", nth), seed, dtype)
@@ -207,8 +208,8 @@ def _volume_cases(seed: int) -> Iterator[Case]:
 
 
 def _size(source: Seed, name: str) -> tuple[int, int]:
-    """Return a number of ranks and of keys for each."""
-    return source.drawn(12, 20, "ranks", name), source.drawn(450, 900, "keys", name)
+    """Return a number of ranks and of keys for each, beside which 8 p samples of every rank are few bytes."""
+    return source.drawn(12, 20, "ranks", name), source.drawn(1200, 2400, "keys", name)
 
 
 def _growth_case(ranks: int, seed: int) -> Case:
