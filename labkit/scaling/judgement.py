@@ -13,7 +13,7 @@ from labkit.errors import DataError
 from labkit.scaling.description import TOLERANCE, Description, check_tolerance
 from labkit.scaling.deviation import Deviation, deviation_for, outcome
 from labkit.scaling.expectation import Expectation, Given, read_expectation
-from labkit.scaling.family import Candidate
+from labkit.scaling.family import ROUNDING, Candidate
 from labkit.scaling.model import Model
 from labkit.scaling.samples import LEAST_VALUES, Samples, read_samples
 from labkit.scaling.search import Space, settle
@@ -208,7 +208,7 @@ class _Judged:
             self.doubts.append(f"faster growth, {other}, describes the data as well; measure a wider range")
         elif self.match == "exact" and self._may_rise():
             self.match = "approximate"
-        elif self.match == "exact" and distance >= _EXACT:
+        elif self.match == "exact" and distance >= _EXACT and self.found.model.error > 100 * ROUNDING:
             other = self._likeliest("none", "bound", "approximate")
             self.match = "approximate"
             self.notes.append(f"{other} describes the data about as well")
