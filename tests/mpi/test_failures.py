@@ -96,7 +96,7 @@ def test_stopped_rank_is_reported_as_stopped(marks, limit_when):
     first, second = str(caught.value).split("rank 1:")
     assert "stopped by a signal" not in first
     assert second.startswith(" was stopped by a signal")
-    assert "stops here" in second
+    assert "in program" in second  # the signal may arrive a line later
 
 
 def test_killed_rank_is_named():
