@@ -108,9 +108,8 @@ class Description:
     @cached_property
     def _positive(self) -> Floats:
         """The functions that c >= 0 and a > 0 make a model of, those that fall only where the data do."""
-        y, values = self.summary.points, self.layout.values
-        lx = np.log2(self.x) - np.log2(self.x).mean()
-        if float(np.log2(y) @ lx) < 0:
+        values = self.layout.values
+        if falls(self.x, self.summary.points[None])[0]:
             return values
         hidden = self.layout.is_falling.copy()
         if self.layout.expected is not None:

@@ -41,8 +41,6 @@ class Fits:
         Sums of squared relative leave-one-out errors; inf for terms that cannot be fitted.
     worst : ndarray, shape (s, k)
         Largest relative error.
-    worst_of_range : ndarray, shape (s, k)
-        Largest error relative to the range max(y) - min(y) of the data.
     free : ndarray of int, shape (s, k)
         Number of fitted parameters (1 where c is held at 0, and for the constant).
     """
@@ -52,7 +50,6 @@ class Fits:
     sse: Floats
     press: Floats
     worst: Floats
-    worst_of_range: Floats
     free: npt.NDArray[np.int64]
 
 
@@ -121,7 +118,7 @@ def fit_all(values: Floats, y: Floats, counts: Floats | None = None, *, is_noisy
     """
     per_batch = max(1, _BATCH // max(values.size, 1))
     parts = [_fit_batch(values, y[i : i + per_batch], counts, is_noisy) for i in range(0, len(y), per_batch)]
-    fields = ("constant", "coefficient", "sse", "press", "worst", "worst_of_range", "free")
+    fields = ("constant", "coefficient", "sse", "press", "worst", "free")
     return Fits(*(np.concatenate([getattr(p, name) for p in parts]) for name in fields))
 
 
@@ -179,12 +176,9 @@ def _fit_weighted(
     error = target - c * unit - np.where(flat, 0.0, a * v)
     off = error * error
     sse, left_out = off.sum(axis=0), (off / np.maximum(1.0 - leverage, 1e-12) ** 2).sum(axis=0)
-    of_range = np.abs(error / unit).max(axis=0) / np.ptp(y, axis=0)[:, None]
     usable &= np.isfinite(sse)
     relative = np.sqrt((off / root**2).max(axis=0))
-    sse, left_out, relative, of_range = (
-        np.where(usable, value, np.inf) for value in (sse, left_out, relative, of_range)
-    )
+    sse, left_out, relative = (np.where(usable, value, np.inf) for value in (sse, left_out, relative))
     free = np.where(flat | zero, 1, 2)
     lead, lift = a / scale * least[:, None], c * least[:, None]
-    return Fits(lift, lead, sse, left_out, relative, of_range, free)
+    return Fits(lift, lead, sse, left_out, relative, free)
