@@ -13,7 +13,18 @@ from labkit.scaling.samples import Summary
 from labkit.scaling.search import Terms
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["ROUNDING", "Candidate", "Family", "log_prior", "lost", "screen", "solve", "unchanged", "without"]
+__all__ = [
+    "ROUNDING",
+    "Candidate",
+    "Family",
+    "log_evidence",
+    "log_prior",
+    "lost",
+    "screen",
+    "solve",
+    "unchanged",
+    "without",
+]
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -306,12 +317,9 @@ class Family:
         The unknown spread is integrated out.  Repetitions count as measurements as far as they scatter more
         than models may miss the points without a difference in practice, else a point counts once.
         """
-        total, n = float(self._counts.sum()), self.summary.points.size
         spread = self.summary.spread if self.summary.is_noisy else 0.0
-        practical = (_PRACTICAL * self.tolerance) ** 2
-        share = spread / (spread + total * practical) if spread else 0.0
-        worth = n + (total - n) * share
-        return np.asarray(-(worth - free) / 2 * np.log((left_out + spread) / total + ROUNDING**2))
+        total, n = float(self._counts.sum()), self.summary.points.size
+        return log_evidence(left_out, free, spread, total, n, self.tolerance)
 
     def _lead(self, terms: Ints, numbers: Floats) -> Term:
         """Return the growth: the fastest term, or 1 where what is left of a level only shrinks."""
@@ -331,6 +339,16 @@ class Family:
                 for k, a in zip(candidate.terms, candidate.numbers, strict=True)
             ]
         return np.asarray(candidate.constant + sum(parts) + 0.0 * at, dtype=np.float64)
+
+
+def log_evidence(
+    left_out: Floats | float, free: int, spread: float, total: float, points: int, tolerance: float
+) -> Floats:
+    """Return what `Family.log_likelihood` does, of `total` measurements at `points` values."""
+    practical = (_PRACTICAL * tolerance) ** 2
+    share = spread / (spread + total * practical) if spread else 0.0
+    worth = points + (total - points) * share
+    return np.asarray(-(worth - free) / 2 * np.log((left_out + spread) / total + ROUNDING**2))
 
 
 def lost(miss: Floats) -> Floats:

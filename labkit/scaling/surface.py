@@ -15,7 +15,7 @@ from labkit.errors import DataError, ExpectationError
 from labkit.html import quantity
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.deviation import outcome
-from labkit.scaling.family import ROUNDING, lost, screen, solve, unchanged, without
+from labkit.scaling.family import ROUNDING, log_evidence, lost, screen, solve, unchanged, without
 from labkit.scaling.language.algebra import Product
 from labkit.scaling.language.parser import parse
 from labkit.scaling.leastsquares import basis_values
@@ -310,10 +310,6 @@ class _Grid:
         root = np.sqrt(data.counts) / self.weights
         total, width = float(data.counts.sum()), designs.shape[1]
         spread = data.spread if self.is_noisy else 0.0
-        practical = (0.1 * self.tolerance) ** 2
-        worth = data.y.size + (total - data.y.size) * (
-            spread / (spread + total * practical) if spread else 0.0
-        )
         for with_constant in constants:
             columns = np.moveaxis(designs, 1, 2) * root[None, :, None]
             if with_constant:
@@ -330,11 +326,8 @@ class _Grid:
                 left_out = ((error / (1 - leverage)) ** 2).sum(axis=1)
                 off = np.abs(error / np.sqrt(data.counts))
                 miss = (off / self.limits).max(axis=1)
-                evidence = (
-                    -(worth - width - 1) / 2 * np.log((left_out + spread) / total + ROUNDING**2)
-                    - price
-                    - lost(miss)
-                )
+                evidence = log_evidence(left_out, width + 1, spread, total, data.y.size, self.tolerance)
+                evidence = evidence - price - lost(miss)
             for t in np.flatnonzero(good).tolist():
                 own = tuple(numbers[t, :width].tolist())
                 c = float(numbers[t, width]) if with_constant else 0.0
