@@ -8,8 +8,10 @@ import sys
 import sysconfig
 import types
 from functools import lru_cache
+from importlib.machinery import SourceFileLoader
+from typing import Any
 
-__all__ = ["is_installed", "is_installed_file", "names_used"]
+__all__ = ["is_installed", "is_installed_file", "module_code", "names_used"]
 
 #: names with which code can reach any global; not locals(), which pytest writes into every assert
 _REACHES_ALL = frozenset({"globals", "eval", "exec", "vars", "__import__"})
@@ -30,6 +32,20 @@ def names_used(code: types.CodeType) -> frozenset[str] | None:
         names.update(one.co_names)
         pending += [constant for constant in one.co_consts if isinstance(constant, types.CodeType)]
     return None if names & _REACHES_ALL else frozenset(names)
+
+
+def module_code(loader: Any, name: str) -> types.CodeType | None:
+    """Return a module's code; None for a namespace package or a compiled extension.
+
+    A source is compiled: bytecode, read or written, would hide an edit within the same second that keeps the
+    file's size.
+    """
+    if isinstance(loader, SourceFileLoader):
+        path = loader.get_filename(name)
+        code: types.CodeType = loader.source_to_code(loader.get_data(path), path)
+        return code
+    get_code = getattr(loader, "get_code", None)
+    return None if get_code is None else get_code(name)
 
 
 @lru_cache(maxsize=1)

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from labkit.comm import names
-from labkit.sim.isolation.code import is_installed, names_used
+from labkit.sim.isolation.code import is_installed, module_code, names_used
 
 __all__ = ["code_of_dependent", "own_builtins"]
 
@@ -50,8 +50,7 @@ def _look(scope: dict[str, Any]) -> types.CodeType | None:
         return None
     if is_installed(name, scope.get("__file__")):
         return None
-    get_code = getattr(scope.get("__loader__"), "get_code", None)
-    code = get_code(name) if get_code is not None else None
+    code = module_code(scope.get("__loader__"), name)
     if code is None:
         return None
     used, imported = _at_import(code, scope)

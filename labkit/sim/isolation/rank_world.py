@@ -20,7 +20,7 @@ from typing import Any
 
 from labkit.comm.environment import note_import
 from labkit.sim.isolation.clocks import NOW, now_as_text, reads_dates, simulated_dates
-from labkit.sim.isolation.code import is_installed_file
+from labkit.sim.isolation.code import is_installed_file, module_code
 
 __all__ = ["OwnModules", "RankWorld"]
 
@@ -84,8 +84,7 @@ class OwnModules:
         """Return the module's code; None for a namespace package or a compiled extension."""
         key = spec.name, spec.origin
         if key not in self._codes:
-            get_code = getattr(spec.loader, "get_code", None)
-            code = get_code(spec.name) if get_code is not None else None
+            code = module_code(spec.loader, spec.name)
             if code is None:
                 return None
             loader: Any = spec.loader

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from importlib.resources import files
 from pathlib import Path
@@ -125,11 +126,13 @@ def test_nothing_mixes_and_nothing_is_lost(folder, capsys):
     assert sorted(values()) == sorted(first)
 
 
-def test_an_edit_within_the_second_is_seen_by_the_program(folder, capsys):
+def test_an_edit_within_the_second_is_seen_by_the_program(folder, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     (folder / "study.toml").write_text(STUDY.partition("coll =")[0])
     sent = []
     for text in ("BYTES = 1000\n", "BYTES = 7000\n"):
         (folder / "second.py").write_text(text)
+        os.utime(folder / "second.py", (1_700_000_000, 1_700_000_000 + 0.1 * len(sent)))
         assert main(["study", "study.toml"]) == 0
         rows = json.loads((folder / "study.results" / "points.jsonl").read_text().splitlines()[-1])["rows"]
         sent += [row["value"] for row in rows if row["metric"] == "bytes"]
