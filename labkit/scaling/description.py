@@ -13,7 +13,7 @@ from labkit.checks import echo
 from labkit.errors import DataError
 from labkit.scaling.changes import Segment, find_segments
 from labkit.scaling.expectation import Expectation, Given, read_expectation
-from labkit.scaling.family import ROUNDING, Candidate, Family, log_prior, lost, solve
+from labkit.scaling.family import ROUNDING, Candidate, Family, lost, solve
 from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all
 from labkit.scaling.model import Model, Part
 from labkit.scaling.posterior import Belief, Data, weigh
@@ -255,9 +255,7 @@ class Description:
         jumps = (y[places] > y[places - 1])[:, None] == (factor > 1)
         good = (miss <= 1) & (np.abs(factor - 1) > _STEP) & jumps & (c + a * f[:, 0] > 0)
         good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[terms]), a > 0)
-        price = np.where(
-            is_flat, 0.0, np.log(terms.size) - np.array([log_prior(self.layout.terms[k]) for k in terms])
-        )
+        price = np.where(is_flat, 0.0, np.log(terms.size) - self.layout.log_priors[terms])
         evidence = np.where(good, self.family.log_likelihood((off * off).sum(axis=2), 4) - price, -np.inf)
         if not good.any():
             return None

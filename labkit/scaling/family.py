@@ -18,7 +18,6 @@ __all__ = [
     "Candidate",
     "Family",
     "log_evidence",
-    "log_prior",
     "lost",
     "screen",
     "solve",
@@ -31,10 +30,8 @@ Ints = npt.NDArray[np.int64]
 
 #: relative errors below this are rounding
 ROUNDING = 1e-11
-#: logarithms of how much less likely a model is beforehand: a second logarithm; a power of no whole exponent,
-#: with and without a logarithm; a falling, a steep and an exponential term; a constant or a lower term below
-#: 0; a second and a third term beyond the number of choices
-_SECOND_LOG, _BROKEN, _BROKEN_LOG, _FALLING, _STEEP = 2.0, 0.7, 2.3, 0.7, 1.0
+#: logarithms of how much less likely a model is beforehand: a constant or a lower term below 0; a second and
+#: a third term beyond the number of choices
 _BELOW, _BELOW_NOISY, _LOWER_BELOW, _SECOND, _THIRD = 0.3, 7.0, 2.0, 6.0, 14.0
 #: logarithm of how much a model loses that leaves the tolerance, or whose leading term is not visible,
 #: entirely
@@ -90,18 +87,6 @@ class Candidate:
     miss: float
     free: int
     evidence: float
-
-
-def log_prior(term: Term) -> float:
-    """Return the logarithm of how likely a term is beforehand, 0 for the plainest."""
-    out = -_SECOND_LOG if abs(term.logarithmic) > 1 else 0.0
-    if term.polynomial.denominator > 2 or (term.polynomial.denominator == 2 and term.logarithmic):
-        out -= _BROKEN_LOG if term.logarithmic else _BROKEN
-    if term.is_falling:
-        out -= _FALLING
-    if term.polynomial > 2 or term.exponential:
-        out -= _STEEP
-    return out
 
 
 def solve(designs: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
@@ -266,7 +251,9 @@ class Family:
             curves = constant[:, None] + np.einsum("tm,tmg->tg", own, self.layout.far[places])
             good = np.isfinite(own).all(axis=1) & np.isfinite(error).all(axis=1) & (curves > 0).all(axis=1)
             left_out = (self._counts * self._lateness * (error / (1 - leverage)) ** 2).sum(axis=1)
-            evidence = self.log_likelihood(left_out, width + 1) - price + self._priors[places].sum(axis=1)
+            evidence = (
+                self.log_likelihood(left_out, width + 1) - price + self.layout.log_priors[places].sum(axis=1)
+            )
             below, ramp = (_BELOW_NOISY, 0.03) if self.summary.is_noisy else (_BELOW, 0.2)
             evidence -= below * np.clip(-constant / (ramp * float(y.min())), 0.0, 1.0)
             if width:
@@ -280,7 +267,7 @@ class Family:
                     grown = own[:, 1] * self.layout.values[places[:, 1], -1] / float(y[-1])
                     evidence -= np.where(mixed, _TRACE * np.maximum(0.0, 1.0 - grown / _GROWN), 0.0)
                 if self.tolerance:
-                    least = (np.abs(own) * self._heights[places]).min(axis=1) / float(y.max())
+                    least = (np.abs(own) * self.layout.heights[places]).min(axis=1) / float(y.max())
                     evidence -= _OUTSIDE * np.maximum(0.0, 1.0 - least / (VISIBLE * self.tolerance))
             worst = (np.abs(error) / self.limits).max(axis=1)
             evidence -= lost(worst)
@@ -296,15 +283,6 @@ class Family:
             )
             for t in kept
         ]  # fmt: skip
-
-    @cached_property
-    def _priors(self) -> Floats:
-        return np.array([log_prior(t) for t in self.layout.terms])
-
-    @cached_property
-    def _heights(self) -> Floats:
-        """How much each function changes over the range."""
-        return np.asarray(np.ptp(self.layout.values, axis=1))
 
     @cached_property
     def _lateness(self) -> Floats:

@@ -162,6 +162,7 @@ class _Judged:
 
     def __init__(self, found: Description, e: Expectation, limit: Deviation) -> None:
         self.found, self.e, self.limit = found, e, limit
+        self._kinds: dict[int, str] = {}
         self.doubts: list[str] = []
         self.notes: list[str] = []
         self.seen = "" if found.is_described and not found.model.before else self._seen()
@@ -180,7 +181,10 @@ class _Judged:
             self.hidden = found.hidden_share(e)
 
     def _kind(self, term: Term) -> str:
-        return outcome(term, self.e.term, self.limit.term)
+        """Return the match of a term; candidates share the terms of the space, which outlive this object."""
+        if id(term) not in self._kinds:
+            self._kinds[id(term)] = outcome(term, self.e.term, self.limit.term)
+        return self._kinds[id(term)]
 
     @property
     def reference(self) -> Model | None:
@@ -195,7 +199,7 @@ class _Judged:
 
     def _of_weights(self) -> None:
         """Compare the model's match with those of all models that describe the data about as well."""
-        shares: dict[str, float] = {"exact": 0.0, "approximate": 0.0, "bound": 0.0, "none": 0.0}
+        shares = dict.fromkeys(_STEPS, 0.0)
         for c, share in self.found.weighted:
             shares[self._kind(c.lead)] += share
         faster, distance = shares["none"], sum(_STEPS[k] * w for k, w in shares.items())

@@ -29,6 +29,11 @@ BEYOND = 64
 _STEEP, _EXPONENTIAL, _RISE = 1.8, 2.2, 1.4
 
 
+#: logarithms of how much less likely a term is beforehand: a second logarithm; a power of no whole exponent,
+#: with and without a logarithm; a falling term; a steep or an exponential one
+_SECOND_LOG, _BROKEN, _BROKEN_LOG, _FALLING, _RARE = 2.0, 0.7, 2.3, 0.7, 1.0
+
+
 @dataclass(frozen=True, eq=False)
 class Terms:
     """Functions over the values of the parameter, in the order of growth.
@@ -114,9 +119,31 @@ class Terms:
             return np.nan_to_num(np.exp2(np.minimum(logs, 1000.0)))
 
     @cached_property
+    def log_priors(self) -> Floats:
+        """The logarithm of how likely each function is beforehand, without noise."""
+        return np.array([_log_prior(t) for t in self.terms])
+
+    @cached_property
+    def heights(self) -> Floats:
+        """How much each function changes over the range."""
+        return np.asarray(np.ptp(self.values, axis=1))
+
+    @cached_property
     def prior(self) -> Floats:
         """How likely each term is beforehand, of noisy data; an expected one is likelier."""
         return prior_of(self.terms, None if self.is_foreign else self.expected)
+
+
+def _log_prior(term: Term) -> float:
+    """Return the logarithm of how likely a term is beforehand, 0 for the plainest."""
+    out = -_SECOND_LOG if abs(term.logarithmic) > 1 else 0.0
+    if term.polynomial.denominator > 2 or (term.polynomial.denominator == 2 and term.logarithmic):
+        out -= _BROKEN_LOG if term.logarithmic else _BROKEN
+    if term.is_falling:
+        out -= _FALLING
+    if term.polynomial > 2 or term.exponential:
+        out -= _RARE
+    return out
 
 
 def _term_of(basis: Basis) -> Term:

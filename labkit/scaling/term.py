@@ -15,6 +15,8 @@ Number: TypeAlias = int | float | str | Fraction
 
 
 def _fraction(value: Number) -> Fraction:
+    if type(value) is Fraction:
+        return value
     if isinstance(value, float):
         value = Fraction(value).limit_denominator(10_000)
     return Fraction(value)
