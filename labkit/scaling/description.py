@@ -341,12 +341,18 @@ class Description:
         )  # fmt: skip
 
     def hidden_share(self, e: Expectation) -> float | None:
-        """Return the largest share of the last value that b E may have, unseen within the tolerance.
+        """Return the largest share of the last value that b E may have without being seen.
 
-        The rest of the data, c + a f + b E less b E, is fitted by every single term f of the space; None
-        where no such curve describes them.
+        The rest of the data, c + a f, is fitted by every term f, one that falls only where the description
+        does: it may miss the points three times as far as the description, or by a tenth of the tolerance.
+        None where no such curve describes them.
         """
-        y, limits = self.summary.points, self.family.limits
+        y, tolerance = self.summary.points, self.family.tolerance
+        limits = np.minimum(self.family.limits, max(_AS_GOOD * self.best.error, tolerance / 10))
+        falls = any(
+            self.layout.is_falling[k] and a > 0
+            for k, a in zip(self.best.terms, self.best.numbers, strict=True)
+        )
         with np.errstate(over="ignore", under="ignore"):
             grown = np.exp2(e.log2(self.x) - float(np.max(e.log2(self.x[-1:]))))
         usable = self.layout.usable
@@ -357,9 +363,11 @@ class Description:
             rest = 1 - share * y[-1] * grown / y
             numbers, error, _ = solve(designs, rest)
             with np.errstate(invalid="ignore"):
-                near = (np.abs(error) <= limits).all(axis=1) & (
-                    (numbers[:, 1] >= 0) | self.layout.may_level[usable]
+                rises = (numbers[:, 1] >= 0) != self.layout.is_falling[usable]
+                sensible = np.where(
+                    rises, ~self.layout.is_falling[usable] | self.layout.may_level[usable], falls
                 )
+                near = (np.abs(error) <= limits).all(axis=1) & sensible
             return bool(near.any())
 
         low, high = 0.0, 1.0
@@ -582,6 +590,9 @@ def fit_many(
     read_samples(xs, xs).require()
     e = None if expectation is None else read_expectation(expectation, parameter)
     symbol, summaries = e.parameter if e else parameter, summarize(repeated)
+    ordered = np.sort(repeated, axis=2)
+    for i in np.flatnonzero((ordered[..., 1:] == ordered[..., :-1]).any(axis=2).all(axis=1)):
+        summaries[i] = Samples(xs, tuple(repeated[i])).summary()  # entered more than once
     noisy = [i for i, one in enumerate(summaries) if one.is_noisy]
     models = (
         dict(

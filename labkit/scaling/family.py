@@ -47,6 +47,8 @@ _REFINED, _EXTENDED = 60, 12
 _LEAST_FOR_THREE = 7
 #: the share of the tolerance that a term must contribute, and that models may miss without a difference
 VISIBLE, _PRACTICAL = 0.02, 0.1
+#: the share of the last value but one that an exponential must contribute
+_SEEN_TWICE = 0.05
 #: how much more than the mean the last point counts
 _LATE = 0.6
 #: candidates of a kind less likely than its best by this have no weight
@@ -266,6 +268,11 @@ class Family:
                     mixed = self.layout.is_falling[places[:, 0]] & ~self.layout.is_falling[places[:, 1]]
                     grown = own[:, 1] * self.layout.values[places[:, 1], -1] / float(y[-1])
                     evidence -= np.where(mixed, _TRACE * np.maximum(0.0, 1.0 - grown / _GROWN), 0.0)
+                steep = self.layout.is_exponential[places]
+                if steep.any():  # at one point alone it is a step
+                    ahead = np.abs(own) * self.layout.values[places, -2] / float(y[-2])
+                    seen = np.where(steep, ahead, 1.0).min(axis=1)
+                    evidence -= 3 * _OUTSIDE * np.maximum(0.0, 1.0 - seen / _SEEN_TWICE)
                 if self.tolerance:
                     least = (np.abs(own) * self.layout.heights[places]).min(axis=1) / float(y.max())
                     evidence -= _OUTSIDE * np.maximum(0.0, 1.0 - least / (VISIBLE * self.tolerance))

@@ -246,12 +246,12 @@ class _Judged:
         model = self.found.model
         assert model.since is not None
         after = int((self.found.x >= model.since).sum())
-        p, e = self.e.parameter, self.e(model.x[-2:])
-        steeper = model.y[-1] / model.y[-2] > (1 + self.found.family.tolerance) * e[1] / e[0]
+        p, (before, last) = self.e.parameter, self.e.log2(model.x[-2:])
+        rise = float(np.log2(model.y[-1] / model.y[-2] / (1 + self.found.family.tolerance)))
+        steeper = np.isfinite(before) and rise > last - before
         if after == 1 and steeper and self.match != "none":
             self.doubts.append(
-                f"it {self.seen}, and one value does not show how it grows from there; measure beyond {p} = "
-                f"{model.x[-1]:.6g}"
+                f"one value does not show how it grows from there; measure beyond {p} = {model.x[-1]:.6g}"
             )
         elif self.match == "exact":
             self.match = "approximate"
@@ -273,9 +273,7 @@ class _Judged:
             half = float(stdtrit(x.size - 2, 0.975) * np.sqrt(covariance[0, 0]))
             own = np.polyfit(x, np.log2(f.summary.points), 1)[0]
             p = self.e.parameter
-            self.seen += (
-                f", in all about like {p}^{own:.2f} (between {p}^{own - half:.2f} and {p}^{own + half:.2f})"
-            )
+            self.seen += f", on the whole about like {p}^{own:.2f} (between {p}^{own - half:.2f} and {p}^{own + half:.2f})"
             if slope - half > limit:
                 self.match = "none"
             elif slope + half <= limit:

@@ -40,7 +40,7 @@ class Fits:
     press : ndarray, shape (s, k)
         Sums of squared relative leave-one-out errors; inf for terms that cannot be fitted.
     worst : ndarray, shape (s, k)
-        Largest relative error.
+        Largest error relative to a point.
     free : ndarray of int, shape (s, k)
         Number of fitted parameters (1 where c is held at 0, and for the constant).
     """
@@ -177,7 +177,7 @@ def _fit_weighted(
     off = error * error
     sse, left_out = off.sum(axis=0), (off / np.maximum(1.0 - leverage, 1e-12) ** 2).sum(axis=0)
     usable &= np.isfinite(sse)
-    relative = np.sqrt((off / root**2).max(axis=0))
+    relative = np.abs(error / target).max(axis=0)
     sse, left_out, relative = (np.where(usable, value, np.inf) for value in (sse, left_out, relative))
     free = np.where(flat | zero, 1, 2)
     lead, lift = a / scale * least[:, None], c * least[:, None]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -91,7 +92,12 @@ class Samples:
         return self.summary(how).points
 
     def summary(self, how: str = "auto") -> Summary:
-        """Return one value per group with its weight: "auto" is the mean, or the quartile beside outliers."""
+        """Return one value per group with its weight: "auto" is the mean, or the quartile if there are outliers.
+
+        Measurements that were all entered k times count once.
+        """
+        if (copies := _copies(self.groups)) > 1:
+            return Samples(self.x, tuple(np.sort(g)[::copies] for g in self.groups)).summary(how)
         sizes = {g.size for g in self.groups}
         if len(sizes) == 1:
             return summarize(np.stack(self.groups)[None], how)[0]
@@ -133,6 +139,16 @@ class Samples:
             f"a model needs at least {LEAST_VALUES} different values of the parameter, got {self.x.size} "
             f"({values}); measure at more values"
         )
+
+
+def _copies(groups: Sequence[Floats]) -> int:
+    """Return how many times every measurement is there: the greatest common divisor of all multiplicities."""
+    common = 0
+    for group in groups:
+        common = math.gcd(common, *np.unique(group, return_counts=True)[1].tolist())
+        if common == 1:
+            break
+    return common
 
 
 def _check(how: str) -> None:

@@ -97,6 +97,11 @@ class Terms:
         return np.array([t.is_falling for t in self.terms])
 
     @cached_property
+    def is_exponential(self) -> Bools:
+        """Which are exponentials, or powers times them, shape (k,)."""
+        return np.array([bool(t.exponential) for t in self.terms])
+
+    @cached_property
     def may_level(self) -> Bools:
         """Which may be subtracted from a constant, as in c - a/p, which levels off at c."""
         return np.array([t.is_falling and not t.logarithmic and not t.exponential for t in self.terms])
@@ -143,6 +148,8 @@ def _log_prior(term: Term) -> float:
         out -= _FALLING
     if term.polynomial > 2 or term.exponential:
         out -= _RARE
+    if term.exponential.denominator > 1:
+        out -= _BROKEN_LOG
     return out
 
 

@@ -17,6 +17,9 @@ __all__ = ["describe", "scatters"]
 
 Floats = npt.NDArray[np.float64]
 
+#: local power of p below which data level off
+_FLAT = 0.1
+
 
 def describe(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: float) -> str:
     """Return what the data do over the range, as a clause that follows "it".
@@ -108,8 +111,8 @@ def _bend(slopes: Floats) -> str:
     half = slopes.size // 2
     early, late = float(slopes[:half].mean()), float(slopes[-half:].mean())
     if late < 0.5 * early:
-        return " and levels off"
-    return " and does so faster towards the end" if late > 1.3 * early else ""
+        return " and levels off" if slopes[-1] < _FLAT else ", more slowly towards the end"
+    return ", faster towards the end" if late > 1.3 * early else ""
 
 
 def _percent(change: float) -> str:

@@ -55,8 +55,8 @@ class Verdict:
         What the data do where no one model describes them ("rises by 83 % and levels off"), or where they
         change or jump ("changes at p = 256: log p, then p"); else empty.
     hidden : float or None
-        Of a bound that is not tight: the largest share of the last value that the expectation may have,
-        unseen within the tolerance.
+        Of a bound that is not tight: the largest share of the last value that the expectation may have in a
+        curve that describes the data about as well.
     tolerance : float
         How far a model may miss a point that it describes.
     test, aggregate : str
@@ -160,7 +160,7 @@ class Verdict:
                 nearest = "a level" if model.others else "a constant"
             return (
                 f"{self.seen} (no model fits within {100 * self.tolerance:.3g} %; the nearest, {nearest}, "
-                f"misses a point by {100 * model.error:.2g} %)"
+                f"misses a point by {_beyond(100 * model.error, 100 * self.tolerance)} %)"
             )
         return self.seen or course(model, write)
 
@@ -270,6 +270,11 @@ class Verdict:
         title = f"{markup.badge(self.match)} &nbsp;{markup.escape(self.phase or self.metric)}"
         sentence = markup.escape(self.sentence(Term.pretty))
         return markup.card(title, f"<div>{sentence}</div>{markup.properties(rows)}")
+
+
+def _beyond(value: float, limit: float) -> str:
+    """Return a value in two digits, or in as many as show that it exceeds the limit."""
+    return next((t for d in range(2, 8) if float(t := f"{value:.{d}g}") > limit), f"{value:.8g}")
 
 
 def _some(terms: list[str]) -> str:

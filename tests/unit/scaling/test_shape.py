@@ -17,11 +17,11 @@ P = np.array([4.0, 8, 16, 32, 64, 128, 256, 512])
     [
         ([1, 2, 4, 8, 16, 32, 64, 128], "rises by a factor of 128"),
         ([10, 14, 16, 17, 17.4, 17.6, 17.7, 17.7], "rises by 77 % and levels off"),
-        ([8, 7, 6, 5, 4, 3, 2, 1], "falls by 88 % and does so faster towards the end"),
+        ([8, 7, 6, 5, 4, 3, 2, 1], "falls by 88 %, faster towards the end"),
         ([100, 101, 100, 99, 100, 101, 100, 100], "stays within 2 %"),
         ([9, 7, 5, 4, 5, 7, 9, 12], "falls up to p = 32 and rises from there on"),
         ([1, 2, 3, 4, 5, 4, 3, 2], "rises up to p = 64 and falls from there on"),
-        ([100, 101, 102, 101, 100, 101, 99, 150], "rises by 50 % and does so faster towards the end"),
+        ([100, 101, 102, 101, 100, 101, 99, 150], "rises by 50 %, faster towards the end"),
         (
             [100, 103, 103.5, 102, 100, 103, 99.9, 150],
             "stays within 4 % up to p = 256 and rises from there on",
