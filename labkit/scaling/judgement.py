@@ -273,7 +273,8 @@ class _Judged:
             half = float(stdtrit(x.size - 2, 0.975) * np.sqrt(covariance[0, 0]))
             own = np.polyfit(x, np.log2(f.summary.points), 1)[0]
             p = self.e.parameter
-            self.seen += f", on the whole about like {p}^{own:.2f} (between {p}^{own - half:.2f} and {p}^{own + half:.2f})"
+            between = f"between {p}^{own - half:.2f} and {p}^{own + half:.2f}"
+            self.seen += f", on the whole about like {p}^{own:.2f} ({between})"
             if slope - half > limit:
                 self.match = "none"
             elif slope + half <= limit:

@@ -92,7 +92,7 @@ class Samples:
         return self.summary(how).points
 
     def summary(self, how: str = "auto") -> Summary:
-        """Return one value per group with its weight: "auto" is the mean, or the quartile if there are outliers.
+        """Return one value per group with its weight: "auto" is the mean, the quartile of outliers.
 
         Measurements that were all entered k times count once.
         """
