@@ -150,10 +150,10 @@ def common_table(peer: list[dict[str, Any]] | None) -> None:
 
 def noiseless_table() -> None:
     print("\nWithout noise")
-    for name, data in (("segmented", sets.segmented()), ("saturating", sets.saturating())):
-        curves = list(data)
-        claims = [ours.claims_exact(c) for c in curves]
-        line(f"{name}: false exact of {len(curves)}", sum(claims))
+    curves = list(sets.segmented())
+    line("segmented: false exact of 40", sum(ours.claims_exact(c) for c in curves))
+    curves = list(sets.saturating())
+    line("saturating: alarms against a constant, of 200", sum(ours.match(c, "1") == "none" for c in curves))
     curves = list(sets.sums())
     line(
         f"sums: both terms exact, of {len(curves)}", mean([set(c.terms) <= ours.sum_terms(c) for c in curves])
@@ -175,6 +175,8 @@ def change_table(peer: list[dict[str, Any]] | None) -> None:
     ]
     line("labkit:  found of 40, at the right place, false of 40",
          sum(map(bool, found)), sum(right), sum(bool(ours.changes(c)) for c in steady))  # fmt: skip
+    three = [ours.changes(c) for c in sets.three_laws()]
+    line("labkit:  three laws of 4 points each, both places right, of 40", sum(f == [4, 8] for f in three))
     if peer:
         theirs = [f.get("change", []) for f in peer[0]["found"]]
         right = [
@@ -183,6 +185,15 @@ def change_table(peer: list[dict[str, Any]] | None) -> None:
         ]
         line("Extra-P: found of 40, at the right place, false of 40",
              sum(map(bool, theirs)), sum(right), sum("change" in f for f in peer[1]["found"]))  # fmt: skip
+
+
+def exponential_table() -> None:
+    print("\nc + 2^k k^q: exact form of 40")
+    line("", "no noise", "5 %")
+    data = [list(sets.exponential(noise)) for noise in (0.0, 0.05)]
+    line("labkit", *(sum(ours.fit(c).term == c.terms[0] for c in some) for some in data))
+    rate = [sum(ours.fit(c).term.exponential == 1 for c in some) for some in data]
+    line("labkit: 2^k with any power of k", *rate)
 
 
 def less_one_table(peer: list[dict[str, Any]] | None) -> None:
@@ -231,6 +242,7 @@ def main() -> None:
     noiseless_table()
     change_table(answers[3:5] if answers else None)
     surface_table(answers[5:7] if answers else None)
+    exponential_table()
     less_one_table(answers[7:] if answers else None)
 
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from labkit.scaling import PAPER, WIDE, Term
 
 __all__ = [
-    "BEYOND", "NOISES", "Curve", "Set", "Surface", "changing", "counted", "less_one", "noisy", "saturating",
-    "segmented", "steady", "sums", "surfaces", "wavering",
+    "BEYOND", "NOISES", "Curve", "Set", "Surface", "changing", "counted", "exponential", "less_one", "noisy",
+    "saturating", "segmented", "steady", "sums", "surfaces", "three_laws", "wavering",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -167,6 +167,37 @@ def changing(sets: int = 40, seed: int = 5, noise: float = 0.02) -> Iterator[Cur
         x = 2.0 ** (rng.integers(2, 5) + np.arange(12))
         y, terms, at = _in_two(rng, x)
         yield Curve(x, y[:, None] * (1 + noise * rng.standard_normal((12, REPETITIONS))), terms, at)
+
+
+def three_laws(sets: int = 40, seed: int = 10, noise: float = 0.02) -> Iterator[Curve]:
+    """Return noisy curves of three laws, four points each, that differ by a power of p at least."""
+    rng = np.random.default_rng(seed)
+    laws = [Term(), Term(0, 1), Term(0, 2)]
+    for _ in range(sets):
+        x = 2.0 ** (rng.integers(2, 5) + np.arange(12))
+        chosen: list[Term] = []
+        while len(chosen) < 3:
+            term = laws[rng.integers(3)]
+            if not chosen or term != chosen[-1]:
+                chosen.append(term)
+        y, level = np.empty(12), 1.0
+        for part, term in enumerate(chosen):
+            some = slice(4 * part, 4 * part + 4)
+            level *= 10 ** rng.uniform(0, 0.5)
+            y[some] = level * term(x[some]) / term(x[some][:1])
+            level = y[some][-1] * 2.0 ** float(term.polynomial)
+        yield Curve(x, y[:, None] * (1 + noise * rng.standard_normal((12, REPETITIONS))), tuple(chosen), 4)
+
+
+def exponential(noise: float, sets: int = 40, seed: int = 11) -> Iterator[Curve]:
+    """Return c + 2^k k^q at consecutive k, with 5 repetitions where there is noise: table 8 of the paper."""
+    rng = np.random.default_rng(seed)
+    for _ in range(sets):
+        k = np.arange(2.0, rng.integers(8, 14))
+        term = Term(1, int(rng.integers(0, 5)))
+        y = rng.uniform(0, 3) * term(k[:1]) + term(k)
+        scatter = rng.standard_normal((k.size, REPETITIONS if noise else 1))
+        yield Curve(k, y[:, None] * (1 + noise * scatter), (term,))
 
 
 def steady(sets: int = 40, seed: int = 6, noise: float = 0.02) -> Iterator[Curve]:
