@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from labkit.scaling import Verdict
+    from labkit.scaling import SurfaceVerdict, Verdict
 
 __all__ = ["EXIT_CODES", "configure", "execute", "refuse_with"]
 
@@ -21,7 +21,8 @@ _DESCRIPTION = """\
 Fit the measurements in a file with a scaling model and judge them against an expectation in big-O notation.
 
 The file is a saved study, an Extra-P file (text, JSON or JSON lines) or a CSV file; which one is found from
-its content. A CSV file has a header; its first column is the parameter unless --param names others.
+its content. A CSV file has a header; its first column is the parameter unless --param names others. An
+expectation in two parameters that both vary is judged over both.
 """
 _EPILOG = """\
 exit code: 0 exact or approximate match, or a bound that holds; 1 no match: faster growth than allowed;
@@ -30,6 +31,7 @@ exit code: 0 exact or approximate match, or a bound that holds; 1 no match: fast
 examples:
   labkit judge sort.study --expect "p log p" --phase exchange
   labkit judge times.csv --expect "n/p * log2(n/p)" --given n=1000000 --json
+  labkit judge times.csv --expect "n/p * log2(n/p) + p" --param n --param p
 """
 
 
@@ -88,19 +90,19 @@ def execute(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _judge(arguments: argparse.Namespace) -> Verdict:
+def _judge(arguments: argparse.Namespace) -> Verdict | SurfaceVerdict:
     from labkit.study import Study
     from labkit.study.formats.reader import read_data
 
     parameters = arguments.param
     study = Study(*read_data(arguments.data, parameters))
     where = {name: _value(text) for name, text in _pairs(arguments.where, "--where")}
-    return study.expect_curve(
+    return study.expect(
         arguments.expect,
         arguments.metric,
         arguments.phase,
         arguments.deviation,
-        parameter=parameters[0] if parameters else None,
+        parameter=parameters[0] if parameters and len(parameters) == 1 else None,
         where=where,
         given={name: _value(text) for name, text in _pairs(arguments.given, "--given")},
         space=arguments.space,
@@ -129,11 +131,13 @@ def _value(text: str) -> float | int | str:
     return int(number) if number.is_integer() else number
 
 
-def _write_page(verdict: Verdict, arguments: argparse.Namespace) -> None:
+def _write_page(verdict: Verdict | SurfaceVerdict, arguments: argparse.Namespace) -> None:
     from labkit import plot
     from labkit.errors import DataError
+    from labkit.scaling import Verdict
 
-    items = [plot.scaling(verdict), verdict] if verdict.model is not None else [verdict]
+    is_curve = isinstance(verdict, Verdict) and verdict.model is not None
+    items = [plot.scaling(verdict), verdict] if is_curve else [verdict]
     try:
         plot.page(f"{arguments.data}: {arguments.expect}", items, arguments.html)
     except OSError as error:

@@ -493,7 +493,8 @@ def judge_surface(
         over = str(model.summands[found.index("none")])
         return SurfaceVerdict("none", model, f"No match: {said}; {over} exceeds what O({wanted}) allows.")
     if {s.terms for s in model.summands} >= set(_largest(terms)):
-        if model.is_described:
+        exceeds = any(not any(_is_within(s.terms, e) for e in terms) for s in model.summands)
+        if model.is_described and not exceeds:
             return SurfaceVerdict("exact", model, f"Exact match: {said}, as expected.")
         return SurfaceVerdict("approximate", model, f"Approximate match: {said}; O({wanted}) is expected.")
     reached = {_kind_of_any(t, model) for t in _largest(terms)}
@@ -504,7 +505,11 @@ def judge_surface(
 
 def _largest(terms: Sequence[tuple[Term, Term]]) -> list[tuple[Term, Term]]:
     """Return the summands that no other one exceeds in both parameters."""
-    return [t for t in terms if not any(o != t and o[0] >= t[0] and o[1] >= t[1] for o in terms)]
+    return [t for t in terms if not any(o != t and _is_within(t, o) for o in terms)]
+
+
+def _is_within(terms: tuple[Term, Term], other: tuple[Term, Term]) -> bool:
+    return terms[0] <= other[0] and terms[1] <= other[1]
 
 
 def _kind(terms: tuple[Term, Term], expected: Sequence[tuple[Term, Term]]) -> str:

@@ -181,7 +181,7 @@ def varied_pair(
         return None
     symbols = sorted(frozenset().union(*(p.symbols for p in parse(expectation))))
     rows = rows_where(data, where)
-    columns = ["ranks" if s == "p" else s for s in symbols]
+    columns = ["ranks" if s == "p" and "p" not in rows else s for s in symbols]
     varied = [c for c in columns if c in rows and rows[c].nunique() > 1]
     if len(varied) != 2 or len(symbols) != 2:
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from labkit import html as markup
-from labkit.errors import ExpectationError, SuggestsNames
+from labkit.errors import DataError, ExpectationError, SuggestsNames
 from labkit.plot_backend import draw
 from labkit.scaling import Expectation, Model, SurfaceVerdict, Term, Verdict
 from labkit.scaling.description import TOLERANCE, fit_samples
@@ -152,6 +152,18 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             all values are 0.
         """
         if parameter is None and not given and (both := varied_pair(self.data, expectation, where or {})):
+            if unused := [
+                name
+                for name, is_given in (
+                    ("deviation", deviation is not None), ("space", space is not None),
+                    ("aggregate", aggregate != "auto"),
+                )
+                if is_given
+            ]:  # fmt: skip
+                raise DataError(
+                    f"{unused[0]}= is of verdicts over one parameter, and both {both[0]} and {both[1]} vary; "
+                    f"leave it out, or choose one: parameter={both[1]!r}, where={{{both[0]!r}: ...}}"
+                )
             judged = self.surface(
                 both, metric, phase, expectation=str(expectation), where=where, tolerance=tolerance
             )

@@ -36,6 +36,22 @@ def times(tmp_path: Path) -> Path:
     return path
 
 
+def test_an_expectation_in_two_parameters_is_judged_over_both(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "grid.csv"
+    rows = [(n, p, 1e-8 * n / p * math.log2(n / p) + 1e-5) for n in (2**k for k in range(14, 19)) for p in P]
+    path.write_text("n,p,time_s\n" + "".join(f"{n},{p},{t}\n" for n, p, t in rows))
+    both = ("--param", "n", "--param", "p")
+    assert run(path, "--expect", "n/p log(n/p)", *both, "--html", tmp_path / "page.html", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["match"] == "exact"
+    assert "n / p log(n/p)" in (tmp_path / "page.html").read_text()
+    for expectation, match in (("n/p", "approximate"), ("n/p^2", "none")):  # log(n/p) is faster than 1
+        run(path, "--expect", expectation, *both, "--json")
+        assert json.loads(capsys.readouterr().out)["match"] == match
+    assert run(path, "--expect", "n/p", *both, "--deviation", "strict") == judge.BAD_INPUT
+
+
 @pytest.mark.parametrize(
     ("expectation", "match", "code"),
     [("p log p", "exact", 0), ("p", "approximate", 0), ("log p", "none", 1), ("p^3", "bound", 0)],
