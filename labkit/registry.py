@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import math
 import pkgutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -86,6 +87,8 @@ class Requirements:
         Combines operands out of rank order.
     even : bool
         Works only for one rank or an even number of ranks.
+    square : bool
+        Works only for 1, 4, 9, 16, ... ranks.
     max_ranks : int, optional
         Works for at most so many ranks.
     keys_per_rank : int, optional
@@ -96,6 +99,7 @@ class Requirements:
     commutative: bool = False
     keys_per_rank: int | None = None
     even: bool = False
+    square: bool = False
     max_ranks: int | None = None
 
     def unmet(self, ranks: int, commutative: bool = True) -> str | None:
@@ -104,6 +108,8 @@ class Requirements:
             return f"needs a power of two ranks, got {ranks}"
         if self.even and ranks % 2 and ranks > 1:
             return f"needs an even number of ranks, got {ranks}"
+        if self.square and math.isqrt(ranks) ** 2 != ranks:
+            return f"needs a square number of ranks, got {ranks}"
         if self.max_ranks is not None and ranks > self.max_ranks:
             return f"needs at most {self.max_ranks} ranks, got {ranks}"
         if self.commutative and not commutative:

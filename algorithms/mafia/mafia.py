@@ -39,7 +39,7 @@ Examples
 ...     points = planted(comm.rank, comm.size, n=6000, d=6, clusters=2, k=3).points
 ...     return [[interval.dimension for interval in cluster] for cluster in mafia(comm, points)]
 >>> lk.run(program, 3, on="star:3").results[0]
-[[0, 1, 2], [1, 2, 3]]
+[[0, 1, 2], [0, 1, 2]]
 """
 
 from __future__ import annotations

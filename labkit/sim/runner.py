@@ -66,6 +66,9 @@ def simulate(request: RunRequest) -> Run:
     RankError, DeadlockError, MismatchError, TimeLimitError, KeyboardInterrupt
         The run failed; nothing of it is left.
     """
+    # Real or not, it is decided before a run puts its own in that place and a trace wraps its methods.
+    import labkit.MPI  # noqa: F401
+
     began = host_clock.perf_counter()
     machine, ranks = request.on, request.ranks
     network = machine.network(request.model)
@@ -207,7 +210,6 @@ def _look_for_wildcards(simulation: Simulation, lateness: Any) -> list[Any] | No
 
 def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) -> None:
     """Run, with or without isolation; results go into the simulation."""
-    import labkit.MPI  # noqa: F401  real or not, it is decided before a run puts its own in that place
     from labkit.comm.module import simulated_module
 
     program, args, kwargs = request.program, tuple(request.args), dict(request.kwargs)

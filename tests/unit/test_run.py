@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -221,3 +223,15 @@ def test_a_misspelt_topology_is_no_word_for_another_machine():
     with pytest.raises(PlatformError, match="did you mean 'torus'") as refused:
         lk.run(program, 4, "torsu:2x2")
     assert "or did you mean" not in str(refused.value)
+
+
+def test_the_first_run_of_a_process_may_be_traced() -> None:
+    """The classes of labkit.MPI are completed before a trace wraps their methods."""
+    text = (
+        "import labkit as lk\n"
+        "def program(comm):\n"
+        "    return comm.allreduce(comm.rank)\n"
+        "print(lk.run(program, 2, 'star', trace=True).results)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
+    assert done.stdout == "[1, 1]\n", done.stderr

@@ -9,6 +9,7 @@ from labkit.jupyter.exercises import (
     broadcasts,
     designs,
     halos,
+    matrices,
     measurements,
     messages,
     network,
@@ -41,6 +42,7 @@ EXERCISES: dict[str, Exercise] = {
         selectors,
         designs,
         reports,
+        matrices,
     )
     for name, exercise in module.EXERCISES.items()
 }

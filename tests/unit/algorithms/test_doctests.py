@@ -8,9 +8,16 @@ import importlib
 import pytest
 
 from labkit import registry
+from labkit.schedule import PROBLEMS
 
 MODULES = [
-    *(f"labkit.algorithms.sorting.{name}" for name in registry.names("sorting")),
+    *(
+        f"labkit.algorithms.{problem}.{name}"
+        for problem in registry.problems()
+        if problem not in PROBLEMS
+        for name in registry.names(problem)
+    ),
+    "labkit.datasets.matrices",
     "labkit.datasets.inputs",
     "labkit.local.digits",
     "labkit.local.buckets",

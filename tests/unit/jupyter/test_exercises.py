@@ -257,6 +257,70 @@ def never_copied(group):
     yield from doubling(group, copies=False)
 
 
+def by_panels(row, column, a, b):
+    total = np.zeros_like(a)
+    for step in range(row.size):
+        left, upper = np.empty_like(a), np.empty_like(b)
+        left[:], upper[:] = a, b
+        row.Bcast(left, root=step)
+        column.Bcast(upper, root=step)
+        total += left @ upper
+    return total
+
+
+def by_objects(row, column, a, b):
+    pairs = range(row.size)
+    return sum(
+        row.bcast(a if row.rank == step else None, root=step)
+        @ column.bcast(b if column.rank == step else None, root=step)
+        for step in pairs
+    )
+
+
+def by_shifts(row, column, a, b):
+    q, i, j = row.size, column.rank, row.rank
+    a = row.sendrecv(a, (j - i) % q, source=(j + i) % q)
+    b = column.sendrecv(b, (i - j) % q, source=(i + j) % q)
+    total = a @ b
+    for _ in range(q - 1):
+        a = row.sendrecv(a, (j - 1) % q, source=(j + 1) % q)
+        b = column.sendrecv(b, (i - 1) % q, source=(i + 1) % q)
+        total = total + a @ b
+    return total
+
+
+def own_blocks(row, column, a, b):
+    return a @ b
+
+
+def whole_row(row, column, a, b):
+    rows, columns = (np.empty((row.size, *a.shape)) for _ in range(2))
+    row.Allgather(a, rows)
+    column.Allgather(b, columns)
+    return np.hstack(list(rows)) @ np.vstack(list(columns))
+
+
+def whole_row_of_objects(row, column, a, b):
+    return sum(left @ upper for left, upper in zip(row.allgather(a), column.allgather(b), strict=True))
+
+
+def roots_that_differ(row, column, a, b):
+    return sum(row.bcast(a, root=(step + row.rank) % row.size) @ b for step in range(row.size))
+
+
+def nobody_sends(row, column, a, b):
+    for step in range(row.size):
+        if row.rank != step:
+            row.Recv(a, step)
+    return a @ b
+
+
+def last_panel(row, column, a, b):
+    for step in range(row.size):
+        product = row.bcast(a, root=step) @ column.bcast(b, root=step)
+    return product
+
+
 #: exercise -> right answers, wrong answers that are likely, each with a word of its own hint, and others
 ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "matches": (
@@ -456,6 +520,27 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [lambda comm, mine: comm.nothing(), lambda comm, mine: []],
     ),
     "works_here": (["B"], [("A", "one of the many"), ("C", "orders ranks"), ("D", "Which bytes")], []),
+    "slab_and_stick": (
+        [5, "5"],
+        [(10, "one matrix only"), (50, "10 x 10"), (0.2, "relative to the ring")],
+        [100],
+    ),
+    "same_efficiency": (
+        [9000, "9000"],
+        [(27_000, "Cannon's ratio"), (3000, "share the words"), (6240, "per rank stay")],
+        [36_000],
+    ),
+    "layers": ([16, "16"], [(64, "as high as"), (4096, "one rank"), (1, "least memory")], [12]),
+    "multiply": (
+        [by_panels, by_objects, by_shifts],
+        [
+            (own_blocks, "other pairs"),
+            (whole_row, "whole row of blocks"),
+            (nobody_sends, "does not end"),
+            (last_panel, "products of all steps"),
+        ],
+        [lambda row, column, a, b: None, roots_that_differ],
+    ),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
 
