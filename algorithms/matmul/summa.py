@@ -111,7 +111,7 @@ def panels(
 ) -> list[tuple[int, int]]:
     """Return the panels, as ranges of A's columns: each lies in one block of A and one of B."""
     k = int(edges_a[-1])
-    steps = np.arange(0, k, width) if width else []
+    steps = np.arange(0, k, width or max(k, 1))
     edges = np.unique(np.concatenate([edges_a, edges_b, steps])).astype(int).tolist()
     return list(pairwise(edges))
 

@@ -150,7 +150,7 @@ def _part(
         return empty_like(like, other, size) if axis else empty_like(like, size, other)
 
     sizes = np.diff(cuts).tolist()
-    if depth.rank:
+    if depth.rank or block is None:
         part = room(sizes[depth.rank])
         if part.size:
             depth.Recv(part, 0)

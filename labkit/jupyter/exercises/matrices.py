@@ -41,6 +41,7 @@ def _tried(multiply: Any) -> _Tried:
         kinds, own = zip(*done.results, strict=True)
         faults += [kind for kind in kinds if kind][:1]
         alone.append(all(own))
+        assert done.counts is not None
         inside = done.counts[done.counts["phase"] == "multiply"]
         most = float(inside["memory_bytes"].max()) / (8 * _ORDER * _ORDER)
     return _Tried(faults[0] if faults else "", len(alone) == len(_RANKS) and all(alone), most)
