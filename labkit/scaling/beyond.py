@@ -105,10 +105,12 @@ class Limit:
         budget = markup.quantity(self.at_most, self.unit)
         where = "from" if self.falls else "up to"
         if self.at == 0 or (self.falls and np.isinf(self.at)):
-            return f"At most {budget}: not kept at any {self.parameter} from the smallest measured on."
+            text = f"At most {budget}: not kept at any {self.parameter} from the smallest measured on."
+            return text + _caution(self.misses)
         if np.isinf(self.at):
             text = f"At most {budget}: kept at every {self.parameter} that was looked at"
-            return text + (f", surely up to about {_whole(self.low)}." if np.isfinite(self.low) else ".")
+            text += f", surely up to about {_whole(self.low)}." if np.isfinite(self.low) else "."
+            return text + _caution(self.misses)
         text = f"At most {budget}: kept {where} about {self.parameter} = {_whole(self.at)}"
         low, high = _whole(self.low), _whole(self.high)
         if low != high:

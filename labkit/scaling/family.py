@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -34,8 +34,9 @@ ROUNDING = 1e-11
 #: a third term beyond the number of choices
 _BELOW, _BELOW_NOISY, _LOWER_BELOW, _SECOND, _THIRD = 0.3, 7.0, 2.0, 6.0, 14.0
 #: logarithm of how much a model loses that leaves the tolerance, or whose leading term is not visible,
-#: entirely
+#: entirely; of what it loses at the edge, within a hundredth of the tolerance
 _OUTSIDE, _FARTHER = 60.0, 8.0
+_EDGE, _EDGE_WIDTH = 6.0, 0.01
 #: of noisy data, a level: what they scatter bends them as well
 _LEVEL_NOISY = 6.0
 #: what growth beside a falling term loses below this share of the last value
@@ -49,6 +50,8 @@ _LEAST_FOR_THREE = 7
 VISIBLE, _PRACTICAL = 0.02, 0.1
 #: the share of the last value but one that an exponential must contribute
 _SEEN_TWICE = 0.05
+#: what misses a point by up to this many tolerances may be bent; iterations, and the least weight in one
+_BENT, _LAWSON, _LEAST_WEIGHT = 2.0, 24, 1e-6
 #: how much more than the mean the last point counts
 _LATE = 0.6
 #: candidates of a kind less likely than its best by this have no weight
@@ -133,8 +136,53 @@ class Family:
     def candidates(self) -> list[Candidate]:
         """All candidates, the likeliest first."""
         singles, pairs = self._singles(), self._pairs()
-        found = [*singles, *pairs, *self._triples(pairs, singles)]
+        found = self._bent([*singles, *pairs, *self._triples(pairs, singles)])
         return sorted(found, key=lambda c: (-c.evidence, c.terms))
+
+    def _bent(self, found: list[Candidate]) -> list[Candidate]:
+        """Return the candidates, those that can meet every point of single measurements bent to do so.
+
+        Least squares may miss a point by more than the tolerance where another curve of the same terms misses
+        none: the one whose largest error is least (Lawson's iteration: weights grow with the errors).
+        """
+        top = max((c.evidence for c in found), default=0.0)
+        near = sorted(
+            (c for c in found if 1 < c.miss < _BENT and c.constant and self._believed(c) > top - _HOPELESS),
+            key=lambda c: -self._believed(c),
+        )[:_REFINED]
+        if self.summary.is_noisy or not near:
+            return found
+        bent: dict[Candidate, Candidate] = {}
+        for width in {len(c.terms) for c in near}:
+            some = [c for c in near if len(c.terms) == width]
+            places = np.array([c.terms for c in some], dtype=np.int64).reshape(len(some), width)
+            for c, numbers, error in zip(some, *self._minimax(places), strict=True):
+                miss = float((np.abs(error) / self.limits).max())
+                signs = np.sign([*c.numbers, c.constant])
+                if miss < c.miss and (np.sign(numbers) == signs).all():
+                    bent[c] = replace(
+                        c, numbers=tuple(numbers[:width].tolist()), constant=float(numbers[width]), miss=miss,
+                        error=float(np.abs(error).max()), sse=float((error * error).sum()),
+                        evidence=self._believed(c) - float(lost(np.asarray(miss))),
+                    )  # fmt: skip
+        return [bent.get(c, c) for c in found]
+
+    def _minimax(self, places: Ints) -> tuple[Floats, Floats]:
+        """Return the numbers, the constant last, and errors of the sums whose largest error is least."""
+        rows = np.moveaxis(self.layout.values[places] * self._unit, 1, 2)
+        unit = np.broadcast_to(self._unit[None, :, None], (len(places), self._unit.size, 1))
+        designs, weights = np.concatenate([rows, unit], axis=2), np.ones(rows.shape[:2])
+        best, least = np.zeros((len(places), designs.shape[2])), np.full(len(places), np.inf)
+        for _ in range(_LAWSON):
+            root = np.sqrt(weights)
+            q, r = np.linalg.qr(designs * root[..., None])
+            numbers = np.linalg.solve(r, np.einsum("tnm,tn->tm", q, root)[..., None])[..., 0]
+            off = np.abs(1 - np.einsum("tnm,tm->tn", designs, numbers)) / self.limits
+            largest = off.max(axis=1)
+            best, least = np.where((largest < least)[:, None], numbers, best), np.minimum(largest, least)
+            weights *= off
+            weights = np.maximum(weights / weights.max(axis=1, keepdims=True), _LEAST_WEIGHT)
+        return best * self.summary.points.min(), 1 - np.einsum("tnm,tm->tn", designs, best)
 
     @cached_property
     def _unit(self) -> Floats:
@@ -312,9 +360,10 @@ class Family:
             return CONSTANT
         return self.layout.terms[int(terms[-1])]
 
-    def outside(self, candidate: Candidate) -> float:
-        """Return what a candidate's evidence loses as it leaves the tolerance."""
-        return float(lost(np.asarray(candidate.miss)))
+    @staticmethod
+    def _believed(candidate: Candidate) -> float:
+        """Return a candidate's evidence without what it loses outside the tolerance."""
+        return candidate.evidence + float(lost(np.asarray(candidate.miss)))
 
     def curve(self, candidate: Candidate, at: Floats) -> Floats:
         """Return a candidate's values."""
@@ -337,8 +386,11 @@ def log_evidence(
 
 
 def lost(miss: Floats) -> Floats:
-    """Return what evidence loses outside the tolerance: little at its edge, and more the farther it is."""
-    return np.asarray(_OUTSIDE * np.clip(miss - 1.0, 0.0, 1.0) + _FARTHER * np.log(np.maximum(miss, 1.0)))
+    """Return what evidence loses outside the tolerance: something at its edge, and more the farther it is."""
+    edge = _EDGE * np.clip((miss - 1.0) / _EDGE_WIDTH, 0.0, 1.0)
+    return np.asarray(
+        edge + _OUTSIDE * np.clip(miss - 1.0, 0.0, 1.0) + _FARTHER * np.log(np.maximum(miss, 1.0))
+    )
 
 
 def without(unit: Floats) -> Callable[[Floats], Floats]:

@@ -151,8 +151,10 @@ def test_without_noise_an_interval_holds_the_curves_that_fit_as_well() -> None:
     assert "between" not in str(exact)
 
 
-def test_a_prediction_without_a_model_says_so() -> None:
-    y = [0.253, 0.412, 0.626, 0.816, 0.936, 1.0]
+@pytest.mark.parametrize(
+    "y", [[0.253, 0.412, 0.626, 0.816, 0.936, 1.0], [0.253, 0.712, 0.426, 0.816, 0.736, 1.3]]
+)
+def test_a_prediction_without_a_model_says_so(y: list[float]) -> None:
     p = 2.0 ** np.arange(3, 9)
     model = lk.fit(p, y)
     assert model.is_nearest
