@@ -1,4 +1,4 @@
-"""What the multiplications share: the local product, blocks that can be sent, and the agreement on sizes."""
+"""Shared parts of the multiplications: the local product, blocks that can be sent, the agreement on sizes."""
 
 from __future__ import annotations
 

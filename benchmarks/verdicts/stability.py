@@ -1,4 +1,4 @@
-"""Whether verdicts are continuous in the data, and the same in every unit, order and number of copies.
+"""Continuity and invariance of verdicts: in the data, the unit, the order and the number of copies.
 
     python benchmarks/verdicts/stability.py [SERIES]
 

@@ -161,10 +161,14 @@ class Family:
                 signs = np.sign([*c.numbers, c.constant])
                 if miss < c.miss and (np.sign(numbers) == signs).all():
                     bent[c] = replace(
-                        c, numbers=tuple(numbers[:width].tolist()), constant=float(numbers[width]), miss=miss,
-                        error=float(np.abs(error).max()), sse=float((error * error).sum()),
+                        c,
+                        numbers=tuple(numbers[:width].tolist()),
+                        constant=float(numbers[width]),
+                        miss=miss,
+                        error=float(np.abs(error).max()),
+                        sse=float((error * error).sum()),
                         evidence=self._believed(c) - float(lost(np.asarray(miss))),
-                    )  # fmt: skip
+                    )
         return [bent.get(c, c) for c in found]
 
     def _minimax(self, places: Ints) -> tuple[Floats, Floats]:

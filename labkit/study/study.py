@@ -152,14 +152,8 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             all values are 0.
         """
         if parameter is None and not given and (both := varied_pair(self.data, expectation, where or {})):
-            if unused := [
-                name
-                for name, is_given in (
-                    ("deviation", deviation is not None), ("space", space is not None),
-                    ("aggregate", aggregate != "auto"),
-                )
-                if is_given
-            ]:  # fmt: skip
+            options = {"deviation": deviation, "space": space, "aggregate": aggregate}
+            if unused := [name for name, value in options.items() if value not in (None, "auto")]:
                 raise DataError(
                     f"{unused[0]}= is of verdicts over one parameter, and both {both[0]} and {both[1]} vary; "
                     f"leave it out, or choose one: parameter={both[1]!r}, where={{{both[0]!r}: ...}}"
