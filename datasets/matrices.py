@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.phantom import sized
 
-__all__ = ["block", "offsets"]
+__all__ = ["block", "mixed", "offsets"]
 
 
 def offsets(n: int, parts: int) -> NDArray[np.int64]:
@@ -72,10 +72,11 @@ def block(
     if is_sized:
         return sized(len(rows) * len(columns), np.float64).reshape(len(rows), len(columns))
     places = rows.astype(np.uint64)[:, None] * np.uint64(n) + columns.astype(np.uint64)
-    return _mixed(places + np.uint64(seed) * np.uint64(0xD1B54A32D192ED03)) % np.uint64(9) - 4.0
+    words = mixed(places + np.uint64(seed) * np.uint64(0xD1B54A32D192ED03))
+    return (words % np.uint64(9)).astype(np.float64) - 4
 
 
-def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Mix the bits of each number: the finalizer of splitmix64."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

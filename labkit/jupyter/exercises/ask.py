@@ -16,6 +16,7 @@ from labkit.jupyter.exercises import (
     noise,
     promises,
     reports,
+    searches,
     selectors,
     speedup,
     verdicts,
@@ -43,6 +44,7 @@ EXERCISES: dict[str, Exercise] = {
         designs,
         reports,
         matrices,
+        searches,
     )
     for name, exercise in module.EXERCISES.items()
 }

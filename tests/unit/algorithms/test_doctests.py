@@ -17,6 +17,7 @@ MODULES = [
         if problem not in PROBLEMS
         for name in registry.names(problem)
     ),
+    "labkit.datasets.graphs",
     "labkit.datasets.matrices",
     "labkit.datasets.inputs",
     "labkit.local.digits",

@@ -321,6 +321,52 @@ def last_panel(row, column, a, b):
     return product
 
 
+def by_owner(vertices, n, p):
+    return (np.searchsorted([(r + 1) * n // p for r in range(p)], vertices, "right")).astype(int)
+
+
+def to_each_owner(comm, vertices, n):
+    owner = by_owner(vertices, n, comm.size)
+    arrived = comm.alltoall([np.unique(vertices[owner == rank]) for rank in range(comm.size)])
+    return np.unique(np.concatenate(arrived))
+
+
+def to_each_owner_by_messages(comm, vertices, n):
+    owner = by_owner(vertices, n, comm.size)
+    requests = [comm.isend(np.unique(vertices[owner == rank]), rank) for rank in range(comm.size)]
+    arrived = [comm.recv(source=rank) for rank in range(comm.size)]
+    lk.MPI.Request.waitall(requests)
+    return sorted(set(np.concatenate(arrived).tolist()))
+
+
+def to_everybody(comm, vertices, n):
+    everything = np.unique(np.concatenate(comm.allgather(vertices)))
+    return everything[by_owner(everything, n, comm.size) == comm.rank]
+
+
+def rounded_up(comm, vertices, n):
+    share = -(-n // comm.size)
+    owner = np.minimum(vertices // share, comm.size - 1)
+    return np.unique(np.concatenate(comm.alltoall([vertices[owner == r] for r in range(comm.size)])))
+
+
+def not_merged(comm, vertices, n):
+    owner = by_owner(vertices, n, comm.size)
+    return np.concatenate(comm.alltoall([np.unique(vertices[owner == r]) for r in range(comm.size)]))
+
+
+def own_ones(comm, vertices, n):
+    return np.unique(vertices[by_owner(vertices, n, comm.size) == comm.rank])
+
+
+def only_full_lists(comm, vertices, n):
+    owner = by_owner(vertices, n, comm.size)
+    for rank in range(comm.size):
+        if (owner == rank).any():
+            comm.isend(vertices[owner == rank], rank)
+    return np.unique(np.concatenate([comm.recv(source=rank) for rank in range(comm.size)]))
+
+
 #: exercise -> right answers, wrong answers that are likely, each with a word of its own hint, and others
 ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "matches": (
@@ -540,6 +586,24 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
             (last_panel, "products of all steps"),
         ],
         [lambda row, column, a, b: None, roots_that_differ],
+    ),
+    "last_level": (
+        [198, "198"],
+        [(99, "same side"), (200, "between them"), (100, "same row"), (9999, "one vertex")],
+        [50],
+    ),
+    "fold": ([31, "31"], [(32, "to itself"), (62, "in all"), (1023, "any row"), (10, "all-to-all")], [5]),
+    "smaller_delta": (["C"], [("A", "latency"), ("B", "partners"), ("D", "smaller buckets")], []),
+    "to_owners": (
+        [to_each_owner, to_each_owner_by_messages],
+        [
+            (to_everybody, "lists of all"),
+            (rounded_up, "does not own"),
+            (not_merged, "same one"),
+            (own_ones, "never arrive"),
+            (only_full_lists, "does not end"),
+        ],
+        [lambda comm, vertices, n: 7],
     ),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
