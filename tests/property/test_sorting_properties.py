@@ -38,6 +38,7 @@ OPTIONS: dict[str, dict[str, st.SearchStrategy[Any]]] = {
         "exchange": st.sampled_from(["alltoallv", "messages"]),
         "skip_constant": st.booleans(),
     },
+    "rquick_sort": {"seed": st.integers(0, 1 << 64)},
     "mini_sort": {
         "median": st.sampled_from(["ternary", "binary"]),
         "seed": st.integers(0, 1 << 64),

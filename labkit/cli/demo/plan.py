@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 from labkit import registry
 
-__all__ = ["FULL", "KEYS_PER_RANK", "LARGE", "MACHINES", "QUICK", "Plan", "keys_per_rank", "title"]
+__all__ = ["FULL", "KEYS_PER_RANK", "LARGE", "MACHINES", "QUICK", "SORTERS", "Plan", "keys_per_rank", "title"]
 
 KEYS_PER_RANK = 1000
 COLUMNS = ("dep_delay", "arr_delay", "distance")
-#: in the order in which they are told
+#: the five of the paper, in the order in which they are shown
 SORTERS = ("sample_sort", "histogram_sort", "exact_splitting_sort", "radix_sort", "mini_sort")
 #: what a reader calls it -> a platform that grows with the ranks
 MACHINES = {"star": "star", "torus": "torus", "fat tree": "fattree"}

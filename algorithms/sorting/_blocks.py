@@ -1,0 +1,80 @@
+"""Blocks of equal length on some of the ranks: where sorting networks and hypercubes begin and end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from labkit import local
+from labkit.algorithms.sorting._splitting import Counts, Keys
+
+__all__ = ["compare_split", "even_bounds", "full_bounds", "move_to", "swap"]
+
+_MOVE_TAG = 32011
+_SWAP_TAG = 32012
+
+
+def full_bounds(n: int, ranks: int, of: int) -> Counts:
+    """Return the bounds of blocks on `ranks` of `of` ranks: n/ranks rounded up, and what is left."""
+    length = -(-n // ranks)
+    return np.minimum(np.minimum(np.arange(of + 1, dtype=np.int64), ranks) * length, n)
+
+
+def even_bounds(n: int, ranks: int) -> Counts:
+    """Return the bounds of blocks that are equal but for one key."""
+    return np.arange(ranks + 1, dtype=np.int64) * n // ranks
+
+
+def move_to(comm: Any, mine: Keys, held: Counts, wanted: Counts) -> Keys:
+    """Move keys so that each rank has the places from `wanted` instead of `held`, both bounds by rank.
+
+    Everybody knows both, so nobody has to announce how much comes: only ranks whose blocks overlap exchange
+    a message, and nothing is sent where the two are equal.
+    """
+    if (held == wanted).all():
+        return mine
+    rank = comm.rank
+    room = np.empty(int(wanted[rank + 1] - wanted[rank]), mine.dtype)
+    requests = []
+    for begin, end, source in _overlaps(wanted[rank], wanted[rank + 1], held):
+        piece = room[begin - wanted[rank] : end - wanted[rank]]
+        if source == rank:
+            piece[:] = mine[begin - held[rank] : end - held[rank]]
+        else:
+            requests.append(comm.Irecv(piece, source=source, tag=_MOVE_TAG))
+    for begin, end, target in _overlaps(held[rank], held[rank + 1], wanted):
+        if target != rank:
+            piece = mine[begin - held[rank] : end - held[rank]]
+            requests.append(comm.Isend(piece, dest=target, tag=_MOVE_TAG))
+    for request in requests:
+        request.Wait()
+    return room
+
+
+def _overlaps(begin: int, end: int, bounds: Counts) -> list[tuple[int, int, int]]:
+    """Return the parts of the places from `begin` to `end` that lie in each block, and the block's rank."""
+    if begin >= end:
+        return []
+    first = int(np.searchsorted(bounds, begin, side="right")) - 1
+    last = int(np.searchsorted(bounds, end, side="left"))
+    parts = [(max(begin, bounds[r]), min(end, bounds[r + 1]), r) for r in range(first, last)]
+    return [(int(a), int(b), r) for a, b, r in parts if a < b]
+
+
+def swap(comm: Any, mine: Keys, partner: int, most: int) -> Keys:
+    """Send my keys to the partner, and return those that it sends me, at most `most`."""
+    from labkit import MPI
+
+    room, status = np.empty(most, mine.dtype), MPI.Status()
+    comm.Sendrecv(mine, partner, _SWAP_TAG, room, partner, _SWAP_TAG, status)
+    return room[: status.Get_count(MPI.BYTE) // mine.itemsize]
+
+
+def compare_split(mine: Keys, others: Keys, length: int, keeps_low: bool) -> Keys:
+    """Merge two sorted blocks, and keep the lower or the upper half of 2 `length` keys.
+
+    What a block lacks of its `length` keys counts as infinity, so it is the upper half that lacks keys.
+    """
+    merged = local.merge(np.concatenate([mine, others]), np.array([len(mine), len(others)]))
+    return merged[:length] if keeps_low else merged[length:]
