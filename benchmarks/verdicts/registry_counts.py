@@ -2,9 +2,10 @@
 
     python benchmarks/verdicts/registry_counts.py
 
-At twelve numbers of ranks, 2 to 96: every count is followed to the last digit by the law found, or called "no
-single law". A claim of an exact law that misses a count is an error. Algorithms that refuse odd numbers are
-counted at twelve even ones, those that want powers of two at the eight up to 256.
+At twelve numbers of ranks, 2 to 96, and to the last digit (tolerance 0): a model follows every count, or none
+is named, as of ceil(log2 p) between powers of two. A claim of an exact match that misses a count is an error.
+Algorithms that refuse odd numbers are counted at twelve even ones, those that want powers of two at the
+eight up to 256.
 """
 
 from __future__ import annotations
@@ -41,13 +42,11 @@ def main() -> None:
                 if y.min() <= 0:
                     found["zeros"] += 1
                     continue
-                model = fit(ranks, y)
-                verdict = judge(ranks, y, str(model.term))
-                exact = model.error <= 1e-9
-                kind = "exact law" if exact else "no single law" if verdict.seen else "within 2 %"
-                found[kind] += 1
-                found["WRONG"] += verdict.match == "exact" and not exact and model.error > 0.02
-                if not exact:
+                model = fit(ranks, y, tolerance=0)
+                verdict = judge(ranks, y, str(model.term), tolerance=0)
+                found["no model" if model.is_nearest else "to the last digit"] += 1
+                found["WRONG"] += verdict.match == "exact" and model.error > 1e-9
+                if model.is_nearest:
                     print(f"{problem}/{name} {what}: {verdict.reading}")
     print(dict(found))
 

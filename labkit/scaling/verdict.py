@@ -158,8 +158,9 @@ class Verdict:
             nearest = write(model.term)
             if model.term.is_constant:
                 nearest = "a level" if model.others else "a constant"
+            fits = f"within {100 * self.tolerance:.3g} %" if self.tolerance else "exactly"
             return (
-                f"{self.seen} (no model fits within {100 * self.tolerance:.3g} %; the nearest, {nearest}, "
+                f"{self.seen} (no model fits {fits}; the nearest, {nearest}, "
                 f"misses a point by {_beyond(100 * model.error, 100 * self.tolerance)} %)"
             )
         return self.seen or course(model, write)
