@@ -55,7 +55,7 @@ _BENT, _LAWSON, _LEAST_WEIGHT = 2.0, 24, 1e-6
 #: how much more than the mean the last point counts
 _LATE = 0.6
 #: candidates of a kind less likely than its best by this have no weight
-_HOPELESS = 14.0
+_HOPELESS = 10.0
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ class Family:
         usable, n = self.layout.usable, self.summary.points.size
         if len(usable) < 2 or n < 5:
             return []
-        i, j = np.triu_indices(len(usable), 1)
+        i, j = self.layout.pairs
         k, l = usable[i], usable[j]  # noqa: E741
         root = np.sqrt(self._counts)
         rows, unit = self.layout.values[usable] * self._unit * root, self._unit * root

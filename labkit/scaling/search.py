@@ -92,6 +92,12 @@ class Terms:
         return np.flatnonzero(finite)
 
     @cached_property
+    def pairs(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """All pairs of usable functions, as places in `usable`, the slower first."""
+        first, second = np.triu_indices(len(self.usable), 1)
+        return first.astype(np.int64), second.astype(np.int64)
+
+    @cached_property
     def is_falling(self) -> Bools:
         """Which functions fall, shape (k,)."""
         return np.array([t.is_falling for t in self.terms])
