@@ -444,6 +444,26 @@ class Hub:
         From now on ranks are late for their calls by chance; on_any(source, tag) hears what came from anybody.
         """
 
+    def watch(self, places: Any, warn: Any) -> None:
+        """
+        From now on look for what fails on a real machine: warn(kind, peer, text, number) hears of it.
+        """
+
+    def warn(self, kind: str, text: str) -> None:
+        """Say that something of the running rank's call fails on a real machine."""
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether it is looked for that."""
+
+    def set_irecv_room(self, rank: int, bytes: int) -> None:
+        """How many bytes an irecv without a buffer takes."""
+
+    def buffered_sends(self) -> list[Any]:
+        """
+        Sends that would wait for each other if none were buffered: by cycle (rank, dest, tag, context, bytes, place).
+        """
+
     def left_over(self) -> tuple[Any, ...]:
         """
         How many messages nobody has received, and the first: (kind, rank, peer, tag, bytes, context).
@@ -874,7 +894,9 @@ class Replay:
         """
 
     def phases(self) -> list[Any]:
-        """(rank, name, begin, end) of each phase, in the order of their ends."""
+        """
+        (rank, name, begin, end, depth) of each phase, in the order of their ends.
+        """
 
     def set_noise(self, seed: int, period_s: float, mean_s: float, slowdown: Sequence[float]) -> None: ...
 

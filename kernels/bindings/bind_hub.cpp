@@ -71,6 +71,20 @@ nb::list requests_of(Hub& hub, Rank actor) {
   return rows;
 }
 
+nb::list buffered_sends(Hub& hub) {
+  nb::list cycles;
+  const BufferedSends* kept = hub.engine().buffered_sends();
+  if (kept == nullptr) return cycles;
+  for (const BufferedSends::Cycle& cycle : kept->cycles()) {
+    nb::list sends;
+    for (const BufferedSends::Send& send : cycle) {
+      sends.append(nb::make_tuple(send.rank, send.dest, send.tag, send.context, send.bytes, send.place));
+    }
+    cycles.append(sends);
+  }
+  return cycles;
+}
+
 // Messages of the program that nobody has received, and receives that nothing has come to, when ranks have ended:
 // how many, and the first of them as (kind, rank, peer, tag, bytes, context).
 nb::tuple left_over(Hub& hub) {
@@ -206,6 +220,16 @@ void bind_hub_class(nb::module_& module) {
              hub.stagger(seed, most_s, on_any.ptr());
            }, nb::arg("seed"), nb::arg("most_s"), nb::arg("on_any"),
            "From now on ranks are late for their calls by chance; on_any(source, tag) hears what came from anybody.")
+      .def("watch", [](Hub& hub, nb::object places, nb::object warn) { hub.watch(places.ptr(), warn.ptr()); },
+           nb::arg("places"), nb::arg("warn"),
+           "From now on look for what fails on a real machine: warn(kind, peer, text, number) hears of it.")
+      .def("warn", [](Hub& hub, const std::string& kind, const std::string& text) { hub.warn(kind.c_str(), -1, text.c_str(), 0); },
+           nb::arg("kind"), nb::arg("text"), "Say that something of the running rank's call fails on a real machine.")
+      .def_prop_ro("is_watching", &Hub::is_watching, "Whether it is looked for that.")
+      .def("set_irecv_room", &Hub::set_irecv_room, nb::arg("rank"), nb::arg("bytes"),
+           "How many bytes an irecv without a buffer takes.")
+      .def("buffered_sends", &buffered_sends,
+           "Sends that would wait for each other if none were buffered: by cycle (rank, dest, tag, context, bytes, place).")
       .def("left_over", &left_over, "How many messages nobody has received, and the first: (kind, rank, peer, tag, bytes, context).")
       .def("set_ending", [](Hub& hub, nb::object make) { hub.set_ending(make.ptr()); }, nb::arg("make_error"),
            "From now on every call of a rank raises make_error().")

@@ -26,6 +26,14 @@ __all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "pars
 
 _NOTHING = np.empty(0, np.uint8)
 
+#: the letters of kinds of elements that MPI tells apart, for the compiled calls: integers and floats by size
+_LETTERS = {("i", 2): "h", ("i", 4): "i", ("i", 8): "q", ("f", 4): "f", ("f", 8): "d", ("f", 16): "g"}
+_KINDS = {
+    (kind, size): ord(letter)
+    for (of, size), letter in _LETTERS.items()
+    for kind in ("iu" if of == "i" else "f")
+}
+
 #: what whole arrays of a dtype are sent as: filled by the general way, read by the short one
 _OF_DTYPE: dict[np.dtype[Any], Datatype] = {}
 
@@ -79,13 +87,23 @@ def _is_buffer(message: Any) -> bool:
     return True
 
 
-def _memory(buffer: Any, is_writable: bool) -> tuple[NDArray[np.uint8], str | None]:
-    """View a contiguous buffer (in C or Fortran order) as bytes; also its format."""
+def _memory(buffer: Any, is_writable: bool) -> NDArray[np.uint8]:
+    """View a contiguous buffer (in C or Fortran order) as bytes."""
     if isinstance(buffer, Sized):
-        return buffer.reshape(-1).view(np.uint8, Sized), memoryview(np.empty(0, buffer.dtype).data).format
+        return buffer.reshape(-1).view(np.uint8, Sized)
+    return bytes_of(buffer, is_writable)
+
+
+def _format(buffer: Any) -> str | None:
+    """Return a buffer's format."""
+    if isinstance(buffer, Sized):
+        return memoryview(np.empty(0, buffer.dtype).data).format
     if is_foreign(buffer) and not isinstance(buffer, np.ndarray):
         buffer = foreign_array(buffer)
-    return bytes_of(buffer, is_writable), memoryview(buffer).format
+    try:
+        return memoryview(buffer).format
+    except ValueError as error:  # NumPy has no format for it, such as for dates
+        raise BufferError(str(error)) from None
 
 
 def _is_datatype(value: Any) -> bool:
@@ -119,11 +137,13 @@ def _unpack(message: Any, pairs: Any) -> tuple[Any, Any, Any, Any]:
 
 def _basic(buffer: Any, datatype: Any, is_writable: bool) -> tuple[NDArray[np.uint8], Datatype]:
     if buffer is None or buffer is BOTTOM:
-        return _NOTHING, lookup(datatype) if datatype is not None else DATATYPES["BYTE"]
-    memory, code = _memory(buffer, is_writable)
+        return _NOTHING, lookup(datatype)
+    if datatype is None and isinstance(buffer, np.ndarray) and buffer.dtype.hasobject:
+        find_format(_format(buffer))  # refuses them
+    memory = _memory(buffer, is_writable)
     if datatype is not None:
         return memory, lookup(datatype)
-    kind = find_format(code)
+    kind = find_format(_format(buffer))
     if type(buffer) is np.ndarray and buffer.itemsize == kind.extent:
         _OF_DTYPE[buffer.dtype] = kind
     return memory, kind
@@ -167,7 +187,8 @@ def parse_simple(message: Any, is_writable: bool, blocks: int = 0, is_operand: b
     """
     if type(message) is np.ndarray and message.size and message.size % (blocks or 1) == 0:
         known = _OF_DTYPE.get(message.dtype)
-        is_plain = message.flags.carray if is_writable else message.flags.c_contiguous
+        flags = message.flags
+        is_plain = flags.carray if is_writable else flags.c_contiguous and flags.aligned
         if known is not None and is_plain:  # what most calls pass, at a third of the general way's cost
             return Simple(message.reshape(-1).view(np.uint8), 0, message.size // (blocks or 1), known)
     memory, offset, number, kind, is_bottom = _read_simple(message, is_writable, blocks)
@@ -310,7 +331,10 @@ def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
     counts, displs = places
     byte = DATATYPES["BYTE"]
     memory, _ = _basic(message[0], byte, is_writable)
-    kinds = [lookup(kind) for kind in message[-1]]
+    kinds = list(message[-1])
+    for kind in kinds:
+        if not isinstance(kind, Datatype):
+            raise TypeError(f"message: expecting datatypes, got {type(kind).__name__}")
     if len(kinds) < blocks:
         raise ValueError(f"message: expecting {blocks} datatypes, got {len(kinds)}")
     is_bottom = message[0] is None or message[0] is BOTTOM
@@ -364,7 +388,8 @@ def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, ...]:
     length = number * body.map.size
     if body.map.is_dense and not (is_bottom and number):
         _check_room(memory, offset + length, number, kind)
-        return (memory if length else None), offset, length
+        code = _KINDS.get((body.dtype.kind, body.dtype.itemsize)) if body.constant else None
+        return (memory if length else None), offset, length, *((None, 0, code) if code else ())
     if not is_writable:
         charge([(body, number)])
     if type(memory) is Sized:

@@ -156,6 +156,9 @@ def note_import() -> None:
     if own["is_late"]:
         _refuse_calls("MPI is not initialised yet: mpi4py.rc.initialize is False, so call MPI.Init() first")
     own["is_fatal"] = rc.get("errors", "exception") != "exception"
+    room = rc.get("irecv_bufsz")
+    if isinstance(room, int) and room >= 0:
+        machine.calls.hub.set_irecv_room(machine.rank, room)
 
 
 def _note_error(code: int) -> None:

@@ -22,6 +22,7 @@ from labkit.result import Run, phase_frame
 from labkit.result.computation import Computation
 from labkit.result.uncharged import REMARK
 from labkit.sim.call_trace import keep_calls, write_calls
+from labkit.sim.cautions import Cautions
 from labkit.sim.choices import choices_on
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
@@ -34,7 +35,6 @@ from labkit.sim.isolation.process_state import ProcessState
 from labkit.sim.isolation.randomness import RankRandom
 from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.isolation.threads import RankThreads
-from labkit.sim.leftovers import left_over
 from labkit.sim.measured import NOTE, REFERENCE_FLOPS_PER_S, REPLAYED, UNREPEATED, Measured
 from labkit.sim.simulation import Simulation
 from labkit.sim.uncharged import OwnCode
@@ -94,6 +94,7 @@ def simulate(request: RunRequest) -> Run:
     target = keep_calls(simulation, request.trace_ti)
     sightings = _look_for_wildcards(simulation, request.options.get("lateness"))
     slow_hosts = troubled.disturb(simulation.hub, built)
+    cautions = None if request.options.get("warnings") is False else Cautions(simulation.hub)
     notes: list[str] = []
     noting = _noting(simulation) if request.trace else contextlib.nullcontext()
     if request.options.get("summary") and not request.trace:  # a trace tells more
@@ -114,8 +115,8 @@ def simulate(request: RunRequest) -> Run:
     run = _as_run(simulation, request.name, machine, network, notes, host_clock.perf_counter() - began)
     notes.extend(simulation.context.decisions.notes())
     notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
-    if request.options.get("warnings") is not False:
-        notes.extend(left_over(simulation))
+    if cautions is not None:
+        notes.extend(cautions.notes(simulation.checks))
     run.uncharged, run.exploration = uncharged, sightings
     is_drawn = not troubled.is_quiet and request.noise.seed is None
     run.seed, run.is_seeded = request.seed, simulation.context.is_seeded or is_drawn

@@ -39,6 +39,19 @@ def test_exception_names_the_rank_and_shows_its_traceback_while_others_wait():
     assert caught.value.output[2] == "before\n"
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_an_abort_in_an_exit_handler_ends_the_job_with_its_code(tmp_path, code):
+    script = tmp_path / "late.py"
+    script.write_text(
+        "import atexit\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
+        f"atexit.register(lambda: comm.rank == 1 and comm.Abort({code}))\n"
+    )
+    for on in ("star", "mpi"):
+        words = [sys.executable, "-m", "labkit", "run", "-n", "2", "--on", on, str(script)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT_S)
+        assert done.returncode == code, (on, done.stderr)
+
+
 def test_first_failure_is_reported_when_several_ranks_fail():
     def program(comm):
         time.sleep(0.3 * (comm.rank != 1))

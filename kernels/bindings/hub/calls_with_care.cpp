@@ -1,6 +1,11 @@
 // Calls that are not simply made: refused before Init and after Finalize, or late, where other orders are explored.
 #include "hub/hub.hpp"
 
+#include <algorithm>
+#include <cstring>
+
+#include "python/call_places.hpp"
+
 namespace labkit::bindings {
 
 void Hub::refuse_calls(Rank rank, const std::string& why) {
@@ -46,6 +51,48 @@ void Hub::saw_any(Rank source, std::int32_t tag) {
   PyObject* answer = PyObject_CallFunction(on_any_, "ii", source, tag);
   if (answer == nullptr) PyErr_WriteUnraisable(on_any_);
   Py_XDECREF(answer);
+}
+
+void Hub::watch(PyObject* places, PyObject* warn) {
+  Py_XSETREF(places_, Py_NewRef(places));
+  Py_XSETREF(warn_, Py_NewRef(warn));
+  engine_.keep_buffered_sends();
+}
+
+std::int32_t Hub::place_of_send(Context context) const {
+  return places_ == nullptr || (context & 1U) != 0 ? -1 : place_of_call(places_);
+}
+
+void Hub::warn(const char* kind, Rank peer, const char* text, std::uint64_t number) {
+  if (warn_ == nullptr || ++warned_ > kMostWarnings) return;
+  PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+  PyErr_Fetch(&type, &value, &trace);
+  PyObject* answer = PyObject_CallFunction(warn_, "sisK", kind, peer, text, static_cast<unsigned long long>(number));
+  if (answer == nullptr) PyErr_WriteUnraisable(warn_);
+  Py_XDECREF(answer);
+  PyErr_Restore(type, value, trace);
+}
+
+std::uint64_t Hub::irecv_room() const {
+  constexpr std::uint64_t kOfMpi4py = 32768;
+  if (irecv_room_.empty()) return kOfMpi4py;
+  const auto found = irecv_room_.find(current_);
+  return found == irecv_room_.end() ? kOfMpi4py : found->second;
+}
+
+/// A receive from any source gets a message; is there one of another rank that it could have got, with other bytes?
+void Hub::compare_rival(const Request& receive, const Payload& from, Payload& to) {
+  Envelope other;
+  if (!engine_.probe(receive.actor, kAnySource, receive.tag, receive.context, other)) return;
+  if (other.source == receive.source) return;
+  const auto* rival = static_cast<const Payload*>(engine_.request(other.send).payload);
+  const bool is_phantom = rival->bytes > 0 && (phantom_memory().holds(rival->data) || phantom_memory().holds(from.data));
+  if (rival->bytes == from.bytes) {
+    const std::uint64_t compared = std::min(from.bytes, kMostCompared);
+    if (is_phantom || compared == 0 || std::memcmp(rival->data, from.data, compared) == 0) return;
+  }
+  to.has_rival = true;
+  to.rival = other.source;
 }
 
 const std::string* Hub::refusal() const {

@@ -87,6 +87,8 @@ void Hub::close() {
   Py_CLEAR(make_ending_);
   Py_CLEAR(on_any_);
   Py_CLEAR(on_limit_);
+  Py_CLEAR(places_);
+  Py_CLEAR(warn_);
 }
 
 Hub::~Hub() {
@@ -356,6 +358,13 @@ void Hub::deliver(Request& send, Request& receive) {
     if (to->received == nullptr) throw std::bad_alloc();
   }
   to->is_delivered = true;
+  if (warn_ != nullptr) {
+    if (from->kind != to->kind && from->kind != 0 && to->kind != 0 && bytes > 0) {
+      to->sent_kind = from->kind;
+      to->rival = send.owner;
+    }
+    if (receive.peer == kAnySource && (receive.context & 1U) == 0) compare_rival(receive, *from, *to);
+  }
   release_view(*to);
   payloads_.give(from);
   send.payload = nullptr;

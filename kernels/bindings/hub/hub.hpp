@@ -66,6 +66,17 @@ class Hub final : public Client {
   void be_late();
   /// The running rank has got a message from anybody.
   void saw_any(Rank source, std::int32_t tag);
+  /// From now on look for what fails on a real machine. `places` is a CallPlaces: where sends are made; warn(kind, ...)
+  /// hears of the rest while the rank that does it runs.
+  void watch(PyObject* places, PyObject* warn);
+  [[nodiscard]] bool is_watching() const { return warn_ != nullptr; }
+  /// The number of the line of the program that sends now; -1: nobody watches, or the message is a collective's.
+  [[nodiscard]] std::int32_t place_of_send(Context context) const;
+  /// Say that something of the running rank's call fails on a real machine.
+  void warn(const char* kind, Rank peer, const char* text, std::uint64_t number);
+  /// What an irecv without a buffer takes, by rank.
+  void set_irecv_room(Rank rank, std::uint64_t bytes) { irecv_room_[rank] = bytes; }
+  [[nodiscard]] std::uint64_t irecv_room() const;
   /// Resume every suspended rank, so that it raises and unwinds. False: a Python error is set.
   bool unwind();
   /// Leave run() as soon as control is back at the hub.
@@ -184,11 +195,14 @@ class Hub final : public Client {
   static constexpr int kMostEndings = 1000;  // then it is a loop that swallows them all
   static constexpr std::uint64_t kEventsPerLook = 4096;
   static constexpr std::chrono::milliseconds kTimePerLook{50};
+  static constexpr std::uint64_t kMostWarnings = 1000;  // of a run: finding the line of each takes time
+  static constexpr std::uint64_t kMostCompared = 4096;  // bytes of two messages that are compared
   static constexpr std::size_t kManyRanks = 1024;  // from here on each one's memory counts
 
   RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const RankState& at(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   bool compute_together(double seconds);
+  void compare_rival(const Request& receive, const Payload& from, Payload& to);
   bool charge_host();
   Rank pick();
   Advance advance();
@@ -223,6 +237,10 @@ class Hub final : public Client {
   std::vector<std::uint64_t> calls_made_;  // by rank, while they are late
   PyObject* on_any_ = nullptr;
   PyObject* on_limit_ = nullptr;
+  PyObject* places_ = nullptr;
+  PyObject* warn_ = nullptr;
+  std::uint64_t warned_ = 0;
+  std::unordered_map<Rank, std::uint64_t> irecv_room_;  // where it is not mpi4py's own
   std::chrono::steady_clock::time_point limit_ = std::chrono::steady_clock::time_point::max();
   HostClock host_clock_;
   std::uint64_t serial_ = 0;

@@ -157,7 +157,11 @@ bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames,
     }
   }
   const bool is_in_place = buffers == kQuickBuffers && !form.buffers[0].is_given;
-  if (data[0] != nullptr && data[0] == data[1]) return false;  // one buffer twice: refused by some calls
+  const bool are_two = form.buffers[0].is_given && form.buffers[kQuickBuffers - 1].is_given && buffers == kQuickBuffers;
+  if (are_two && data[0] < data[1] + form.buffers[1].bytes && data[1] < data[0] + form.buffers[0].bytes &&
+      !form.buffers[0].is_phantom) {
+    return false;  // buffers that overlap: refused by some calls, and warned of
+  }
   return !(is_in_place && form.buffers[1].is_phantom);
 }
 

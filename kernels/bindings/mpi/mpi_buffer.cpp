@@ -53,6 +53,9 @@ PyObject* make_of(PyObject* object, bool is_writable) {
   PyObject* self = make_empty();
   if (self == nullptr) return nullptr;
   if (PyObject_GetBuffer(object, &view_of(self), is_writable ? PyBUF_WRITABLE : PyBUF_SIMPLE) < 0) {
+    if (PyErr_ExceptionMatches(PyExc_ValueError) != 0) {  // as NumPy says it
+      PyErr_SetString(PyExc_BufferError, is_writable ? "the memory is not contiguous or read-only" : "the memory is not contiguous");
+    }
     PyBuffer_FillInfo(&view_of(self), nullptr, nullptr, 0, 0, PyBUF_SIMPLE);
     Py_DECREF(self);
     return nullptr;

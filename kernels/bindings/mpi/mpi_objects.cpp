@@ -1,8 +1,10 @@
 #include "mpi/mpi_objects.hpp"
 
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "python_side.hpp"
@@ -243,6 +245,13 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   PyObject* received = std::exchange(payload->received, nullptr);
   const std::uint64_t capacity = payload->bytes;
   const bool is_unfilled = payload->is_unfilled;
+  if (hub->is_watching()) {
+    const char kinds[3] = {payload->sent_kind, payload->kind, 0};
+    if (payload->sent_kind != 0) hub->warn("elements", from_world(comm, hub, payload->rival), kinds, status.bytes);
+    if (payload->has_rival && status_out == nullptr) {
+      hub->warn("race", from_world(comm, hub, payload->rival), "", static_cast<std::uint64_t>(from_world(comm, hub, status.source)));
+    }
+  }
   PyObject* layout = payload->owner == nullptr ? nullptr : Py_NewRef(payload->owner);
   engine.release(id);
   hub->payloads().give(payload);
@@ -269,6 +278,45 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   PyObject* object = PyBytes_GET_SIZE(received) == 0 ? Py_NewRef(Py_None) : pickle_loads(received);
   Py_DECREF(received);
   return object;
+}
+
+// --- buffers of sends that go on --------------------------------------------------------------------
+
+namespace {
+
+/// Of its first kilobyte: what a program changes too early it mostly changes from the beginning on.
+std::uint64_t sum_of(const Py_buffer& view) {
+  constexpr std::size_t kMost = 1024;
+  const std::size_t bytes = std::min(static_cast<std::size_t>(view.len), kMost);
+  const char* data = static_cast<const char*>(view.buf);
+  std::uint64_t sum = bytes;
+  for (std::size_t at = 0; at < bytes; at += sizeof sum) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, data + at, std::min(sizeof word, bytes - at));
+    sum = (sum ^ word) * 0x9E3779B97F4A7C15ULL;
+    sum ^= sum >> 32U;
+  }
+  return sum;
+}
+
+}  // namespace
+
+Watched* watch_buffer(PyObject* buffer) {
+  auto watched = std::make_unique<Watched>();
+  if (PyObject_GetBuffer(buffer, &watched->view, PyBUF_ANY_CONTIGUOUS) < 0) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  watched->sum = sum_of(watched->view);
+  return watched.release();
+}
+
+bool has_changed(const Watched& watched) { return sum_of(watched.view) != watched.sum; }
+
+void forget_buffer(Watched*& watched) {
+  if (watched == nullptr) return;
+  PyBuffer_Release(&watched->view);
+  delete std::exchange(watched, nullptr);
 }
 
 }  // namespace labkit::bindings

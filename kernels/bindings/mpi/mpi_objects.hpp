@@ -39,6 +39,16 @@ struct StatusObject {
 /// inactive: a persistent request that has not been started.
 enum class RequestUse : std::uint8_t { null, send, receive, object_receive, operation, finished, inactive };
 
+/// The buffer of a send that goes on: the beginning of it may not change before its Wait.
+struct Watched {
+  Py_buffer view;
+  std::uint64_t sum;
+};
+/// Nullptr where it cannot be looked at; no Python error is left.
+Watched* watch_buffer(PyObject* buffer);
+[[nodiscard]] bool has_changed(const Watched& watched);
+void forget_buffer(Watched*& watched);
+
 struct RequestObject {
   PyObject_HEAD
   PyObject* comm;
@@ -49,6 +59,7 @@ struct RequestObject {
   Payload* payload;        ///< a receive's
   Status status;           ///< of a finished request
   std::shared_ptr<Progress>* progress;  ///< an operation's
+  Watched* watched;        ///< a send's buffer, where it is looked whether it changes; or nullptr
   RequestUse use;
   char is_persistent;
 };

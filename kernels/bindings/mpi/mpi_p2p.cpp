@@ -41,9 +41,15 @@ PyObject* send_method(PyObject* self, Args args, Py_ssize_t count, PyObject* kwn
     CommObject* comm = comm_of(self);
     Posted posted;
     if (!prepare_send(hub, comm, values[0], values[1], values[2], kind.is_object, posted)) return nullptr;
+    const bool is_watched = !kind.is_blocking && !kind.is_object && !posted.is_no_proc && hub->is_watching() &&
+                            posted.payload->has_view && PyObject_CheckBuffer(values[0]) != 0 &&
+                            !phantom_memory().holds(posted.payload->data) && kind.mode != SendMode::buffered;
+    Watched* watched = is_watched ? watch_buffer(values[0]) : nullptr;
     post_send(hub, comm, kind.mode, kind.is_blocking, posted);
     if (!kind.is_blocking) {
-      return make_request(comm, hub, posted, RequestUse::send);
+      PyObject* request = make_request(comm, hub, posted, RequestUse::send);
+      if (request != nullptr) reinterpret_cast<RequestObject*>(request)->watched = watched;
+      return request;
     }
     if (posted.is_no_proc) Py_RETURN_NONE;
     if (!hub->engine().wait(hub->current(), posted.id) &&
@@ -110,14 +116,24 @@ PyObject* ireceive_method(PyObject* self, Args args, Py_ssize_t count, PyObject*
 
 // --- both at once -----------------------------------------------------------------------------------
 
+/// Whether two buffers have a byte in common.
+bool overlap(const Payload& one, const Payload& other) {
+  if (one.bytes == 0 || other.bytes == 0 || one.layout != nullptr || other.layout != nullptr || other.is_object) return false;
+  if (phantom_memory().holds(one.data)) return false;
+  return one.data < other.data + other.bytes && other.data < one.data + one.bytes;
+}
+
 PyObject* exchange(Hub* hub, CommObject* comm, const char* name, PyObject* data, PyObject* dest, PyObject* sendtag,
                    PyObject* buffer, PyObject* source, PyObject* recvtag, bool is_object, StatusObject* status) {
   Posted received;
   Posted sent;
-  if (!prepare_receive(hub, comm, buffer, source, recvtag, is_object, true, received)) return nullptr;
-  if (!prepare_send(hub, comm, data, dest, sendtag, is_object, sent)) {
-    hub->payloads().give(received.payload);
+  if (!prepare_send(hub, comm, data, dest, sendtag, is_object, sent)) return nullptr;
+  if (!prepare_receive(hub, comm, buffer, source, recvtag, is_object, true, received)) {
+    hub->payloads().give(sent.payload);
     return nullptr;
+  }
+  if (hub->is_watching() && !sent.is_no_proc && !received.is_no_proc && overlap(*sent.payload, *received.payload)) {
+    hub->warn("overlap", sent.peer, name, sent.payload->bytes);
   }
   // The send goes first, as in SMPI: its overhead delays the receive. With oneself it is a copy and costs nothing.
   const bool is_own = !sent.is_no_proc && sent.peer == hub->current() && received.peer == sent.peer;
@@ -171,7 +187,7 @@ PyObject* sendrecv_replace_method(PyObject* self, Args args, Py_ssize_t count, P
     if (dest != kProcNull) {
       Payload* payload = hub->payloads().take();
       Py_DECREF(copy);
-      copy = pin_buffer(values[0], false, *payload)
+      copy = pin_buffer(values[0], true, *payload)
                  ? PyBytes_FromStringAndSize(payload->data, static_cast<Py_ssize_t>(payload->bytes))
                  : nullptr;
       hub->payloads().give(payload);

@@ -7,21 +7,39 @@
 namespace labkit::bindings {
 namespace {
 
+bool room_of(PyObject* buffer, std::uint64_t& bytes) {
+  Py_buffer view;
+  if (PyObject_GetBuffer(buffer, &view, PyBUF_ANY_CONTIGUOUS | PyBUF_WRITABLE) < 0) {
+    if (PyErr_ExceptionMatches(PyExc_ValueError) != 0) PyErr_SetString(PyExc_BufferError, "buf: a contiguous and writable buffer is needed");
+    return false;
+  }
+  bytes = static_cast<std::uint64_t>(view.len);
+  PyBuffer_Release(&view);
+  return true;
+}
+
 // How much an object receive takes: everything, or mpi4py's room for irecv (32 KiB unless given).
-bool object_capacity(PyObject* buffer, bool is_blocking, std::uint64_t& capacity) {
-  capacity = is_blocking ? ~0ULL : 32768;
+bool object_capacity(const Hub& hub, PyObject* buffer, bool is_blocking, std::uint64_t& capacity) {
+  capacity = is_blocking ? ~0ULL : hub.irecv_room();
   if (buffer == nullptr || buffer == Py_None) return true;
-  if (PyIndex_Check(buffer)) {
+  if (PyIndex_Check(buffer)) {  // of an array it is a buffer, unless it has no dimension
     const Py_ssize_t bytes = PyNumber_AsSsize_t(buffer, PyExc_OverflowError);
+    const bool is_array = bytes < 0 && PyErr_Occurred() != nullptr && PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+    if (is_array) PyErr_Clear();
     if (bytes < 0 && PyErr_Occurred() != nullptr) return false;
+    if (is_array) return room_of(buffer, capacity);
     capacity = static_cast<std::uint64_t>(bytes < 0 ? 0 : bytes);
     return true;
   }
-  Py_buffer view;
-  if (PyObject_GetBuffer(buffer, &view, PyBUF_WRITABLE) < 0) return false;
-  capacity = static_cast<std::uint64_t>(view.len);
-  PyBuffer_Release(&view);
-  return true;
+  return room_of(buffer, capacity);
+}
+
+/// MPI libraries before MPI 4 count elements in 31 bits, and mpi4py on top of them.
+void check_count(Hub* hub, const Payload& payload) {
+  constexpr std::uint64_t kMost = 0x7fffffff;
+  if (payload.bytes <= kMost || payload.item_bytes == 0 || !hub->is_watching()) return;
+  const std::uint64_t count = payload.bytes / payload.item_bytes;
+  if (count > kMost) hub->warn("count", -1, "", count);
 }
 
 }  // namespace
@@ -46,6 +64,7 @@ bool prepare_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, Py
   out.payload = hub->payloads().take();
   if (is_object) {
     hold_bytes(bytes, *out.payload);
+    out.payload->item_bytes = 1;
     Py_DECREF(bytes);
     return true;
   }
@@ -56,9 +75,11 @@ bool prepare_send(Hub* hub, CommObject* comm, PyObject* data, PyObject* dest, Py
 
 void post_send(Hub* hub, CommObject* comm, SendMode mode, bool is_blocking, Posted& out, Rank agent) {
   if (out.is_no_proc) return;
+  check_count(hub, *out.payload);
   Payload* payload = std::exchange(out.payload, nullptr);  // the engine's from now on
+  const std::int32_t place = agent < 0 && mode != SendMode::copy ? hub->place_of_send(comm->context) : -1;
   out.id = hub->engine().send({agent < 0 ? hub->current() : agent, out.peer, out.tag, comm->context, payload->bytes, payload, hub, mode,
-                               is_blocking, false});
+                               is_blocking, false, place});
 }
 
 bool take_peer(Hub* hub, CommObject* comm, PyObject* source, Posted& out) {
@@ -78,7 +99,7 @@ bool prepare_receive(Hub* hub, CommObject* comm, PyObject* buffer, PyObject* sou
   if (out.is_no_proc) return true;
   out.payload = hub->payloads().take();
   out.payload->is_object = is_object;
-  if (is_object ? object_capacity(buffer, is_blocking, out.payload->bytes) : pin_buffer(buffer, true, *out.payload)) {
+  if (is_object ? object_capacity(*hub, buffer, is_blocking, out.payload->bytes) : pin_buffer(buffer, true, *out.payload)) {
     return true;
   }
   hub->payloads().give(std::exchange(out.payload, nullptr));

@@ -41,6 +41,7 @@ bool look(Hub* hub, const ProbeKind& kind, const Posted& posted, int tag, Contex
   const Call call{kind.name, posted.peer, tag, 0};
   if (!kind.is_waiting && !engine.poll(me, hub->poll_cost(engine.model().iprobe_s)) && !hub->block(call)) return false;
   if (!engine.sync(me) && !hub->block(call)) return false;
+  if (!kind.is_waiting || posted.peer == kAnySource) engine.note_look(me);
   is_found = engine.probe(me, posted.peer, tag, context, envelope);
   while (kind.is_waiting && !is_found) {
     if (!engine.wait_probe(me, posted.peer, tag, context) && !hub->block(call)) return false;

@@ -265,6 +265,7 @@ void request_dealloc(PyObject* self) {
   Py_CLEAR(request->result);
   Py_CLEAR(request->alias);
   delete request->progress;
+  forget_buffer(request->watched);
   free_object(self);
 }
 

@@ -61,6 +61,10 @@ PyObject* finish(Hub* hub, RequestObject* request, StatusObject* status) {
     result = std::exchange(request->result, nullptr);
     if (result == nullptr) result = Py_NewRef(Py_None);
   } else if (use == RequestUse::send) {
+    if (request->watched != nullptr) {
+      if (hub->is_watching() && has_changed(*request->watched)) hub->warn("changed", -1, "", static_cast<std::uint64_t>(request->watched->view.len));
+      forget_buffer(request->watched);
+    }
     const Status sent = hub->engine().status(request->id);
     hub->engine().release(request->id);
     fill_empty(status);

@@ -13,8 +13,17 @@ namespace {
 // Formats of one letter that MPI has a datatype for; everything else is looked up in Python.
 bool is_plain_format(const char* format) {
   if (format == nullptr) return true;
-  if (*format == '@' || *format == '<' || *format == '=') ++format;
+  if (*format == '@' || *format == '<') ++format;
   return format[0] != '\0' && format[1] == '\0' && std::strchr("?cbBhHiIlLqQfdg", format[0]) != nullptr;
+}
+
+/// The kind of elements that MPI tells apart, of a plain format: a letter for integers, floats and complex numbers
+/// of each size; 0 of bytes, which go with everything.
+char kind_of(const char* format, Py_ssize_t item_bytes) {
+  if (format == nullptr || item_bytes <= 1) return 0;
+  if (*format == '@' || *format == '<') ++format;
+  if (std::strchr("hHiIlLqQ", format[0]) != nullptr) return item_bytes == 2 ? 'h' : item_bytes == 4 ? 'i' : 'q';
+  return std::strchr("fdg", format[0]) != nullptr ? format[0] : '\0';
 }
 
 // NumPy refuses with a ValueError what mpi4py reports as a BufferError. Always false.
@@ -43,6 +52,7 @@ bool fill_view(PyObject* object, bool is_writable, bool wants_format, Payload& p
 
 // A list form: Python resolves it to (object or None, offset, length), in bytes; of a datatype with gaps to the
 // bytes that are sent, or to (object or None, 0, length, layout, address) where they are received; of a phantom, address 0.
+// For the element's kind, if it is known, the last one is given with it.
 bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
   PyObject* args[] = {spec, is_writable ? Py_True : Py_False};
   PyObject* parsed = PyObject_Vectorcall(python_side().parse_buffer, args, 2, nullptr);
@@ -52,7 +62,11 @@ bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
   Py_ssize_t offset = 0;
   Py_ssize_t length = 0;
   unsigned long long address = 0;
-  bool is_good = PyArg_ParseTuple(parsed, "Onn|OK", &object, &offset, &length, &layout, &address) != 0;
+  int kind = 0;
+  bool is_good = PyArg_ParseTuple(parsed, "Onn|OKi", &object, &offset, &length, &layout, &address, &kind) != 0;
+  if (layout == Py_None) layout = nullptr;
+  payload.kind = static_cast<char>(kind);
+  payload.item_bytes = kind == 0 ? 0 : kind == 'h' ? 2 : kind == 'i' || kind == 'f' ? 4 : kind == 'g' ? 16 : 8;
   if (is_good && PyBytes_Check(object)) {
     hold_bytes(object, payload);
   } else if (is_good && object != Py_None) {
@@ -85,7 +99,11 @@ void release_view(Payload& payload) {
 bool pin_buffer(PyObject* spec, bool is_writable, Payload& payload) {
   if (!PyObject_CheckBuffer(spec)) return pin_spec(spec, is_writable, payload);
   if (!fill_view(spec, is_writable, true, payload)) return false;
-  if (is_plain_format(payload.view.format)) return true;
+  payload.item_bytes = static_cast<std::uint32_t>(payload.view.itemsize);
+  if (is_plain_format(payload.view.format)) {
+    payload.kind = kind_of(payload.view.format, payload.view.itemsize);
+    return true;
+  }
   PyObject* format = PyUnicode_FromString(payload.view.format);
   if (format == nullptr) return false;
   PyObject* datatype = PyObject_CallOneArg(python_side().find_format, format);
@@ -124,6 +142,10 @@ void PayloadPool::clear(Payload& payload) {
   payload.is_delivered = false;
   payload.is_unfilled = false;
   payload.is_in_use = false;
+  payload.has_rival = false;
+  payload.kind = payload.sent_kind = 0;
+  payload.item_bytes = 0;
+  payload.rival = -1;
 }
 
 void PayloadPool::give(Payload* payload) {

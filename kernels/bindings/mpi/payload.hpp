@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <deque>
 
+#include "labkit/engine/types.hpp"
 #include "labkit/local/byte_layout.hpp"
 
 namespace labkit::bindings {
@@ -38,6 +39,11 @@ struct Payload {
   bool is_delivered = false;       ///< receive: the bytes are there
   bool is_unfilled = false;        ///< receive: a size came where bytes were wanted
   bool is_in_use = false;
+  bool has_rival = false;          ///< receive from any source: another message, with other bytes, could have come
+  char kind = 0;                   ///< of its elements, a letter of the buffer protocol; 0: not known, or bytes
+  std::uint32_t item_bytes = 0;    ///< of an element; 0: not known
+  char sent_kind = 0;              ///< receive: of what has come, if it is another
+  Rank rival = -1;                 ///< whose it is
   char small[64];                  ///< snapshots of short messages
 };
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "python/call_places.hpp"
 #include "registration.hpp"
 
 namespace nb = nanobind;
@@ -94,4 +95,7 @@ const Registration registration(60, [](nb::module_& module) {
 });
 
 }  // namespace
+
+std::int32_t place_of_call(PyObject* places) { return nb::inst_ptr<CallPlaces>(nb::handle(places))->here(); }
+
 }  // namespace labkit::bindings

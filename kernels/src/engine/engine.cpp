@@ -92,6 +92,12 @@ Counts* Engine::counts() { return parts_->counts.get(); }
 std::uint64_t Engine::events() const { return parts_->events; }
 Blocked Engine::blocked(Rank rank) const { return parts_->rank(rank).blocked; }
 
+void Engine::keep_buffered_sends() { parts_->buffered = std::make_unique<BufferedSends>(static_cast<std::size_t>(rank_count())); }
+const BufferedSends* Engine::buffered_sends() const { return parts_->buffered.get(); }
+void Engine::note_look(Rank rank) {
+  if (parts_->buffered) parts_->buffered->looked(rank);
+}
+
 void Engine::set_call_log(CallLog* log) { parts_->calls = log; }
 CallLog* Engine::call_log() { return parts_->calls; }
 

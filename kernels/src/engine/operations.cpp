@@ -46,6 +46,7 @@ Operation Engine::begin_operation(Rank rank, std::string name) {
     parts.counts->forget(index);
     parts.counts->begun(rank, agent);
   }
+  if (parts.buffered) parts.buffered->begun(rank, agent);
   return {agent, parts.slab.id_of(index)};
 }
 
@@ -53,6 +54,7 @@ void Engine::follow(Rank rank, Rank agent) {
   Time& clock = parts_->rank(rank).clock;
   clock = std::max(clock, parts_->rank(agent).clock);
   if (parts_->counts) parts_->counts->followed(rank, agent);
+  if (parts_->buffered) parts_->buffered->followed(rank, agent);
 }
 
 void Engine::end_operation(Rank agent, bool is_clean) {
@@ -63,6 +65,7 @@ void Engine::end_operation(Rank agent, bool is_clean) {
   parts.rank(agent).driver = nullptr;
   parts.recorder.end_operation(mine.record, at);
   if (parts.counts) parts.counts->ended(agent, index);
+  if (parts.buffered) parts.buffered->ended(agent, index);
   if (is_clean) parts.free_agents.push_back(agent);
   // A rank that has come to that time, or is beyond it, may see it at once.
   if (at <= parts.queue.now() || at <= parts.rank(mine.owner).clock) {

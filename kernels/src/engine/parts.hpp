@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "labkit/engine/buffered_sends.hpp"
 #include "labkit/engine/cores.hpp"
 #include "labkit/engine/counts.hpp"
 #include "labkit/engine/engine.hpp"
@@ -84,6 +85,7 @@ struct Engine::Parts {
   Recorder recorder;
   CallLog* calls = nullptr;
   std::unique_ptr<Counts> counts;  // null: nobody asked
+  std::unique_ptr<BufferedSends> buffered;  // null: nobody asked
   Noise noise;
   Rank rank_count = 0;            // of the program and spare ones; behind them come agents
   std::vector<RankState> ranks;
@@ -156,6 +158,10 @@ struct Engine::Parts {
     request.is_charged = true;
     work(request.actor, model.recv_overhead.at(request.received_bytes));
   }
+  [[nodiscard]] bool hears_sends() const { return buffered != nullptr && !buffered->is_idle(); }
+  /// An actor waits for a send of the program; an actor has seen a request complete.
+  void note_wait(Rank r, std::uint32_t index, const Request& request);
+  void note_seen(Rank r, std::uint32_t index, const Request& request);
   bool try_any(Rank r);
   void any_completed(Rank r, std::uint32_t index);
   void caught_up(Rank r);

@@ -47,7 +47,9 @@ RequestId Engine::send(const SendPost& post) {
   request.is_detached = is_detached;
   request.is_copy = is_copy;
   request.is_eager = is_eager;
+  request.may_rely = post.place >= 0 && parts.buffered != nullptr && !is_copy && post.mode != SendMode::buffered;
   request.wants_completed = post.wants_completed;
+  if (request.may_rely || parts.hears_sends()) parts.buffered->posted(post.rank, index, post.place);
   if (parts.calls != nullptr) parts.calls->posted(request, index, post.mode, post.is_blocking);
   if (parts.counts) {
     parts.counts->forget(index);
@@ -79,6 +81,7 @@ RequestId Engine::receive_claimed(const ReceivePost& post, RequestId claimed_sen
   request.tag = post.tag;
   request.context = post.context;
   request.wants_completed = post.wants_completed;
+  if (parts.hears_sends()) parts.buffered->posted(post.rank, index);
   if (parts.calls != nullptr) parts.calls->posted(request, index, SendMode::standard, false);
   if (parts.counts) parts.counts->forget(index);
   if (!claimed_send.is_null()) {
@@ -158,6 +161,7 @@ void Engine::Parts::match(std::uint32_t send_index, std::uint32_t receive_index)
   receive.received_bytes = send.bytes;
   receive.is_truncated = send.bytes > receive.bytes;
   receive.is_detached = send.is_detached && !send.is_copy;
+  if (hears_sends()) buffered->matched(send_index, receive_index);
   if (calls != nullptr) calls->matched(receive, receive_index);
   if (counts) counts->paired(send_index, receive_index);
   receive.partner = send_index;
@@ -236,6 +240,7 @@ void Engine::Parts::tell_owner(std::uint32_t index) {
   }
   keep_wait(actor, request);
   charge(state, index, request);
+  if (hears_sends()) note_seen(actor, index, request);
   if (--state.missing == 0) make_ready(actor);
 }
 

@@ -34,6 +34,17 @@ void Engine::charge(Rank rank, RequestId id) {
   parts_->charge(parts_->rank(rank), id.index, request);
 }
 
+void Engine::Parts::note_wait(Rank r, std::uint32_t index, const Request& request) {
+  if (request.state == RequestState::cancelled) return;
+  const bool is_matched = request.partner != kNone || request.is_done;
+  buffered->waits(r, index, {r, request.peer, request.tag, request.context, request.bytes, -1}, is_matched);
+}
+
+void Engine::Parts::note_seen(Rank r, std::uint32_t index, const Request& request) {
+  const bool is_fixed = request.kind == RequestKind::receive && request.peer != kAnySource;
+  if (is_fixed || request.kind == RequestKind::operation) buffered->received(r, index);
+}
+
 bool Engine::sync(Rank rank) {
   Parts::RankState& state = parts_->rank(rank);
   if (!parts_->is_ahead(state)) return true;
@@ -50,8 +61,10 @@ bool Engine::wait_all(Rank rank, std::span<const RequestId> ids) {
   for (const RequestId id : ids) {
     if (id.is_null()) continue;
     Request& request = parts.live(id);
+    if (request.may_rely) [[unlikely]] parts.note_wait(rank, id.index, request);
     if (request.state == RequestState::complete) {
       parts.charge(state, id.index, request);
+      if (parts.hears_sends()) parts.note_seen(rank, id.index, request);
     } else if (request.state != RequestState::cancelled && !request.is_waited) {
       request.is_waited = true;
       ++missing;

@@ -10,6 +10,8 @@ namespace labkit {
 namespace {
 
 constexpr std::int64_t kMostRanks = std::int64_t{1} << 20;
+/// Ranks without a section of their own.
+constexpr std::size_t kMostMissing = 4096;
 constexpr std::size_t kMostLine = std::size_t{1} << 20;
 
 std::string shown(std::string_view word) {
@@ -237,6 +239,12 @@ GoalProgram GoalReader::take() {
   if (program_.ranks.empty()) fault("the file is empty; GOAL begins with `num_ranks N`");
   if (rank_ >= 0) fault("rank " + std::to_string(rank_) + " is not closed with `}`");
   if (is_in_comment_) fault("a comment is not closed with `*/`");
+  const auto there = static_cast<std::size_t>(std::count(has_rank_.begin(), has_rank_.end(), true));
+  if (program_.ranks.size() > kMostMissing + there) {  // each takes memory and time, which the text does not show
+    fault("num_ranks declares " + std::to_string(program_.ranks.size()) + " ranks, but only " + std::to_string(there) +
+          " have a `rank N { }`; at most " + std::to_string(kMostMissing) +
+          " may be left out: lower num_ranks, or write the others down as empty");
+  }
   return std::move(program_);
 }
 

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from labkit import context
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import make_outside
+from labkit.comm.handles.packing import address_of
 from labkit.errors import UnsupportedError
 from labkit.phantom import Sized
 from labkit.registry import program
+from labkit.schedule.problem import PROBLEMS
 
 __all__ = [
     "ANYTHING",
@@ -42,6 +44,8 @@ class Bound(NamedTuple):
     displs: NDArray[np.int64] | list[int] | None = None
 
 
+#: elements of a message that an MPI library counts in a C int
+_MOST_COUNT = 2**31 - 1
 #: a buffer that this rank does not have
 ANYTHING = Bound(None, 1, 0)
 
@@ -221,6 +225,8 @@ def refuse_in_recordings(calls: Any, name: str) -> None:
 def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], bool, bool]:
     """Compare with the ranks that came before: the shared call, the buffers, whether they hold bytes."""
     has_data = call.facts["buffers with content"] = _has_data(call)
+    if calls.hub.is_watching:
+        _warn(calls.hub, comm, call)
     shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
         # in a context of its own: what a schedule takes is not memory of the rank that came first
@@ -254,6 +260,31 @@ def _has_data(call: Call) -> bool:
             f"{call.name}: one buffer is a phantom (labkit.sized), another is not; give both alike"
         )
     return False
+
+
+def _warn(hub: Any, comm: Any, call: Call) -> None:
+    """Report what fails on real MPI: buffers that overlap, and counts of more than 31 bits."""
+    spans = []
+    shapes = PROBLEMS[call.problem].shapes
+    for what, buffer in zip(("send", "recv"), call.buffers, strict=False):
+        if buffer.memory is None or not buffer.memory.nbytes:
+            continue
+        if buffer.counts is None:
+            most, begin, end = buffer.elements, 0, buffer.elements
+            end *= comm.size if shapes.get(what) == "all" else 1
+        else:
+            counts, displs = np.asarray(buffer.counts), np.asarray(buffer.displs)
+            used = counts > 0
+            if not used.any():
+                continue
+            most = int(counts.max())
+            begin, end = int(displs[used].min()), int((displs + counts)[used].max())
+        if most > _MOST_COUNT:
+            hub.warn("count", str(most))
+        address = 0 if type(buffer.memory) is Sized else address_of(buffer.memory)
+        spans.append((address + begin * buffer.element_bytes, address + end * buffer.element_bytes))
+    if len(spans) == 2 and spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1] and spans[0][0] > 0:
+        hub.warn("overlap", call.name)
 
 
 def _recut(buffer: Bound, element_bytes: int) -> Bound:

@@ -309,7 +309,7 @@ def find_format(code: str | None) -> Datatype:
         return DATATYPES["BYTE"]
     if code[0] == ">":
         raise BufferError(f"format string {code!r} with non-native byte order")
-    return lookup(code[1:] if code[0] in "@<=" else code)
+    return lookup(code[1:] if code[0] in "@<" else code)
 
 
 def _datatype_create(

@@ -171,7 +171,9 @@ class Op(Named):
         from labkit.comm.buffers import array_of, parse_simple
         from labkit.comm.handles.exceptions import Exception as MPIException
 
-        left, right = parse_simple(inbuf, False, 0, True), parse_simple(inoutbuf, True, 0, True)
+        # each is read as mpi4py does: first what is written
+        right = parse_simple(inoutbuf, True, 0, True)
+        left = parse_simple(inbuf, False, 0, True)
         if left.datatype != right.datatype:
             raise ValueError("mismatch in inbuf and inoutbuf MPI datatypes")
         if left.count != right.count:

@@ -26,17 +26,25 @@ def bytes_of(buffer: Any, is_writable: bool = False) -> _Bytes:
     """View a contiguous buffer as bytes."""
     if not isinstance(buffer, np.ndarray) and is_foreign(buffer):
         buffer = foreign_array(buffer)
-    if isinstance(buffer, np.ndarray) and not buffer.flags.c_contiguous and buffer.flags.f_contiguous:
-        buffer = buffer.T
-    view = memoryview(buffer)
-    if is_writable and view.readonly:
+    if isinstance(buffer, np.ndarray):  # memoryview has no format for dates, and casts few
+        array = np.asarray(buffer)
+        is_read_only = not array.flags.writeable
+        if not array.flags.c_contiguous and array.flags.f_contiguous:
+            array = array.T
+        is_contiguous, n_bytes = array.flags.c_contiguous, array.nbytes
+    else:
+        view = memoryview(buffer)
+        if view.f_contiguous and not view.c_contiguous:
+            return bytes_of(np.asarray(view), is_writable)
+        is_read_only, is_contiguous, n_bytes = view.readonly, view.c_contiguous, view.nbytes
+    if is_writable and is_read_only:
         raise BufferError("the buffer to receive into is read-only")
-    if not view.c_contiguous:
+    if not is_contiguous:
         raise BufferError("the buffer is not contiguous: send a copy, for example numpy.ascontiguousarray(x)")
-    if view.nbytes == 0:
+    if n_bytes == 0:
         return np.empty(0, np.uint8)
-    if isinstance(buffer, np.ndarray):  # memoryview cannot cast every format NumPy has
-        return buffer.reshape(-1).view(np.uint8)
+    if isinstance(buffer, np.ndarray):
+        return array.reshape(-1).view(np.uint8)
     return np.frombuffer(view if view.format == "B" and view.ndim == 1 else view.cast("B"), np.uint8)
 
 

@@ -305,8 +305,8 @@ class Operations(WindowBase):
     def _get_accumulate(
         self, name: str, origin: Any, result: Any, target_rank: int, target: Any, op: Op
     ) -> None:
-        given = parse_origin(origin, False, target_rank, True)
         taken = parse_origin(result, True, target_rank, True)
+        given = parse_origin(origin, False, target_rank, True)
         wanted = None if given is None else target_of(target, given)
         self._read_and_change(name, given, taken, target_rank, wanted, op)
 

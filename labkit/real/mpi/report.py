@@ -48,7 +48,8 @@ def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitEr
     if error is not None:
         return with_output(error, read_output(job))
     if all(done):
-        return None
+        aborted = _aborted_at_exit(job) if end.returncode else None
+        return aborted and with_output(aborted, read_output(job))
     if end.reason == "time":
         error = _too_late(job, done, timeout_s)
     elif end.reason == "deadlock" and job.blame is not None:
@@ -58,6 +59,17 @@ def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitEr
     else:
         error = _full_disk(job) or _from_launcher(job, end, done)
     return with_output(error, read_output(job))
+
+
+def _aborted_at_exit(job: Launch) -> LabkitError | None:
+    """Return the error of a rank that called Abort after its program had ended, in an exit handler."""
+    printed = b"\n".join(read_output(job)).decode("utf-8", "replace")
+    ending = read_ending(f"{job.launcher_text()}\n{printed}", {})
+    if ending is None or not ending.abort:
+        return None
+    return RankError(
+        ending.rank, ending.text(), f"rank {ending.rank} {ending.text()}", abort_code=ending.abort
+    )
 
 
 def read_output(job: Launch) -> list[bytes]:

@@ -84,3 +84,60 @@ except MPI.Exception:
         assert caught.value.abort_code == 6
     else:
         assert _run(tmp_path, body) == ["raised\n"] * 2
+
+
+@pytest.mark.parametrize("how", ["rc", "environment", "late"])
+def test_the_room_of_irecv_is_what_rc_says(tmp_path, monkeypatch, how) -> None:
+    if how == "environment":
+        monkeypatch.setenv("MPI4PY_RC_IRECV_BUFSZ", "100000")
+    setting = "import mpi4py\nmpi4py.rc.irecv_bufsz = 100_000"
+    body = f"""
+{setting if how == "rc" else ""}
+from mpi4py import MPI
+{setting if how == "late" else ""}
+comm = MPI.COMM_WORLD
+if comm.rank == 0:
+    comm.send(b"x" * 50_000, 1)
+else:
+    try:
+        print(len(comm.irecv(source=0).wait()))
+    except MPI.Exception as error:
+        print(error.Get_error_class() == MPI.ERR_TRUNCATE)
+"""
+    assert _run(tmp_path, body)[1] == ("True\n" if how == "late" else "50000\n")
+
+
+@pytest.mark.parametrize("is_fast", [True, False])
+@pytest.mark.parametrize("has_probes", [True, False])
+def test_settings_that_change_no_result_are_taken(tmp_path, is_fast, has_probes) -> None:
+    body = f"""
+import mpi4py
+mpi4py.rc.fast_reduce, mpi4py.rc.recv_mprobe = {is_fast}, {has_probes}
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+print(mpi4py.rc.fast_reduce, comm.allreduce([comm.rank]), comm.sendrecv(1, 1 - comm.rank))
+"""
+    assert _run(tmp_path, body) == [f"{is_fast} [0, 1] 1\n"] * 2
+
+
+def test_methods_have_signatures() -> None:
+    import inspect
+
+    from labkit import MPI
+
+    for name in (
+        "Comm",
+        "Intracomm",
+        "Intercomm",
+        "Cartcomm",
+        "Graphcomm",
+        "Distgraphcomm",
+        "Request",
+        "Prequest",
+        "Message",
+    ):
+        cls = getattr(MPI, name)
+        for method in dir(cls):
+            if not method.startswith("_") and callable(getattr(cls, method)):
+                assert inspect.signature(getattr(cls, method)) is not None
+    assert list(inspect.signature(MPI.Comm.Send).parameters) == ["self", "buf", "dest", "tag"]

@@ -17,10 +17,19 @@ def written(path, text):
     return path
 
 
-def test_preparing_a_million_ranks_counts(tmp_path):
-    text = "num_ranks 1048576\nrank 0 {\nsend 8b to 1048575\n}\nrank 1048575 {\nrecv 8b from 0\n}\n"
+def test_preparing_many_ranks_counts(tmp_path):
+    ranks = 200_000
+    text = f"num_ranks {ranks}\n" + "".join(f"rank {rank} {{\n}}\n" for rank in range(ranks))
     with pytest.raises(TimeLimitError, match=r"reading the trace|preparing"):
         lk.replay(written(tmp_path / "large.goal", text), timeout_s=0.05)
+
+
+def test_ranks_that_are_only_declared_are_refused(tmp_path):
+    """154 bytes may not take the memory of a million ranks."""
+    text = "num_ranks {}\nrank 0 {{\nsend 8b to {last}\n}}\nrank {last} {{\nrecv 8b from 0\n}}\n"
+    with pytest.raises(DataError, match=r"1048576 ranks, but only 2 have a .* lower num_ranks"):
+        lk.replay(written(tmp_path / "large.goal", text.format(1 << 20, last=(1 << 20) - 1)))
+    assert lk.replay(written(tmp_path / "small.goal", text.format(4000, last=3999))).messages == 1
 
 
 def test_long_work_under_noise_ends_soon(tmp_path):

@@ -33,6 +33,7 @@
 #include <string>
 #include <vector>
 
+#include "labkit/engine/buffered_sends.hpp"
 #include "labkit/engine/call_log.hpp"
 #include "labkit/engine/counts.hpp"
 #include "labkit/engine/noise.hpp"
@@ -87,6 +88,7 @@ struct SendPost {
   SendMode mode = SendMode::standard;
   bool is_blocking = false;  ///< MPI_Send's overhead (os) instead of MPI_Isend's (ois)
   bool wants_completed = false;
+  std::int32_t place = -1;   ///< of the program's own sends, while buffered sends are kept: a number of the caller's
 };
 
 struct ReceivePost {
@@ -158,6 +160,12 @@ class Engine {
   /// Null where nobody asked.
   [[nodiscard]] const Counts* counts() const;
   [[nodiscard]] Counts* counts();
+  /// From now on note which sends rely on buffering.
+  void keep_buffered_sends();
+  /// Null where nobody asked.
+  [[nodiscard]] const BufferedSends* buffered_sends() const;
+  /// The rank's program does what depends on whether a message is there, or on which.
+  void note_look(Rank rank);
   /// From now on calls are noted there; it outlives the engine or is taken back (nullptr).
   void set_call_log(CallLog* log);
   [[nodiscard]] CallLog* call_log();

@@ -78,6 +78,7 @@ struct alignas(64) Request {
   bool wants_completed : 1 = false;  ///< call Client::completed
   bool has_snapshot : 1 = false;   ///< Client::snapshot was called and the payload is the engine's to hand on
   bool is_unmatched : 1 = false;   ///< stands in a matching queue
+  bool may_rely : 1 = false;       ///< send: the program's, standard or synchronous (BufferedSends)
   bool is_done : 1 = false;        ///< the engine has no more use for it: freed once the handle is released
 };
 

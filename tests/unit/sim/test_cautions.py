@@ -1,0 +1,320 @@
+"""What fails on real MPI is in the notes of a simulated run, and nothing is said of right programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import labkit as lk
+from labkit import MPI
+from tests.support.right_programs import RIGHT
+
+RENDEZVOUS = "would deadlock with rendezvous"
+
+
+def cautions(program, ranks=4, **options) -> list[str]:
+    notes = lk.run(program, ranks, "star", **options).notes
+    ends = ("nobody received it", "nothing came", "these calls were made")
+    known = (
+        "overlap",
+        "elements",
+        "changed before",
+        "requires the same type",
+        "depends on timing",
+        RENDEZVOUS,
+    )
+    return [note for note in notes if note.endswith(ends) or any(word in note for word in known)]
+
+
+# --- sends that rely on buffering ---------------------------------------------------------------------
+
+
+def sends_first(comm):
+    comm.Send(np.ones(2), (comm.rank + 1) % comm.size)
+    comm.Recv(np.empty(2), (comm.rank - 1) % comm.size)
+
+
+def sends_objects_first(comm):
+    comm.send("text", (comm.rank + 1) % comm.size)
+    return comm.recv()
+
+
+def waits_for_the_send_first(comm):
+    comm.Isend(np.ones(2), (comm.rank + 1) % comm.size).Wait()
+    comm.Recv(np.empty(2), (comm.rank - 1) % comm.size)
+
+
+def waits_for_all_sends_first(comm):
+    MPI.Request.Waitall([comm.Isend(np.ones(2), peer) for peer in range(comm.size) if peer != comm.rank])
+    for peer in range(comm.size):
+        if peer != comm.rank:
+            comm.Recv(np.empty(2), peer)
+
+
+def sends_to_itself(comm):
+    comm.Send(np.ones(2), comm.rank)
+    comm.Recv(np.empty(2), comm.rank)
+
+
+def receives_in_another_order(comm):
+    if comm.rank == 0:
+        comm.send(1, 1, tag=1)
+        comm.send(2, 1, tag=2)
+    elif comm.rank == 1:
+        comm.recv(source=0, tag=2)
+        comm.recv(source=0, tag=1)
+
+
+def receives_behind_a_barrier(comm):
+    if comm.rank == 0:
+        comm.send(1, 1)
+    comm.Barrier()
+    if comm.rank == 1:
+        comm.recv(source=0)
+
+
+def receives_behind_a_broadcast_of_the_sender(comm):
+    if comm.rank == 0:
+        comm.send(1, comm.size - 1)
+    comm.bcast("news" if comm.rank == 0 else None)
+    if comm.rank == comm.size - 1:
+        comm.recv(source=0)
+
+
+def asks_a_third_rank_first(comm):
+    """Rank 1 receives what rank 0 sent it only after a message that rank 0 sends rank 2 later."""
+    if comm.rank == 0:
+        comm.send("a", 1)
+        comm.send("b", 2)
+    elif comm.rank == 1:
+        comm.recv(source=2)
+        comm.recv(source=0)
+    elif comm.rank == 2:
+        comm.recv(source=0)
+        comm.send("c", 1)
+
+
+def meets_in_a_nonblocking_barrier(comm):
+    if comm.rank == 0:
+        comm.send(1, 1)
+    comm.Ibarrier().Wait()
+    if comm.rank == 1:
+        comm.recv(source=0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(
+            sends_first,
+            sends_objects_first,
+            waits_for_the_send_first,
+            waits_for_all_sends_first,
+            sends_to_itself,
+        ),
+        *(receives_in_another_order, receives_behind_a_barrier, receives_behind_a_broadcast_of_the_sender),
+        *(asks_a_third_rank_first, meets_in_a_nonblocking_barrier),
+    ],
+)
+@pytest.mark.parametrize("ranks", [3, 8])
+def test_sends_that_rely_on_buffers(program, ranks) -> None:
+    found = cautions(program, ranks)
+    assert len(found) >= 1
+    assert all(RENDEZVOUS in note for note in found), found
+    assert f"{__file__}:" in found[0]
+
+
+@st.composite
+def scripts(draw):
+    """Calls by rank of a run that is over where sends are buffered: each receive stands behind its send."""
+    ranks, calls = draw(st.integers(2, 4)), {rank: [] for rank in range(4)}
+    under_way, requests = [], []
+    for number in range(draw(st.integers(1, 12))):
+        kind = draw(
+            st.sampled_from(["send", "send", "isend", "post", "receive", "receive", "wait", "barrier"])
+        )
+        if kind in ("send", "isend", "post"):
+            source, dest = draw(st.integers(0, ranks - 1)), draw(st.integers(0, ranks - 1))
+            if kind == "post":  # the receive is posted first, and waited for later
+                calls[dest].append(("irecv", source, number))
+                calls[source].append(("send", dest, number))
+                requests.append((dest, number))
+                continue
+            calls[source].append((kind, dest, number))
+            under_way.append((source, dest, number))
+            if kind == "isend":
+                requests.append((source, number))
+        elif kind == "receive" and under_way:
+            source, dest, tag = under_way.pop(draw(st.integers(0, len(under_way) - 1)))
+            calls[dest].append(("recv", source, tag))
+        elif kind == "wait" and requests:
+            rank, tag = requests.pop(draw(st.integers(0, len(requests) - 1)))
+            calls[rank].append(("wait", 0, tag))
+        elif kind == "barrier":
+            for rank in range(ranks):
+                calls[rank].append(("barrier", 0, 0))
+    for source, dest, tag in under_way:
+        calls[dest].append(("recv", source, tag))
+    for rank, tag in requests:
+        calls[rank].append(("wait", 0, tag))
+    return ranks, calls
+
+
+def carried_out(comm, calls, mode):
+    requests = {}
+    for kind, peer, tag in calls[comm.rank]:
+        if kind == "send":
+            getattr(comm, f"{mode}send")(tag, peer, tag)
+        elif kind == "isend":
+            requests[tag] = getattr(comm, f"i{mode}send")(tag, peer, tag)
+        elif kind == "irecv":
+            requests[tag] = comm.irecv(source=peer, tag=tag)
+        elif kind == "recv":
+            assert comm.recv(source=peer, tag=tag) == tag
+        elif kind == "wait":
+            requests.pop(tag).wait()
+        else:
+            comm.Barrier()
+
+
+@settings(max_examples=150, deadline=None)
+@given(scripts())
+def test_the_oracle_is_the_run_whose_sends_are_synchronous(script) -> None:
+    """It deadlocks exactly where sends are said to rely on buffers."""
+    ranks, calls = script
+    said = [note for note in lk.run(carried_out, ranks, "star", args=(calls, "")).notes if RENDEZVOUS in note]
+    try:
+        lk.run(carried_out, ranks, "star", args=(calls, "s"))
+    except lk.errors.DeadlockError:
+        assert said
+    else:
+        assert not said
+
+
+# --- the others ---------------------------------------------------------------------------------------
+
+
+def overlapping_scan(comm):
+    values = np.arange(4.0)
+    comm.Scan(values, values)
+
+
+def overlapping_parts(comm):
+    values = np.zeros(4 * comm.size)
+    comm.Allgather(values[:4], values)
+
+
+def overlapping_tables(comm):
+    values = np.zeros(comm.size)
+    counts = [1] * comm.size
+    comm.Alltoallv([values, counts], [values, counts])
+
+
+def overlapping_exchange(comm):
+    values = np.zeros(8)
+    comm.Sendrecv(values[:4], comm.rank ^ 1, 0, values[3:7], comm.rank ^ 1)
+
+
+def overlapping_and_nonblocking(comm):
+    values = np.zeros(4)
+    comm.Iscan(values, values).Wait()
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        overlapping_scan,
+        overlapping_parts,
+        overlapping_tables,
+        overlapping_exchange,
+        overlapping_and_nonblocking,
+    ],
+)
+def test_buffers_that_overlap(program) -> None:
+    for _ in range(2):
+        (found,) = cautions(program)
+        assert "overlap" in found
+        assert "test_cautions.py:" in found
+
+
+@pytest.mark.parametrize(
+    ("sent", "taken"),
+    [
+        (np.zeros(4, "i4"), np.zeros(2)),
+        (np.zeros(4, "f4"), np.zeros(4, "i4")),
+        ([np.zeros(4), 2, MPI.DOUBLE], [np.zeros(4, "i8"), 2, MPI.INT64_T]),
+        (np.zeros(4, "i8"), [np.zeros(8, "i4"), MPI.INT]),
+    ],
+)
+def test_elements_of_another_type(sent, taken) -> None:
+    def program(comm):
+        if comm.rank == 0:
+            comm.Send(sent, 1)
+        elif comm.rank == 1:
+            comm.Recv(taken, 0)
+
+    (found,) = cautions(program, 2)
+    assert "requires the same type" in found
+
+
+def test_a_buffer_changed_before_its_wait() -> None:
+    def program(comm):
+        values = np.zeros(100)
+        if comm.rank == 0:
+            request = comm.Isend(values, 1)
+            values[:] = 1
+            request.Wait()
+        else:
+            comm.Recv(values, 0)
+
+    (found,) = cautions(program, 2)
+    assert "changed before its Wait" in found
+
+
+def test_a_race_between_two_messages() -> None:
+    def program(comm):
+        if comm.rank:
+            comm.send(comm.rank, 0)
+        comm.Barrier()
+        return [comm.recv(source=MPI.ANY_SOURCE) for _ in range(comm.size - 1)] if comm.rank == 0 else None
+
+    found = cautions(program, 4)
+    assert any("depends on timing" in note for note in found)
+
+
+def test_more_elements_than_a_c_int_counts() -> None:
+    def program(comm):
+        many = lk.sized(3 * 2**30)
+        if comm.rank == 0:
+            comm.Send(many, 1)
+        else:
+            comm.Recv(many, 0)
+        comm.Bcast(many)
+
+    found = cautions(program, 2)
+    assert len([note for note in found if "3,221,225,472 elements" in note]) >= 2
+
+
+def test_an_object_longer_than_the_room_of_irecv() -> None:
+    def program(comm):
+        if comm.rank == 0:
+            comm.send(b"x" * 40_000, 1)
+        else:
+            comm.irecv(source=0).wait()
+
+    with pytest.raises(lk.errors.RankError, match="irecv") as caught:
+        lk.run(program, 2, "star")
+    assert "32768" in str(caught.value).replace(",", "")
+
+
+def test_a_keyword_turns_them_off() -> None:
+    assert cautions(sends_first) != []
+    assert cautions(sends_first, warnings=False) == []
+
+
+@pytest.mark.parametrize("name", RIGHT)
+@pytest.mark.parametrize("ranks", [2, 5, 8])
+def test_right_programs_are_left_alone(name, ranks) -> None:
+    assert cautions(RIGHT[name], ranks) == []
