@@ -19,6 +19,7 @@ from labkit.jupyter.exercises import (
     searches,
     selectors,
     speedup,
+    transforms,
     verdicts,
     wait_states,
 )
@@ -45,6 +46,7 @@ EXERCISES: dict[str, Exercise] = {
         reports,
         matrices,
         searches,
+        transforms,
     )
     for name, exercise in module.EXERCISES.items()
 }

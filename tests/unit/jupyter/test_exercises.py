@@ -367,6 +367,36 @@ def only_full_lists(comm, vertices, n):
     return np.unique(np.concatenate([comm.recv(source=rank) for rank in range(comm.size)]))
 
 
+def turned_blocks(comm, rows):
+    pieces = comm.alltoall(np.split(rows, comm.size, axis=1))
+    return np.concatenate([piece.T for piece in pieces], axis=1)
+
+
+def turned_in_one_buffer(comm, rows):
+    going = np.ascontiguousarray(rows.T).reshape(comm.size, -1)
+    coming = np.empty_like(going)
+    comm.Alltoall(going, coming)
+    m = len(rows)
+    return np.concatenate(list(coming.reshape(comm.size, m, m)), axis=1)
+
+
+def blocks_as_they_are(comm, rows):
+    return np.concatenate(comm.alltoall(np.split(rows, comm.size, axis=1)), axis=1)
+
+
+def whole_matrix(comm, rows):
+    m = len(rows)
+    return np.concatenate(comm.allgather(rows)).T[m * comm.rank : m * (comm.rank + 1)]
+
+
+def columns(comm, rows):
+    return np.concatenate(comm.alltoall(np.split(rows, comm.size, axis=1)))
+
+
+def from_the_last(comm, rows):
+    return turned_blocks(comm, rows)[:, ::-1]
+
+
 #: exercise -> right answers, wrong answers that are likely, each with a word of its own hint, and others
 ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "matches": (
@@ -604,6 +634,27 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
             (only_full_lists, "does not end"),
         ],
         [lambda comm, vertices, n: 7],
+    ),
+    "most_slabs": ([512, "512"], [(512**2, "two axes"), (512**3, "one number"), (64, "fewer")], [1024]),
+    "pencil_messages": (
+        [62, "62"],
+        [(1023, "of slabs"), (31, "become whole"), (64, "to itself"), (93, "beginning")],
+        [10],
+    ),
+    "crossover_moves": (
+        [160, "160"],
+        [(80, "n/p numbers"), (1280, "slab cut"), (320, "whole array"), (20, "64 times")],
+        [40],
+    ),
+    "transpose": (
+        [turned_blocks, turned_in_one_buffer],
+        [
+            (whole_matrix, "whole matrix"),
+            (blocks_as_they_are, "where its columns"),
+            (columns, "just as long"),
+            (from_the_last, "wrong places"),
+        ],
+        [lambda comm, rows: 7],
     ),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
