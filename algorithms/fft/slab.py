@@ -15,10 +15,10 @@ Properties
     Messages become small as 1/p^2. From p^2 = n^3 w beta / alpha on, start-ups take longer than bytes.
 
 Reference
-    S. J. Plimpton et al.: parallel FFTs, see M. Frigo, S. G. Johnson: The design and implementation of
-    FFTW3. Proc. IEEE 93 (2005), doi:10.1109/JPROC.2004.840301. Both decompositions: D. Pekurovsky: P3DFFT:
-    a framework for parallel computations of Fourier transforms in three dimensions. SIAM J. Sci. Comput. 34
-    (2012), doi:10.1137/11082748X.
+    M. Frigo, S. G. Johnson: The design and implementation of FFTW3. Proc. IEEE 93 (2005),
+    doi:10.1109/JPROC.2004.840301. Slabs and pencils compared: D. Pekurovsky: P3DFFT: a framework for parallel
+    computations of Fourier transforms in three dimensions. SIAM J. Sci. Comput. 34 (2012),
+    doi:10.1137/11082748X.
 
 Examples
 --------
