@@ -1,0 +1,44 @@
+"""Buffers and their specifications are taken and refused as by mpi4py: every kind in every kind of call."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+
+import pytest
+
+import labkit as lk
+from labkit import MPI
+from tests.unit.comm.buffer_kinds import CALLS, KINDS, TABLE, cases, outcome
+from tests.unit.comm.conversions import Scene, plain
+
+#: differences that are known: arrays of other libraries as the room of irecv, Fortran order in `MPI.buffer`
+KNOWN = {("recv", kind) for kind in KINDS if kind.startswith(("DLPack", "cuda"))} | {
+    (call, kind)
+    for call in ("frombuffer", "frombuffer_readonly", "Attach_buffer")
+    for kind in ("Fortran", "Fortran 3-d", "transposed", "memoryview of Fortran")
+}
+TABLES = json.loads(TABLE.read_text())["refused"]
+
+
+@pytest.mark.filterwarnings("ignore")  # of matrices, and of a file that is closed late
+@pytest.mark.parametrize("call", CALLS)
+def test_buffers_are_those_of_mpi4py(call, tmp_path) -> None:
+    expected = {kind: said for said, kinds in TABLES.get(call, {}).items() for kind in kinds}
+
+    def program(comm):
+        scene = Scene(MPI, str(tmp_path))
+        wrong, tried = defaultdict(list), 0
+        for one, kind in cases():
+            wanted = expected.get(kind, "accepted")
+            if one != call or wanted == "left out" or (call, kind) in KNOWN:
+                continue
+            tried += 1
+            said = plain(outcome(scene, call, kind))
+            if said != wanted:
+                wrong[f"mpi4py: {wanted}, here: {said}"].append(kind)
+        return tried, dict(wrong)
+
+    (tried, wrong), *_ = lk.run(program, 1, "star:1", isolate=False).results
+    assert tried > 40
+    assert wrong == {}
