@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit import __version__
-from labkit.errors import LabkitError, MachineError, TimeLimitError
+from labkit.errors import MachineError, TimeLimitError
+from labkit.study.executors import failure_of, run_point
 from labkit.study.measure import Found
 from labkit.study.points import Point
-from labkit.study.worker_setup import settle
 
-__all__ = ["EnginePool", "run_point"]
+__all__ = ["EnginePool"]
 
 #: a simulation ends at its limit itself, with a report; an engine that has not is given up
 GRACE_S = 10.0
@@ -26,16 +26,6 @@ GRACE_S = 10.0
 LOOK_S = 0.2
 #: how long an engine may take to end a point that is interrupted
 STOP_S = 5.0
-
-
-def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes) -> bytes:
-    """Run one point on an engine; see `labkit.study.worker.answer`."""
-    from labkit.study.worker import answer, load
-
-    if version != __version__:
-        raise MachineError(f"this engine has labkit {__version__}, and its client {version}")
-    with settle(setting):
-        return answer(load(job), point)
 
 
 @dataclass(eq=False)
@@ -134,7 +124,7 @@ class EnginePool:
         try:
             packed = task.reply.get()
         except Exception as error:  # whatever the engine or the way back has raised
-            return task.point, Found(failure=_failure(error))
+            return task.point, Found(failure=failure_of(error, "engine"))
         with contextlib.suppress(Exception):  # the client would keep it as long as it lives
             self._view.client.purge_local_results(task.reply)
         return task.point, pickle.loads(packed)
@@ -149,15 +139,6 @@ def _busy(client: Any, replies: list[Any]) -> list[int]:
         for engine, state in status.items()
         if isinstance(engine, int) and wanted & {*state.get("tasks", ()), *state.get("queue", ())}
     ]
-
-
-def _failure(error: Exception) -> LabkitError:
-    kind, text = getattr(error, "ename", type(error).__name__), " ".join(str(error).split())[:300]
-    if kind == "ModuleNotFoundError" and "labkit" in text:
-        return MachineError(f"labkit cannot be used on an engine: {text}; install it there")
-    if kind == "EngineError":
-        return MachineError(f"its engine died: {text}")
-    return MachineError(f"its engine failed: {kind}: {text}")
 
 
 def _view_of(jobs: Any) -> Any:

@@ -40,6 +40,11 @@ class SecondLook:
         self._asked = point, packed
         self._pool.submit(*self._asked)
 
+    @property
+    def has_begun(self) -> bool:
+        """Whether the point has been given to its process."""
+        return self._asked is not None
+
     def is_of(self, point: Point) -> bool:
         """Whether this is the point that is looked at."""
         return self._asked is not None and self._asked[0].number == point.number

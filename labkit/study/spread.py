@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import numbers
 import sys
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor
 from typing import Any, Protocol
 
 from labkit.errors import MachineError
 from labkit.real.cores import available_cores
+from labkit.study.executors import ExecutorPool, check_executor, is_this_process
 from labkit.study.harvest import Harvest
 from labkit.study.hash_seed import known_seed
 from labkit.study.measure import Found, Job
@@ -21,7 +24,7 @@ from labkit.study.pool import LocalPool
 from labkit.study.second_look import REMARK, SecondLook
 from labkit.study.worker_setup import pack_job, pack_points, setting_of
 
-__all__ = ["Pool", "check_jobs", "one_by_one", "pool_of", "second_look", "spread"]
+__all__ = ["Pool", "check_workers", "one_by_one", "pool_of", "second_look", "spread"]
 
 #: points that an interrupt's remark names
 _NAMED = 8
@@ -44,14 +47,20 @@ class Pool(Protocol):
         """End what is still running."""
 
 
-def check_jobs(jobs: Any, plan: list[Point], options: Any) -> Any:
-    """Refuse workers that make no sense, and return their number, or the view of a cluster; 1: no workers.
+def check_workers(jobs: Any, executor: Any, plan: list[Point], options: Any) -> Any:
+    """Return the workers of a sweep: their number (1: none), a cluster or an executor.
 
     Raises
     ------
     MachineError
-        In one sentence.
+        They cannot work, or would disturb what is measured.
     """
+    if executor is not None:
+        if jobs is not None:
+            raise MachineError("jobs and executor both choose the workers of a sweep; leave one of them out")
+        check_executor(executor)
+        _require_undisturbed("executor", plan, options)
+        return executor
     if jobs is None:
         return 1
     is_number = isinstance(jobs, numbers.Integral) and not isinstance(jobs, bool)
@@ -65,18 +74,22 @@ def check_jobs(jobs: Any, plan: list[Point], options: Any) -> Any:
         )
     if is_number and jobs == 1:
         return 1
-    real = next((point for point in plan if is_real(point.on)), None)
-    if real is not None:
+    _require_undisturbed("jobs", plan, options)
+    return int(jobs) if is_number else jobs
+
+
+def _require_undisturbed(name: str, plan: list[Point], options: Any) -> None:
+    """Refuse workers where they would change what is measured."""
+    if any(is_real(point.on) for point in plan):
         raise MachineError(
-            "jobs spreads simulations: runs on real machines beside each other would disturb each other's "
-            "times; leave out jobs, or the real machine"
+            f"{name} spreads simulations: runs on real machines beside each other would disturb each other's "
+            f"times; leave out {name}, or the real machine"
         )
     if str(options.get("compute") or "charged") != "charged":
         raise MachineError(
-            'jobs and compute="measured" do not go together: workers beside each other would disturb the CPU '
-            "times that are measured; leave one of them out"
+            f'{name} and compute="measured" do not go together: workers beside each other would disturb the '
+            "CPU times that are measured; leave one of them out"
         )
-    return int(jobs) if is_number else jobs
 
 
 def _is_of_ipyparallel(jobs: Any) -> bool:
@@ -84,19 +97,21 @@ def _is_of_ipyparallel(jobs: Any) -> bool:
     return "ipyparallel" in names or hasattr(type(jobs), "labkit_cluster")
 
 
-def pool_of(jobs: Any, job: Job, points: int) -> Pool:
+def pool_of(workers: Any, job: Job, points: int) -> Pool:
     """Return the workers for a number of points."""
     packed, setting = pack_job(job), setting_of()
-    if isinstance(jobs, int):
-        return LocalPool(packed, setting, min(jobs, points), job.timeout_s, job.repeats)
+    if isinstance(workers, int):
+        return LocalPool(packed, setting, min(workers, points), job.timeout_s, job.repeats)
+    if not _is_of_ipyparallel(workers) or isinstance(workers, Executor):
+        return ExecutorPool(packed, setting, workers)
     from labkit.study.engines import EnginePool
 
-    return EnginePool(packed, setting, jobs, job.timeout_s, job.repeats)
+    return EnginePool(packed, setting, workers, job.timeout_s, job.repeats)
 
 
-def second_look(jobs: Any, job: Job) -> SecondLook | None:
+def second_look(workers: Any, job: Job) -> SecondLook | None:
     """Return what runs a point under another hash seed; None where the workers have that of this process."""
-    if isinstance(jobs, int) and known_seed() is not None:
+    if is_this_process(workers) or (isinstance(workers, int) and known_seed() is not None):
         return None
     return SecondLook(job, pack_job(job), setting_of())
 
@@ -148,7 +163,7 @@ def spread(
             bar.update()
             work.take(point, found)
     except _Depends:
-        pool.close()
+        work.pool.close()
         harvest.remarks.append(REMARK)
         bar.update(-len(work.done))  # nothing has been kept
         return one_by_one(job, plan, harvest, bar)
@@ -158,7 +173,7 @@ def spread(
             raise
         return False
     finally:
-        pool.close()
+        work.pool.close()
         if second is not None:
             second.close()
     return True
@@ -185,17 +200,36 @@ class _Spread:
         self.shown = next((index for index, point in enumerate(plan) if point.ranks > 1), 0)
         self.at = {point.number: index for index, point in enumerate(plan)}
         self.done: dict[int, Found] = {}
-        self.given = self.kept = 0
+        self.kept = 0
+        self.left = deque(range(len(plan)))  # to be given out
 
     def next(self) -> tuple[Point, Found]:
         """Give out what can be given out, and wait for a point."""
-        while self.given < len(self.plan) and self.pool.has_room:
-            what = self.plan[self.given], self.packed[self.given]
+        try:
+            return self._next()
+        except BrokenExecutor as error:
+            self._go_on_here(error)
+            return self._next()
+
+    def _next(self) -> tuple[Point, Found]:
+        while self.left and self.pool.has_room:
+            what = self.plan[self.left[0]], self.packed[self.left[0]]
             self.pool.submit(*what)
-            if self.second is not None and self.given == self.shown:
+            if self.second is not None and self.left[0] == self.shown and not self.second.has_begun:
                 self.second.begin(*what)
-            self.given += 1
+            self.left.popleft()
         return self.pool.next()
+
+    def _go_on_here(self, error: BrokenExecutor) -> None:
+        """Run in processes of this host what a broken executor has not finished, which can die one by one."""
+        self.pool.close()
+        self.left = deque(i for i in range(self.kept, len(self.plan)) if i not in self.done)
+        points = f"{len(self.left)} of {len(self.plan)} points"
+        self.harvest.remarks.append(
+            f"the executor broke ({type(error).__name__}: {' '.join(str(error).split())[:200]}); the "
+            f"{points} that it had not finished ran in worker processes of this host"
+        )
+        self.pool = pool_of(available_cores(), self.job, len(self.left))
 
     def take(self, point: Point, found: Found) -> None:
         """Take in a point, and keep all whose turn has come.

@@ -28,12 +28,14 @@ from labkit.study.measure import SEEDS, Job
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.progress import BarView, progress_bar
 from labkit.study.recipe import recipe_of
-from labkit.study.spread import check_jobs, one_by_one, pool_of, second_look, spread
+from labkit.study.spread import check_workers, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
 from labkit.timing import Repeats
 from labkit.tolerance import check_tolerance
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from labkit.result import Run
 
 __all__ = ["Planned", "plan_sweep", "records_of", "sweep"]
@@ -60,6 +62,7 @@ def sweep(
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
     jobs: Any = None,
+    executor: Executor | None = None,
     **parameters: Any,
 ) -> Study:
     """Run a program at every combination of ranks, machines and parameters.
@@ -131,6 +134,12 @@ def sweep(
         PYTHONHASHSEED says what the seed is. Program, `measure` and `runner` travel by value: what they
         change outside themselves stays in the worker. Not for real machines, whose times would disturb each
         other.
+    executor : concurrent.futures.Executor, optional
+        Spreads simulations over the workers of an executor, in place of `jobs`: ``ProcessPoolExecutor(4)``,
+        loky's, ``client.get_executor()`` of dask, those of mpi4py.futures and submitit. The study is the one
+        of a serial sweep, as with `jobs`. A point whose worker dies is run again by the executor (dask does)
+        or fails alone; if the executor itself breaks, what it has not finished runs in worker processes of
+        this host. The caller shuts it down.
     **parameters
         The program's keyword arguments. A list, tuple, range or array is varied; anything else (a text
         too) is one value.
@@ -146,14 +155,15 @@ def sweep(
         When there is nothing to run or a parameter has the name of a column.
     MachineError
         When the tolerance is none; when an option of simulated runs is given and none is simulated; when
-        jobs make no sense, or the workers cannot work.
+        jobs or executor make no sense, or the workers cannot work.
     LabkitError
         When every point failed: the first point's error.
     """
     planned = plan_sweep(
         program, ranks, on, repeats=repeats, warmup=warmup, args=args, model=model, seed=seed,
         timeout_s=timeout_s, tolerance=tolerance, calibration=calibration, compute=compute, measure=measure,
-        coll=coll, noise=noise, options=options, runner=runner, jobs=jobs, **parameters,
+        coll=coll, noise=noise, options=options, runner=runner, jobs=jobs, executor=executor,
+        **parameters,
     )  # fmt: skip
     planned.carry_out(progress)
     study = planned.harvest.study()
@@ -172,7 +182,7 @@ class Planned:
         What all points have in common.
     plan : list of Point
         In the order in which they run.
-    workers : int or view of a cluster
+    workers : int, view of a cluster or executor
         1: this process.
     harvest : Harvest
         Takes in what is found.
@@ -234,6 +244,7 @@ def plan_sweep(
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
     jobs: Any = None,
+    executor: Executor | None = None,
     **parameters: Any,
 ) -> Planned:
     """Return what `sweep` would run; it raises as that does."""
@@ -263,7 +274,7 @@ def plan_sweep(
     )  # fmt: skip
     if is_shuffled:
         random.Random(seed).shuffle(plan)
-    workers = check_jobs(jobs, plan, how)
+    workers = check_workers(jobs, executor, plan, how)
     harvest = Harvest(seed)
     harvest.about = {
         "repeats": most if asked is None else asked.to_dict(), "warmup": warmup, "points": len(plan),

@@ -62,7 +62,7 @@ def _cannot_travel(parts: list[tuple[str, Any]], error: Exception) -> ProgramErr
     reason = (str(error).splitlines() or [type(error).__name__])[0]
     return ProgramError(
         f"this sweep cannot be spread over processes: {culprit} cannot be pickled ({reason}); create it "
-        "inside the program, or leave out jobs"
+        "inside the program, or leave out jobs and executor"
     )
 
 
