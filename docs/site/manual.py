@@ -37,7 +37,7 @@ from prose import as_typed, as_written, table, title
 ROOT = Path(__file__).parents[2]
 #: pages of words, each made by the function of its name
 WORDS = ("algorithms", "platforms", "models", "options", "metrics", "formats", "commands")
-IDEAS = ("one-program-two-machines", "rows", "verdicts")
+IDEAS = ("one-program-two-machines", "rows", "verdicts", "when-one-machine-is-too-small")
 #: modules whose public names have a page each, and what they are about
 MODULES = {
     "labkit": "What a program and a notebook begin with: ``import labkit as lk``.",
@@ -173,7 +173,7 @@ def index() -> list[str]:
         *title("labkit: reference manual"),
         "One SPMD program, on real MPI or on a simulated machine; measured, fitted, judged. "
         "`The course and the start page <../index.html>`__.", "",
-        *_tree(IDEAS, "Three ideas"),
+        *_tree(IDEAS, "Ideas"),
         *_tree([f"api/{name}" for name in MODULES], "Names"),
         *_tree(WORDS, "Words and files"),
         "* :ref:`genindex`", "* :ref:`search`",

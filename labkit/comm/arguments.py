@@ -8,9 +8,10 @@ from its name. ``tests/unit/comm/conversions.py`` compares all methods with mpi4
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
 from operator import index
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -154,7 +155,7 @@ def _object(kind: type, what: str) -> Callable[[Any], Any]:
 
 
 def _conversions(
-    owner: str, name: str, parameters: Mapping[str, inspect.Parameter], classes: Mapping[str, type]
+    owner: str, name: str, parameters: Iterable[str], classes: Mapping[str, type]
 ) -> dict[str, Callable[[Any], Any]]:
     special = _ELSEWHERE.get((owner, name), {})
     found: dict[str, Callable[[Any], Any]] = {}
@@ -172,7 +173,11 @@ def _conversions(
 
 def _converting(owner: str, function: Callable[..., Any], classes: Mapping[str, type]) -> Any:
     """Return a function that converts its arguments, of the same signature; None: nothing is to be done."""
-    name = function.__name__
+    name, code = function.__name__, function.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    is_written = not (hasattr(function, "__wrapped__") or hasattr(function, "__signature__"))
+    if is_written and not _conversions(owner, name, names, classes):
+        return None  # most methods: a signature takes longer to make
     signature = inspect.signature(function)
     found = _conversions(owner, name, signature.parameters, classes)
     if not found or any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values()):
@@ -198,17 +203,19 @@ def _converting(owner: str, function: Callable[..., Any], classes: Mapping[str, 
         passed.append(f"{text}={value}" if one.kind is one.KEYWORD_ONLY else value)
     space |= {f"_to_{text}": _unless_default(signature.parameters[text].default, convert)
               for text, convert in found.items()}  # fmt: skip
-    source = f"def {name}({', '.join(head)}):\n    return _function({', '.join(passed)})\n"
-    exec(compile(source, __file__, "exec"), space)
-    made = space[name]
-    made.__doc__, made.__module__, made.__qualname__ = (
-        function.__doc__,
-        function.__module__,
-        function.__qualname__,
-    )
+    exec(_compiled(f"def made({', '.join(head)}):\n    return _function({', '.join(passed)})\n"), space)
+    made = space.pop("made")
+    made.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
+    made.__name__, made.__qualname__ = name, function.__qualname__
+    made.__doc__, made.__module__ = function.__doc__, function.__module__
     made.__annotations__ = function.__annotations__
     made.__dict__.update(function.__dict__)
     return made
+
+
+@cache  # a third of the methods have the same parameters as another one
+def _compiled(source: str) -> CodeType:
+    return compile(source, __file__, "exec")
 
 
 def _unless_default(default: Any, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -224,23 +231,27 @@ def convert_methods(classes: Mapping[str, type]) -> None:
     special: set[Any] = set().union(*(type.__subclasses__(cls) for cls in own)) - own
     for cls in [*classes.values(), *special]:
         kind = next(one.__name__ for one in cls.__mro__ if one in own)
-        for name in dir(cls):
-            home = next(base for base in cls.__mro__ if name in vars(base))
-            if name.startswith("_") or (home is not cls and home in own):
+        for name, home in _homes(cls).items():
+            if home is not cls and home in own:
                 continue
             found = vars(home)[name]
             function = found.__func__ if isinstance(found, classmethod | staticmethod) else found
-            if not inspect.isfunction(function):
+            if not isinstance(function, FunctionType):
                 continue
             made = _converting(kind, function, classes)
             if made is not None:
                 setattr(cls, name, type(found)(made) if function is not found else made)
 
 
+def _homes(cls: type) -> dict[str, type]:
+    """Return the public attributes of a class, and the base that each is inherited from."""
+    return {name: base for base in reversed(cls.__mro__) for name in vars(base) if not name.startswith("_")}
+
+
 def convert_functions(space: dict[str, Any], classes: Mapping[str, type]) -> None:
     """Let the functions of the module convert theirs."""
     for name, function in list(space.items()):
-        if inspect.isfunction(function) and not name.startswith("_"):
+        if isinstance(function, FunctionType) and not name.startswith("_"):
             made = _converting("module", function, classes)
             if made is not None:
                 space[name] = made

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import warnings
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
@@ -139,6 +141,14 @@ def test_an_executor_that_was_shut_down_takes_no_work() -> None:
     executor.shutdown()
     with pytest.raises(MachineError, match="takes no work"):
         lk.sweep(program, 2, progress=False, executor=executor, n=1)
+
+
+def test_the_page_about_many_machines_runs(tmp_path) -> None:
+    page = (Path(__file__).parents[3] / "docs/when-one-machine-is-too-small.md").read_text("utf-8")
+    program = page.split("```python\n")[1].split("```")[0]
+    (tmp_path / "page.py").write_text(program + "    print(len(study.data.groupby(['ranks', 'n'])))\n")
+    done = subprocess.run([sys.executable, "page.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("6\n", "")
 
 
 @pytest.mark.slow
