@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from pathlib import Path
 from typing import Any
 
 from labkit.errors import unknown_name
 
+#: the folder of the files
+FOLDER = Path(__file__).parent
 _MODULES = tuple(one.name for one in pkgutil.iter_modules(__path__))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.machinery
-from importlib.metadata import PackageNotFoundError, version
+import re
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -96,18 +96,21 @@ def simulated_package(simulated: ModuleType) -> ModuleType:
     own.submodule_search_locations = folders
     made = _Package("mpi4py", "mpi4py on a simulated machine.")
     made.__path__, made.__spec__, made.__package__ = folders, own, "mpi4py"
-    try:
-        number = version("mpi4py")
-    except PackageNotFoundError:
-        number = "4.1"
     vars(made).update(
-        MPI=simulated, rc=Rc(), __version__=number, __author__="Lisandro Dalcin", __all__=["MPI"],
-        __credits__="MPI Forum, MPICH Team, Open MPI Team",
+        MPI=simulated, rc=Rc(), __version__=_version(own.origin), __all__=["MPI"],
+        __author__="Lisandro Dalcin", __credits__="MPI Forum, MPICH Team, Open MPI Team",
         get_config=get_config, get_include=get_include, profile=profile,
     )  # fmt: skip
     if own.origin:
         made.__file__ = own.origin
     return made
+
+
+def _version(file: str | None) -> str:
+    """Return the version that mpi4py's own file assigns: `importlib.metadata` takes 20 ms to be imported."""
+    text = Path(file).read_text("utf-8") if file else ""
+    found = re.search(r"^__version__ = [\"'](.+)[\"']$", text, re.MULTILINE)
+    return found[1] if found else "4.1"
 
 
 def get_config() -> dict[str, str]:

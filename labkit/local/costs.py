@@ -23,11 +23,11 @@ import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from labkit import context
+from labkit.datasets import FOLDER
 from labkit.errors import DataError
 from labkit.nearest import nearest
 from labkit.plain import text_of, toml_of
@@ -302,7 +302,7 @@ def _load(source: str | Path) -> KernelCosts:
     if str(source).endswith(".toml"):
         path = Path(source)
         return KernelCosts.read(text_of(path), path.stem)
-    folder = resources.files("labkit.datasets") / "calibrations"
+    folder = FOLDER / "calibrations"
     names = sorted(entry.name[:-5] for entry in folder.iterdir() if entry.name.endswith(".toml"))
     if str(source) not in names:
         raise DataError(

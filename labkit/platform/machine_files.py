@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
-from typing import Any
+from pathlib import Path
+
+from labkit.datasets import FOLDER
 
 __all__ = ["folder", "names"]
 
 
-def folder() -> Any:
+def folder() -> Path:
     """Return the folder of the files."""
-    return importlib.resources.files("labkit.datasets") / "machines"
+    return FOLDER / "machines"
 
 
 @functools.cache

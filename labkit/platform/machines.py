@@ -15,14 +15,11 @@
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import tomllib
-from pathlib import Path
 
 from labkit.errors import PlatformError
 from labkit.platform.machine_files import folder, names
 from labkit.platform.spec import MachineSpec, parse_spec
-from labkit.platform.xml.reader import read_platform
 
 __all__ = ["Machine", "load", "names"]
 
@@ -65,7 +62,8 @@ def load(name: str) -> Machine:
         facts.append((fact["what"], f"{fact['value']} ({kind}: {fact[kind]})"))
     if "spec" in table:
         return Machine(name, table["title"], parse_spec(table["spec"]), facts)
-    with importlib.resources.as_file(folder() / table["zones"]) as path:
-        spec, *_ = read_platform(Path(path), source=name)
+    from labkit.platform.xml.reader import read_platform
+
+    spec, *_ = read_platform(folder() / table["zones"], source=name)
     spec.calibration = table.get("calibration")
     return Machine(name, table["title"], spec, facts)

@@ -7,13 +7,13 @@ form (`labkit.platform.model_file`).
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import os
 import zlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from labkit.datasets import FOLDER
 from labkit.errors import PlatformError
 from labkit.nearest import nearest
 from labkit.plain import require_file
@@ -29,7 +29,7 @@ DEFAULT = "lab"
 @functools.cache
 def _folder() -> dict[str, str]:
     """Every model file: name to text."""
-    files = (importlib.resources.files("labkit.datasets") / "models").iterdir()
+    files = (FOLDER / "models").iterdir()
     return {f.name.removesuffix(".toml"): f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
 
 

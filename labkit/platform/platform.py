@@ -21,7 +21,6 @@ from labkit.platform import quantities as units
 from labkit.platform.mapping import BlockMapping, ListedMapping, RankMapping, mapping_of
 from labkit.platform.show import Shown
 from labkit.platform.spec import ClusterSpec, MachineSpec, kinds, parse_spec
-from labkit.platform.xml.reader import read_platform
 from labkit.platform.zones import Zone, ZonesSpec
 from labkit.platform.zones.graph import graph_zone
 
@@ -537,6 +536,8 @@ def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -
 
 def _from_file(path: Path) -> Platform:
     if path.suffix == ".xml":
+        from labkit.platform.xml.reader import read_platform
+
         described, name, read_over, host_speed = read_platform(path)
         facts = [("read over", ", ".join(read_over))] if read_over else []
         if host_speed is not None:

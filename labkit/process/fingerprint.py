@@ -18,7 +18,6 @@ from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-import cloudpickle
 import numpy as np
 
 from labkit.process.imports import imported_files, program_digests
@@ -50,6 +49,8 @@ def fingerprint(*things: Any) -> str:
     try:
         walk.add(things)
     except RecursionError:  # deep data: the pickle tells equal ones apart at worst
+        import cloudpickle
+
         walk.digest.update(cloudpickle.dumps(things))
     return walk.digest.hexdigest()
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 from labkit import registry
+from labkit.datasets import FOLDER
 from labkit.errors import ScheduleError
 from labkit.nearest import nearest
 from labkit.schedule.problem import PROBLEMS
 from labkit.selector.choices import Choices
-from labkit.selector.formats import ENDINGS, read_rules
 from labkit.selector.rules import Rule, Rules
 from labkit.selector.simple import Best, First, Fixed, Usable
 from labkit.selector.situation import Selector, Situation
@@ -29,7 +28,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-_TABLES = files("labkit.datasets") / "selectors"
+_TABLES = FOLDER / "selectors"
 
 
 @cache
@@ -109,6 +108,8 @@ def stated(coll: Any) -> Selector:
     elif isinstance(coll, str):
         coll = of_words(coll.split(","))
     elif isinstance(coll, os.PathLike):
+        from labkit.selector.formats import read_rules
+
         coll = read_rules(coll)
     elif not isinstance(coll, Selector):
         raise ScheduleError(
@@ -128,6 +129,8 @@ def of_words(words: Sequence[str]) -> Selector:
     ScheduleError
         For a word that is neither, or a file that is no table of rules.
     """
+    from labkit.selector.formats import ENDINGS, read_rules  # of other libraries: few runs need them
+
     chosen: dict[str, str] = {}
     rules: list[Selector] = []
     for word in words:

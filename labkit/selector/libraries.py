@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
+from labkit.datasets import FOLDER
 from labkit.errors import DataError
 
 __all__ = ["LIBRARIES", "library_names", "names_table", "settings_of", "untuned"]
@@ -26,7 +26,7 @@ def names_table(library: str) -> dict[str, Any]:
     """
     if library not in LIBRARIES:
         raise DataError(f"library must be one of: {', '.join(LIBRARIES)}; got {library!r}")
-    path = files("labkit.datasets") / "selectors" / f"{library}_names.toml"
+    path = FOLDER / "selectors" / f"{library}_names.toml"
     table: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
     return {operation: entry for operation, entry in table.items() if operation not in ("missing", "rest")}
 
@@ -34,7 +34,7 @@ def names_table(library: str) -> dict[str, Any]:
 @cache
 def untuned(library: str) -> dict[str, list[str]]:
     """Return what a file of rules says of operations that it does not tune: operation to functions."""
-    path = files("labkit.datasets") / "selectors" / f"{library}_names.toml"
+    path = FOLDER / "selectors" / f"{library}_names.toml"
     rest: dict[str, list[str]] = tomllib.loads(path.read_text("utf-8"))["rest"]
     return rest
 
