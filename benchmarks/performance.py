@@ -1,0 +1,259 @@
+"""What labkit costs this computer, in CPU seconds; writes docs/performance.md.
+
+    python benchmarks/performance.py [--before OTHER/.venv/bin/python] [--large] [--best 3] [--out FILE]
+
+Every figure is the median of `--best` processes of their own (user and system time, children included), so a
+busy host changes it little. ``--before`` measures another installation in the same run; smpirun, where it is
+installed, simulates the same programs in C. The quick form takes about five minutes of CPU, ``--large``
+(2^17 live ranks) a few more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+CALLS, SMALL = 2000, 4
+HELLO = "from mpi4py import MPI\nprint('hello', MPI.COMM_WORLD.rank)\n"
+
+
+def cpu_s() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+# -- cells: each runs in a process of its own and returns what it measured -----------------------------------
+
+
+def script() -> dict[str, float]:
+    """``labkit run`` of a hello world."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "hello.py"
+        path.write_text(HELLO)
+        command = [
+            sys.executable,
+            "-m",
+            "labkit",
+            "run",
+            "-n",
+            str(SMALL),
+            "--on",
+            f"star:{SMALL}",
+            str(path),
+        ]
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(command, check=True, capture_output=True)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return {"value": after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime}
+
+
+def first_run() -> dict[str, float]:
+    """The first run of a Python process, its start included."""
+    import labkit as lk
+
+    lk.run(lambda comm: comm.allreduce(1), SMALL, on="star")
+    return {"value": cpu_s(), "modules": sum(name.startswith("labkit") for name in sys.modules)}
+
+
+def collective(kind: str) -> dict[str, float]:
+    """Microseconds of one collective call of all ranks together."""
+    import numpy as np
+
+    import labkit as lk
+
+    def program(comm: Any, calls: int) -> None:
+        from labkit import MPI
+
+        send, receive = np.zeros(8, "B"), np.zeros(8 * comm.size, "B")
+        in_lists = [send, 8, MPI.BYTE], [receive, 8, MPI.BYTE]
+        ways: dict[str, Callable[[], Any]] = {
+            "arrays": lambda: comm.Allgather(send, receive),
+            "lists": lambda: comm.Allgather(*in_lists),
+            "object": lambda: comm.allreduce(1),
+        }
+        call = ways[kind]
+        for _ in range(calls):
+            call()
+
+    lk.run(program, SMALL, on="star", args=(1,))
+    begin = time.process_time()
+    lk.run(program, SMALL, on="star", args=(CALLS,))
+    return {"value": (time.process_time() - begin) / CALLS * 1e6}
+
+
+def barrier(ranks: int) -> dict[str, float]:
+    """Live Python ranks through one barrier: CPU seconds, peak bytes of the process."""
+    import labkit as lk
+
+    lk.run(lambda comm: comm.Barrier(), SMALL, on="star")
+    begin = time.process_time()
+    lk.run(lambda comm: comm.Barrier(), ranks, on="star", timeout_s=None)
+    return {
+        "value": time.process_time() - begin,
+        "bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    }
+
+
+def recorded(how: str) -> dict[str, float]:
+    """A run of 1024 ranks, ten exchanges and ten collectives each, recorded in some way."""
+    import numpy as np
+
+    import labkit as lk
+
+    def program(comm: Any) -> None:
+        send, receive = np.zeros(8), np.zeros(8)
+        for _ in range(10):
+            comm.Sendrecv(send, (comm.rank + 1) % comm.size, 0, receive)
+            with lk.phase("sum"):
+                comm.Allreduce(send, receive)
+
+    options = {} if how == "plain" else {how: True}
+    lk.run(program, SMALL, on="star", **options)
+    begin = time.process_time()
+    lk.run(program, 1024, on="star", **options)
+    return {"value": time.process_time() - begin}
+
+
+CELLS: dict[str, Callable[..., dict[str, float]]] = {
+    one.__name__: one for one in (script, first_run, collective, barrier, recorded)
+}
+#: row, unit, cell and its arguments
+ROWS: list[tuple[str, str, str, list[Any]]] = [
+    (f"`labkit run` of a hello world, p = {SMALL}", "s", "script", []),
+    (f"Python process with its first `lk.run`, p = {SMALL}", "s", "first_run", []),
+    (f"`Allgather` of arrays, p = {SMALL}, all ranks", "us", "collective", ["arrays"]),
+    (f"`Allgather` of `[buffer, count, datatype]`, p = {SMALL}, all ranks", "us", "collective", ["lists"]),
+    (f"`allreduce` of an int, p = {SMALL}, all ranks", "us", "collective", ["object"]),
+    ("20 calls of each of 1024 ranks, not recorded", "s", "recorded", ["plain"]),
+    ("the same with `trace=True`", "s", "recorded", ["trace"]),
+    ("the same with `summary=True`", "s", "recorded", ["summary"]),
+]
+BARRIERS = [2**k for k in range(10, 16)]
+
+
+def measured(python: str, cell: str, arguments: list[Any], best: int) -> dict[str, float]:
+    """Return the medians of what some processes measured."""
+    command = [python, __file__, "--cell", json.dumps([cell, arguments])]
+    runs = [
+        json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+        for _ in range(best)
+    ]
+    return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+
+
+def peers(best: int) -> list[str]:
+    """Return the rows of the same programs in C under smpirun, where that is installed."""
+    sys.path.insert(0, str(ROOT / "benchmarks/simgrid"))
+    import driver
+    import host_time
+
+    if not driver.is_there():
+        return ["smpirun is not installed on this machine."]
+    lines = ["| program | p | labkit, CPU s | smpirun, CPU s | ratio |", "|---|---|---|---|---|"]
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        source = str(ROOT / "benchmarks/simgrid/peer.c")
+        subprocess.run(["smpicc", "-O2", source, "-o", str(folder / "peer")], check=True)
+        empty_s, _ = host_time.smpirun_cpu(folder, "start", 2, 0, "", best)
+        for name, ranks, number, algorithm, simgrid in (
+            ("ring", 1024, 20, "", ""),
+            ("allreduce", 1024, 8, "recursive_doubling", "rdb"),
+            ("allreduce", 4096, 8, "recursive_doubling", "rdb"),
+        ):
+            mine = host_time.in_child(name, ranks, number, algorithm, "ranks", best)["cpu_s"]
+            peer = host_time.smpirun_cpu(folder, name, ranks, number, simgrid, best)[0] - empty_s
+            label = f"{name} {algorithm}".strip().replace("_", " ")
+            lines.append(f"| {label}, {number} | {ranks} | {mine:.3f} | {peer:.3f} | {peer / mine:.1f} |")
+    return lines
+
+
+def growth(best: int, sizes: list[int]) -> list[str]:
+    """Return the table of live ranks, and labkit's own verdict on its growth."""
+    import labkit as lk
+
+    found = [measured(sys.executable, "barrier", [ranks], best) for ranks in sizes]
+    lines = ["| ranks | CPU s | CPU us a rank | peak MiB |", "|---|---|---|---|"]
+    for ranks, one in zip(sizes, found, strict=True):
+        a_rank = 1e6 * one["value"] / ranks
+        lines.append(f"| {ranks} | {one['value']:.3f} | {a_rank:.0f} | {one['bytes'] / 2**20:.0f} |")
+    for what, values in (
+        ("CPU seconds", [one["value"] for one in found]),
+        ("Peak memory", [one["bytes"] for one in found]),
+    ):
+        verdict = lk.judge(sizes, values, "p")
+        text = " ".join(str(verdict).split())
+        lines += ["", f"{what} against the expectation `p`: {text}"]
+    return lines
+
+
+def machine() -> str:
+    """Name the processor."""
+    model = platform.processor() or platform.machine()
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        names = [line.partition(":")[2] for line in cpuinfo.read_text().splitlines() if "model name" in line]
+        model = names[0].strip() if names else model
+    return f"{model}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def main() -> int:
+    """Measure, and write the page."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--before", help="the Python of another installation, measured in the same run")
+    parser.add_argument("--large", action="store_true", help="up to 2^17 live ranks")
+    parser.add_argument("--best", type=int, default=3, help="processes for each figure")
+    parser.add_argument("--out", type=Path, default=ROOT / "docs/performance.md")
+    parser.add_argument("--cell", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.cell:
+        name, arguments = json.loads(asked.cell)
+        print(json.dumps(CELLS[name](*arguments)))
+        return 0
+    figures_of = "before | now" if asked.before else "now"
+    head = f"""# What labkit costs
+
+Written by `python benchmarks/performance.py`. CPU seconds (user and system) of whole processes, medians of
+{asked.best}.
+
+{datetime.date.today()}; {machine()}; load average {os.getloadavg()[0]:.0f}.
+
+## One run
+
+| work | unit | {figures_of} |
+|---|---|---|{"---|" if asked.before else ""}"""
+    lines = [head]
+    modules = 0.0
+    for label, unit, cell, arguments in ROWS:
+        figures = []
+        for python in [asked.before, sys.executable]:
+            if python is not None:
+                found = measured(python, cell, arguments, asked.best)
+                modules = found.get("modules", modules)
+                figures.append(f"{found['value']:.1f}" if unit == "us" else f"{found['value']:.3f}")
+        lines.append(f"| {label} | {unit} | {' | '.join(figures)} |")
+        print(lines[-1], flush=True)
+    lines += ["", f"The first run imports {modules:.0f} modules of labkit.", ""]
+    lines += ["## Live Python ranks through one barrier", ""]
+    lines += growth(asked.best, [*BARRIERS, *([2**16, 2**17] if asked.large else [])])
+    lines += ["", "## Next to SimGrid", ""]
+    lines += ["The same program, machine and algorithm, in C under smpirun.", "", *peers(asked.best), ""]
+    asked.out.write_text("\n".join(lines), encoding="utf-8")
+    print(asked.out.read_text())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
