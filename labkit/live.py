@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import sys
 import threading
 from collections import deque
@@ -188,8 +189,6 @@ class _Terminal:
 
     def show(self, status: str, lines: list[str]) -> None:
         """Write it anew."""
-        import shutil
-
         width = max(20, shutil.get_terminal_size().columns - 1)
         shown = [_plain(line)[:width] for line in (*lines, status)]
         self._stream.write(self._clear() + "".join(f"{line}\n" for line in shown))

@@ -15,6 +15,7 @@ from labkit import __version__
 from labkit.errors import LabkitError, MachineError
 from labkit.study.measure import Found
 from labkit.study.points import Point
+from labkit.study.worker_setup import settle
 
 __all__ = ["ExecutorPool", "check_executor", "failure_of", "is_this_process", "run_point"]
 
@@ -156,7 +157,6 @@ def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes
         This process has another version of labkit.
     """
     from labkit.study.worker import answer, load
-    from labkit.study.worker_setup import settle
 
     if version != __version__:
         raise MachineError(f"this worker has labkit {__version__}, and its client {version}")
