@@ -34,6 +34,7 @@ COMMANDS = {
     "tune": "find the fastest algorithms of a collective; write rules for labkit and MPI libraries",
     "lint": "check measurements against the twelve rules for reporting performance",
     "study": "run the missing points of a declared study; judge and report it",
+    "reproduce": "compute published tables again and compare them cell by cell",
     "verify": "check a bundle's hashes, and run its simulated part again",
     "calibrate": "measure a real network and write it as a platform",
     "grade": "grade a folder of submissions, each in a sandbox",

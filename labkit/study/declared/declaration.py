@@ -393,7 +393,8 @@ def _check_expected(expected: Expected, columns: Mapping[str, list[Any]], place:
                 f"{', '.join(['p', *(one for one in numeric if one != 'ranks'), *expected.given])}"
             )
         if expected.deviation not in (None, "strict"):
-            read_expectation(str(expected.deviation), "p")
+            varied = expected.parameter or min(symbols - set(expected.given), default="p")
+            read_expectation(str(expected.deviation), "p" if varied == "ranks" else varied)
     except ExpectationError as error:
         raise ExpectationError(f"{place}: {error}") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import os
+import resource
 import time
 from collections import Counter
 from collections.abc import Iterable
@@ -28,6 +29,9 @@ from labkit.timing import Repeats
 
 __all__ = ["Work"]
 
+#: whose effort counts: this process, and those that it waited for
+_PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+
 
 class _Writer(Harvest):
     """Writes every point down before the next one is taken."""
@@ -37,6 +41,7 @@ class _Writer(Harvest):
         self._work = work
         #: computation that is measured and kept with the points
         self._records, self._written = records, set(records.kept if records is not None else ())
+        self._cpu_s = _cpu_s()
 
     def keep(self, point: Point, found: Found) -> None:
         """Keep a point's rows, on disk as well.
@@ -55,10 +60,16 @@ class _Writer(Harvest):
             entry = {
                 "point": point.text, "unix_time_s": began, "rows": rows, "on": found.on,
                 "machine": found.machine, "notes": found.notes, "counts": self.counts.get(found.on),
-                "seeds": found.seeds, "collectives": found.collectives,
+                "seeds": found.seeds, "collectives": found.collectives, "effort": self._effort(),
             }  # fmt: skip
             key = {"place": self._work.places[point.number], "content": self._work.contents[point.number]}
             self._work.results.add(self._work.keys[point.number], key | entry | self._computation())
+
+    def _effort(self) -> dict[str, float]:
+        """Return the CPU seconds since the last point, and the peak memory of a process up to here."""
+        before, self._cpu_s = self._cpu_s, _cpu_s()
+        peak = max(resource.getrusage(who).ru_maxrss for who in _PROCESSES)
+        return {"cpu_s": round(self._cpu_s - before, 3), "peak_bytes": peak * 1024}
 
     def _computation(self) -> dict[str, Any]:
         """Return what has been measured since the last point."""
@@ -129,6 +140,17 @@ class Work:
         """How the rows call the machines, by what the declaration calls them."""
         points = ((point, self.results.points.get(self.keys[point.number])) for point in self.planned.plan)
         return {point.on: entry["on"] for point, entry in points if entry and isinstance(point.on, str)}
+
+    @property
+    def effort(self) -> dict[str, float]:
+        """The CPU seconds of all measured points, and the peak memory of a process, in bytes."""
+        entries = [self.results.points[key] for key in self.keys.values() if key in self.results.points]
+        efforts = [entry.get("effort", {}) for entry in entries]
+        return {
+            "points": len(entries),
+            "cpu_s": round(sum(one.get("cpu_s", 0.0) for one in efforts), 3),
+            "peak_bytes": max((one.get("peak_bytes", 0) for one in efforts), default=0),
+        }
 
     @property
     def stale(self) -> int:
@@ -232,6 +254,11 @@ class Work:
     def save(self, study: Study) -> Path:
         """Save the study in the folder of results; `labkit.load` and ``labkit judge`` read it."""
         return study.save(self.results.folder / "data.study")
+
+
+def _cpu_s() -> float:
+    used = [resource.getrusage(who) for who in _PROCESSES]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _each(texts: Iterable[str]) -> list[str]:

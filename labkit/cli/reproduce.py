@@ -1,0 +1,145 @@
+"""``labkit reproduce NAME``: compute published tables again, and compare cell by cell."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from labkit.cli.judge import refuse_with
+from labkit.errors import DataError
+from labkit.nearest import nearest
+
+if TYPE_CHECKING:
+    from labkit.study.declared import Work
+    from labkit.study.reproduction import Reproduction
+
+__all__ = ["configure", "execute"]
+
+BAD_INPUT = 3
+_FOLDER = "studies"
+
+_DESCRIPTION = """\
+Compute published tables again on simulated machines, and compare the verdicts cell by cell. Each study is a
+folder of the checkout's studies/ with declared studies (see labkit study --help), a README and recorded
+results. Only points that are missing are run, and each is on disk before the next one begins: if it is
+killed, the same command continues. Cells that come out differently are followed by experiments on the cause.
+"""
+_EPILOG = """\
+The table: the paper's model and match symbol, labkit's, and whether the symbols are the same, close (exact
+against approximate, or approximate against none) or different. Where the phases of a run were measured, its
+growth is that of the sum of the phases' models, as in the paper; "whole fit" is a fit of the whole time.
+
+exit code: 0 the table is complete (whatever it says); 2 points are missing because they failed; 3 bad input;
+130 interrupted
+
+examples:
+  labkit reproduce                              # list the studies
+  labkit reproduce sorting --on lichtenberg
+  labkit reproduce mpi --quick                  # at most about one CPU minute
+  labkit reproduce mafia --recorded             # the table of the recorded values; nothing is run
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``labkit reproduce``."""
+    parser.description, parser.epilog = _DESCRIPTION, _EPILOG
+    refuse_with(parser, BAD_INPUT)
+    add = parser.add_argument
+    add("name", nargs="?", help="the study; without one, all are listed")
+    add("--on", metavar="MACHINE", help="only this machine of the study (default: all)")
+    add("--quick", action="store_true", help="leave out what takes long, and the experiments on causes")
+    add("--recorded", action="store_true", help="run nothing: use the values recorded with the study")
+    add(
+        "--record",
+        action="store_true",
+        help="write values, table and provenance into the study's record; with --recorded, only the table",
+    )
+    add("--jobs", type=int, metavar="N", help="simulate on N processes of this host")
+    add("--results", metavar="FOLDER", help="the folder of results (default: NAME.reproduced)")
+    add("--studies", metavar="FOLDER", help="the folder of studies (default: the checkout's)")
+    add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Do what the command line says, and return the exit code.
+
+    Raises
+    ------
+    LabkitError
+        For what cannot be run or written: exit code 3.
+    """
+    from labkit.study.reproduction import read_reproduction, table_text
+
+    folders = _folders(arguments.studies)
+    if arguments.name is None:
+        for name, folder in folders.items():
+            one = read_reproduction(folder)
+            print(f"{name:10}  {one.title}; on {', '.join(machine.name for machine in one.machines)}")
+        return 0
+    if arguments.name not in folders:
+        meant = nearest(arguments.name, list(folders), 1, 0.5)
+        raise DataError(f"no study is called {arguments.name!r}{meant}; there are: {', '.join(folders)}")
+    reproduction = read_reproduction(folders[arguments.name])
+    machines = reproduction.chosen(arguments.on)
+    if arguments.record and (arguments.quick or arguments.on):
+        raise DataError("--record needs all values: leave out --quick and --on")
+    works: dict[str, Work] = {}
+    if arguments.recorded:
+        studies = reproduction.recorded()
+    else:
+        works = _run(reproduction, reproduction.files(machines, arguments.quick), arguments)
+        studies = {file: work.study() for file, work in works.items() if work.results.points}
+    cells = reproduction.compare(machines, studies)
+    failures = [one for work in works.values() for one in work.failures]
+    efforts = {file: work.effort for file, work in works.items()}
+    if arguments.json:
+        record = {"cells": [asdict(cell) for cell in cells], "failures": failures, "effort": efforts}
+        print(json.dumps(record, ensure_ascii=False, default=str))
+    else:
+        print(table_text(cells), end="")
+        for failure in failures:
+            print(f"! failed at {failure['point']}: {failure['error']}")
+    if arguments.record and not failures:
+        print(f"labkit reproduce: {reproduction.record(cells, works)}", file=sys.stderr)
+    if any(work.remarks for work in works.values()):
+        return 130
+    return 2 if failures else 0
+
+
+def _run(reproduction: Reproduction, files: list[str], arguments: argparse.Namespace) -> dict[str, Work]:
+    """Run what is missing of these declared studies."""
+    results = Path(arguments.results or f"{reproduction.name}.reproduced")
+    works = {file: reproduction.work(file, results, arguments.jobs) for file in files}
+    for number, (file, work) in enumerate(works.items(), 1):
+        if not arguments.json:
+            to_do = f"{len(work.missing)} of {len(work.planned.plan)} points to run"
+            print(f"labkit reproduce: {file} ({number} of {len(works)}): {to_do}", file=sys.stderr)
+        work.run(False if arguments.json else None)
+        if work.remarks:  # interrupted
+            break
+    return works
+
+
+def _folders(given: str | None) -> dict[str, Path]:
+    """Return the studies' folders by name.
+
+    Raises
+    ------
+    DataError
+        There are none.
+    """
+    import labkit
+    from labkit.study.reproduction import find_reproductions
+
+    here = Path.cwd()
+    checkout = Path(labkit.__file__).resolve().parents[1]
+    places = [Path(given)] if given else [place / _FOLDER for place in (here, *here.parents, checkout)]
+    for place in places:
+        if found := find_reproductions(place):
+            return found
+    where = f"in {given!r}" if given else "here, in a folder above, or next to labkit"
+    raise DataError(f"no study was found {where}; start in a checkout of labkit, or use --studies FOLDER")

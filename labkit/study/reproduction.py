@@ -1,0 +1,418 @@
+"""Published tables, computed again: declared studies, the printed cells that they stand for, the comparison.
+
+A reproduction is a folder with ``study.toml``: the tables of the paper, the declared studies that stand for
+its machines, and for cells that come out differently the experiments on the cause: the same study with one
+thing changed.
+
+References
+----------
+.. [1] S. Shudler et al.: Engineering algorithms for scalability through continuous validation of performance
+   expectations. IEEE TPDS 30(8), 2019. doi:10.1109/TPDS.2019.2896993
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from labkit.datasets.papers import shudler2019
+from labkit.errors import DataError
+from labkit.html import MATCH_SIGNS
+from labkit.nearest import nearest
+from labkit.plain import replace_file, toml_of
+from labkit.scaling import Verdict
+from labkit.study.declared import Declaration, Judged, Results, Work, judge_all, read_declaration
+from labkit.study.study import Study, load
+from labkit.study.table import aligned
+
+__all__ = [
+    "Cause",
+    "Machine",
+    "PrintedCell",
+    "Reproduction",
+    "find_reproductions",
+    "read_reproduction",
+    "table_text",
+]
+
+#: where the record of a reproduction is, in its folder
+RECORDED = "recorded"
+_TOP = ("title", "tables", "cells", "machines", "causes")
+_MACHINE = ("name", "printed", "files", "quick")
+_CAUSE = ("machine", "cell", "change", "file")
+#: match symbols in the order of their distance from an exact match
+_ORDER = ("exact", "approximate", "none")
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine of the paper.
+
+    Attributes
+    ----------
+    name : str
+        What `--on` selects.
+    printed : str
+        Its name in the paper's tables.
+    files : tuple of str
+        Declared studies, in the folder of the reproduction.
+    quick : tuple of str
+        Those of them that take at most about a minute together.
+    """
+
+    name: str
+    printed: str
+    files: tuple[str, ...]
+    quick: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Cause:
+    """An experiment: a declared study in which one thing is changed, to explain a cell.
+
+    Attributes
+    ----------
+    machine, cell : str
+        The cell: the name of the machine, and the function as printed.
+    change : str
+        What is changed.
+    file : str
+    """
+
+    machine: str
+    cell: str
+    change: str
+    file: str
+
+
+@dataclass(frozen=True)
+class PrintedCell:
+    """A printed verdict and labkit's.
+
+    Attributes
+    ----------
+    machine, function, expectation : str
+    paper_model, paper_match : str
+    model, match : str
+        labkit's; of a run whose phases were measured: from the sum of the phases' models, as in the paper.
+    total : str
+        Such a run's growth, fitted to its whole time.
+    points : str
+        The range of the parameter that was computed.
+    agreement : {"same", "close", "different", "not run"}
+        Of the match symbols: equal, neighbors (exact and approximate, approximate and none), or neither.
+    why : str
+        What the experiments on this cell have shown.
+    """
+
+    machine: str
+    function: str
+    expectation: str
+    paper_model: str
+    paper_match: str
+    model: str = ""
+    match: str = ""
+    total: str = ""
+    points: str = ""
+    agreement: str = "not run"
+    why: str = ""
+
+
+class Reproduction:
+    """A reproduction as its folder declares it.
+
+    Parameters
+    ----------
+    folder : Path
+    title : str
+    tables : list of int
+        Of the paper.
+    cells : dict
+        The printed function by the value (or the phase) that names a curve of the declared studies.
+    machines : list of Machine
+    causes : list of Cause
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        title: str,
+        tables: Sequence[int],
+        cells: Mapping[str, str],
+        machines: Sequence[Machine],
+        causes: Sequence[Cause],
+    ) -> None:
+        self.folder, self.title, self.tables, self.cells = folder, title, list(tables), dict(cells)
+        self.machines, self.causes = list(machines), list(causes)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self.folder.name
+
+    def chosen(self, on: str | None = None) -> list[Machine]:
+        """Return the machines to compute.
+
+        Raises
+        ------
+        DataError
+            There is no machine of this name.
+        """
+        names = [machine.name for machine in self.machines]
+        if on is not None and on not in names:
+            raise DataError(
+                f"{self.name} has no machine {on!r}{nearest(on, names, 1, 0.5)}; it has: {', '.join(names)}"
+            )
+        return [machine for machine in self.machines if on in (None, machine.name)]
+
+    def files(self, machines: Sequence[Machine], is_quick: bool = False) -> list[str]:
+        """Return the declared studies to run: those of the machines, then those of the experiments."""
+        found = [name for machine in machines for name in (machine.quick if is_quick else machine.files)]
+        if not is_quick:
+            names = {machine.name for machine in machines}
+            found += [cause.file for cause in self.causes if cause.machine in names]
+        return list(dict.fromkeys(found))
+
+    def declaration(self, file: str) -> Declaration:
+        """Read one of the declared studies."""
+        return read_declaration(self.folder / file)
+
+    def work(self, file: str, results: Path, jobs: int | None = None) -> Work:
+        """Return the work on one of the declared studies, with its results in a subfolder."""
+        return Work(self.declaration(file), Results(results / Path(file).stem), jobs)
+
+    def judge(self, file: str, study: Study) -> dict[str, Judged]:
+        """Judge a declared study; return the verdicts by printed function."""
+        judged = judge_all(study, self.declaration(file).expected)
+        found = {}
+        for one in judged:
+            names = [one.phase, *(str(value) for value in _curve(one).values())]
+            for name in names:
+                if name in self.cells and one.expected is not None:
+                    found[self.cells[name]] = one
+        return found
+
+    def compare(self, machines: Sequence[Machine], studies: Mapping[str, Study]) -> list[PrintedCell]:
+        """Compare what was printed with the studies.
+
+        Parameters
+        ----------
+        machines : sequence of Machine
+        studies : mapping
+            What has been measured, by the name of its file.
+        """
+        printed = shudler2019()
+        printed = printed[printed["table"].isin(self.tables)]
+        judged = {file: self.judge(file, study) for file, study in studies.items()}
+        cells = []
+        for machine in machines:
+            ours = {name: (file, one) for file in machine.files for name, one in judged.get(file, {}).items()}
+            for row in printed[printed["machine"] == machine.printed].itertuples(index=False):
+                cell = PrintedCell(machine.name, row.function, row.expectation, row.model, row.match)
+                if row.function in ours:
+                    file, one = ours[row.function]
+                    cell = self._filled(cell, one, studies[file], judged)
+                cells.append(cell)
+        return cells
+
+    def _filled(
+        self, cell: PrintedCell, one: Judged, study: Study, judged: Mapping[str, Mapping[str, Judged]]
+    ) -> PrintedCell:
+        model, match = _growth(one)
+        total = str(one.model.term) if one.phase_sum is not None and one.model is not None else ""
+        agreement, why = _agreement(cell.paper_match, match), ""
+        if agreement != "same":
+            tried = [
+                _tried(cause, judged[cause.file][cell.function], cell)
+                for cause in self.causes
+                if (cause.machine, cause.cell) == (cell.machine, cell.function)
+                and cell.function in judged.get(cause.file, {})
+            ]
+            why = "; ".join(tried) or one.error or "no experiment was run"
+        return PrintedCell(
+            cell.machine,
+            cell.function,
+            cell.expectation,
+            cell.paper_model,
+            cell.paper_match,
+            model,
+            match,
+            total,
+            _range(one, study),
+            agreement,
+            why,
+        )
+
+    def record(self, cells: Sequence[PrintedCell], works: Mapping[str, Work]) -> Path:
+        """Write values, table and provenance into the folder's record; without `works`, the table alone.
+
+        Raises
+        ------
+        DataError
+            They cannot be written.
+        """
+        folder = self.folder / RECORDED
+        about: dict[str, Any] = {}
+        try:
+            folder.mkdir(exist_ok=True)
+            for file, work in works.items():
+                study = work.study()
+                Study(recorded_values(study), study.notes).save(folder / f"{Path(file).stem}.study")
+                about[file] = work.effort
+            if works:
+                environments = {
+                    name: one for work in works.values() for name, one in work.results.environments.items()
+                }
+                text = json.dumps({"studies": about, "environments": environments}, indent=1, default=str)
+                replace_file(folder / "provenance.json", f"{text}\n".encode())
+            replace_file(folder / "table.csv", _csv(cells).encode())
+        except OSError as error:
+            raise DataError(f"{str(folder)!r} cannot be written: {error.strerror or error}") from error
+        return folder
+
+    def recorded(self) -> dict[str, Study]:
+        """Return the recorded values of each declared study that has some."""
+        names = self.files(self.machines)
+        paths = {name: self.folder / RECORDED / f"{Path(name).stem}.study" for name in names}
+        return {name: load(path) for name, path in paths.items() if path.is_file()}
+
+
+def recorded_values(study: Study) -> pd.DataFrame:
+    """Return the times of a study and of its phases."""
+    return study.data[study.data["metric"].isin(["makespan_s", "phase_s"])].reset_index(drop=True)
+
+
+def find_reproductions(folder: Path) -> dict[str, Path]:
+    """Return the folders with a ``study.toml``, by name."""
+    return {path.parent.name: path.parent for path in sorted(folder.glob("*/study.toml"))}
+
+
+def read_reproduction(folder: Path) -> Reproduction:
+    """Read ``study.toml`` of a folder.
+
+    Raises
+    ------
+    DataError
+        It cannot be read, or has keys that are unknown or missing.
+    """
+    path = folder / "study.toml"
+    try:
+        content = toml_of(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
+    _require(content, _TOP, _TOP[:4], str(path))
+    machines = []
+    for entry in content["machines"]:
+        _require(entry, _MACHINE, _MACHINE[:3], f"{path}, [[machines]]")
+        files = tuple(entry["files"])
+        machines.append(Machine(entry["name"], entry["printed"], files, tuple(entry.get("quick", files))))
+    causes = []
+    for entry in content.get("causes", []):
+        _require(entry, _CAUSE, _CAUSE, f"{path}, [[causes]]")
+        causes.append(Cause(**entry))
+    return Reproduction(folder, content["title"], content["tables"], content["cells"], machines, causes)
+
+
+def _require(table: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise DataError(f"{where}: {key!r} is not known here; known: {', '.join(known)}")
+    if missing := [key for key in needed if key not in table]:
+        raise DataError(f"{where}: {missing[0]!r} is missing; needed: {', '.join(needed)}")
+
+
+def _curve(one: Judged) -> dict[str, Any]:
+    where = dict(one.expected.where) if one.expected is not None else {}
+    return where | one.where
+
+
+def _growth(one: Judged) -> tuple[str, str]:
+    """Return the growth and the match of a curve, from the sum of phases where there is one."""
+    verdict = one.verdict
+    if one.phase_sum is not None and isinstance(verdict, Verdict):
+        return str(one.phase_sum.term), one.phase_sum.match(verdict)
+    return (verdict.growth if isinstance(verdict, Verdict) else "?"), one.match
+
+
+def _agreement(paper: str, ours: str) -> str:
+    if ours == paper:
+        return "same"
+    if {paper, ours} in ({"exact", "approximate"}, {"approximate", "none"}, {"approximate", "bound"}):
+        return "close"
+    return "different"
+
+
+def _tried(cause: Cause, one: Judged, cell: PrintedCell) -> str:
+    model, match = _growth(one)
+    outcome = "as printed" if match == cell.paper_match else "not as printed"
+    return f"with {cause.change}: {model}, {match}, {outcome}"
+
+
+def _range(one: Judged, study: Study) -> str:
+    chosen = one.chosen.get("parameter") or "ranks"
+    values = study.data
+    for column, value in one.chosen.get("where", {}).items():
+        values = values[values[column] == value] if column in values else values
+    if chosen not in values or not len(values):
+        return ""
+    symbol = "p" if chosen == "ranks" else chosen
+    return f"{symbol} = {values[chosen].min()}..{values[chosen].max()}"
+
+
+def _csv(cells: Sequence[PrintedCell]) -> str:
+    out = io.StringIO()
+    writer = csv.DictWriter(out, list(asdict(cells[0])), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(asdict(cell) for cell in cells)
+    return out.getvalue()
+
+
+def table_text(cells: Sequence[PrintedCell]) -> str:
+    """Return the comparison as aligned text, and below it the causes and the share of equal symbols."""
+    head = [
+        "machine",
+        "function",
+        "expected",
+        "paper",
+        "",
+        "labkit",
+        "",
+        "whole fit",
+        "agreement",
+        "computed",
+    ]
+    rows = [head]
+    for cell in cells:
+        signs = [MATCH_SIGNS.get(cell.paper_match, ""), MATCH_SIGNS.get(cell.match, "")]
+        rows.append(
+            [
+                cell.machine,
+                cell.function,
+                cell.expectation,
+                cell.paper_model,
+                signs[0],
+                cell.model,
+                signs[1],
+                cell.total,
+                cell.agreement,
+                cell.points,
+            ]
+        )
+    width = len(head)
+    shown = [i for i in range(width) if any(row[i] for row in rows[1:])]
+    lines = aligned([[row[i] for i in shown] for row in rows])
+    below = [f"! {cell.machine}, {cell.function}: {cell.why}" for cell in cells if cell.why]
+    run = [cell for cell in cells if cell.agreement != "not run"]
+    same = sum(cell.agreement == "same" for cell in run)
+    count = f"{same} of {len(run)} cells have the paper's match symbol"
+    if len(run) < len(cells):
+        count += f"; {len(cells) - len(run)} were not run"
+    return "\n".join([*lines, *below, count]) + "\n"
