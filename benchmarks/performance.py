@@ -249,7 +249,12 @@ Written by `python benchmarks/performance.py`. CPU seconds (user and system) of 
     lines += ["## Live Python ranks through one barrier", ""]
     lines += growth(asked.best, [*BARRIERS, *([2**16, 2**17] if asked.large else [])])
     lines += ["", "## Next to SimGrid", ""]
-    lines += ["The same program, machine and algorithm, in C under smpirun; one run of each.", "", *peers(1), ""]
+    lines += [
+        "The same program, machine and algorithm, in C under smpirun; one run of each.",
+        "",
+        *peers(1),
+        "",
+    ]
     asked.out.write_text("\n".join(lines), encoding="utf-8")
     print(asked.out.read_text())
     return 0

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import stat
+import tempfile
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -83,8 +84,6 @@ def replace_file(path: str | os.PathLike[str], content: bytes | str) -> Path:
     OSError
         It cannot be written.
     """
-    import tempfile
-
     target, temporary = Path(path), None
     whole = content.encode("utf-8") if isinstance(content, str) else content
     place = Path(os.path.realpath(target))
