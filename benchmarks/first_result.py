@@ -17,7 +17,7 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from labkit.plot.files.browser import find_browser
+from labkit.plot.figure import find_browser
 
 PROMISE_S = 10.0
 _spec = importlib.util.spec_from_file_location(

@@ -35,9 +35,9 @@ import pandas as pd
 
 import labkit as lk
 from labkit.tune import Codelet, FunctionSet, Verification
-from labkit.tune.neighborhood.functions import neighborhood_set
+from labkit.tune.neighbor_exchange import neighborhood_set
 from labkit.tune.runtime.collectives import collective_set
-from labkit.tune.runtime.estimators import ESTIMATORS
+from labkit.tune.runtime.plan import ESTIMATORS
 
 CALLS = [
     ("allreduce", 8, 64, "torus:2x2x2"),

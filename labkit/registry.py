@@ -17,9 +17,8 @@ from typing import Any
 
 from labkit.errors import ScheduleError
 from labkit.nearest import nearest
-from labkit.schedule.compiled import program_of
 from labkit.schedule.problem import PROBLEMS
-from labkit.schedule.schedule import Generator, Schedule, Temporary, build
+from labkit.schedule.schedule import Generator, Schedule, Temporary, build, program_of
 
 __all__ = [
     "ON_NETWORK",

@@ -8,7 +8,7 @@ import numpy as np
 
 from labkit.schedule import Group, Section, Step, block, blocks
 from labkit.schedule.powers import doublings
-from labkit.schedule.section import Ints
+from labkit.schedule.step import Ints
 from labkit.schedule.team import members
 
 __all__ = ["collect", "collect_in_one_go", "stretch"]

@@ -34,7 +34,7 @@ from labkit.algorithms.allgather._mesh import line, nearest_first
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
 from labkit.schedule.powers import backwards, prime_factors
-from labkit.schedule.section import Ints
+from labkit.schedule.step import Ints
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

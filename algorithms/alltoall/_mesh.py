@@ -22,7 +22,7 @@ from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, Temporary, blocks, whole
 from labkit.schedule.doubling import spread, times
 from labkit.schedule.phases import to_all
-from labkit.schedule.section import Ints
+from labkit.schedule.step import Ints
 from labkit.schedule.team import everyone
 
 __all__ = ["through_mesh"]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from labkit.schedule import Group
 from labkit.schedule.powers import log_ceil
-from labkit.schedule.section import Ints
+from labkit.schedule.step import Ints
 from labkit.schedule.team import members
 
 __all__ = ["Hop", "hops", "near_first", "node_blocks", "subtree_blocks"]

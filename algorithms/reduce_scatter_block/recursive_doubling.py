@@ -32,7 +32,7 @@ from labkit.schedule import Group, Step, Temporary, block, blocks, whole
 from labkit.schedule.core import core_of
 from labkit.schedule.doubling import Turn, times, turns
 from labkit.schedule.powers import doublings, floor_power_of_two
-from labkit.schedule.section import Ints
+from labkit.schedule.step import Ints
 from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -31,7 +31,7 @@ from labkit.algorithms.scatter.two_level_direct import hand_out
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, blocks, whole
 from labkit.schedule.powers import ceil_log2, doublings
-from labkit.schedule.section import Ints
+from labkit.schedule.step import Ints
 from labkit.schedule.team import leaders
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

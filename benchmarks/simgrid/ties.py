@@ -27,7 +27,7 @@ from zone_platforms import graph
 from labkit.platform import models
 from labkit.platform.models import NetworkModel
 from labkit.platform.platform import Platform, platform
-from labkit.platform.zones.to_xml import zones_xml
+from labkit.platform.zones.spec import zones_xml
 from tests.support.message_program import run_program
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_ties.json"

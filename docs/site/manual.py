@@ -62,10 +62,10 @@ MODULES = {
 FORMATS = {
     "Studies": "labkit.study.store",
     "Tables and measurements of other programs": "labkit.study.formats.reader",
-    "Extra-P's experiments": "labkit.study.formats.experiment",
+    "Extra-P's experiments": "labkit.study.formats.writer",
     "Bundles": "labkit.study.bundle.writer",
     "Declared studies": "labkit.study.declared.declaration",
-    "Network models": "labkit.platform.model_file",
+    "Network models": "labkit.platform.models",
     "Named machines": "labkit.platform.machines",
     "SimGrid's platform files": "labkit.platform.xml.reader",
     "Calibrations": "labkit.calibration.files",
@@ -73,7 +73,7 @@ FORMATS = {
     "Rules of MPI libraries": "labkit.selector.formats",
     "Time-independent traces": "labkit.trace.formats.ti_reader",
     "GOAL": "labkit.trace.formats.goal",
-    "MSCCL": "labkit.synthesis.msccl",
+    "MSCCL": "labkit.synthesis.synthesized",
 }
 
 

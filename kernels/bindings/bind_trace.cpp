@@ -68,7 +68,7 @@ nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<st
 const Registration registration(20, [](nb::module_& module) {
   module.def("analyse_transfers", &analyse, "platform"_a, "model"_a, "source"_a, "destination"_a, "bytes"_a,
              "start_s"_a, "arrived_s"_a, "way"_a, "end_s"_a, "bins"_a, "work"_a,
-             "What held each transfer, and the links' use; see labkit.trace.bottlenecks.");
+             "What held each transfer, and the links' use; see labkit.trace.explanation.");
 });
 
 }  // namespace

@@ -1,13 +1,11 @@
 """Calibration: a real machine's message times, measured, cut into pieces, and written as a platform."""
 
 from labkit.calibration.calibrate import calibrate, from_measurements, with_shares
-from labkit.calibration.fit import Fit, Shares, fit_network
+from labkit.calibration.fit import Fit, Piece, Piecewise, Shares, fit_network, fit_pieces
 from labkit.calibration.loggp import fit_loggp, measure_round_trips, predicted_round_trips
 from labkit.calibration.plan import EXPERIMENTS, Plan, make_plan
 from labkit.calibration.protocol import Threshold
-from labkit.calibration.quality import Quality
-from labkit.calibration.result import Calibration
-from labkit.calibration.segmented import Piece, Piecewise, fit_pieces
+from labkit.calibration.result import Calibration, Quality
 
 __all__ = [
     "EXPERIMENTS",

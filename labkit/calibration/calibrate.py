@@ -15,8 +15,7 @@ from labkit.calibration.experiments import TAG, Row, measure
 from labkit.calibration.fit import ENVELOPE_BYTES, Fit, Shares, fit_network
 from labkit.calibration.plan import EXPERIMENTS, Plan, grid, make_plan
 from labkit.calibration.protocol import COLUMNS, STATISTICS, frame, medians
-from labkit.calibration.quality import judge_quality, load_average
-from labkit.calibration.result import Calibration
+from labkit.calibration.result import Calibration, judge_quality, load_average
 from labkit.errors import DataError
 from labkit.platform.platform import Platform, platform
 from labkit.result import Run

@@ -13,7 +13,7 @@ from labkit import plot
 from labkit.errors import DataError, LabkitError
 from labkit.plot.still import draw_still
 from labkit.scaling import Model, Verdict
-from labkit.study.declared.table import COLUMNS, paper_table
+from labkit.study.declared.judged import COLUMNS, paper_table
 
 if TYPE_CHECKING:
     from labkit.study import Study

@@ -65,17 +65,17 @@ def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _machines() -> list[str]:
-    from labkit.platform import machine_files
+    from labkit.platform.spec import reader
     from labkit.platform.spec.reader import kinds
     from labkit.run import MACHINES
 
     words = [machine.words[0] for machine in MACHINES if machine.words]
-    return [*words, *kinds(), *machine_files.names()]
+    return [*words, *kinds(), *reader.names()]
 
 
 def _own_machines(names: Mapping[str, Any]) -> list[str]:
     """Return the names that hold platforms or clusters."""
-    from labkit.jupyter.machines import is_own_machine
+    from labkit.jupyter.options import is_own_machine
 
     return sorted(name for name, value in names.items() if not name.startswith("_") and is_own_machine(value))
 

@@ -15,7 +15,7 @@ import labkit
 from labkit.errors import DataError, MachineError
 from labkit.html import render
 from labkit.plain import notebook_text, replace_file, require_file
-from labkit.plot.files.browser import find_browser
+from labkit.plot.figure import find_browser
 from labkit.process.folders import private_folder
 
 if TYPE_CHECKING:

@@ -5,10 +5,17 @@ machine that was calibrated (`labkit.local.costs`), so that simulated time is a 
 and of committed data alone, never of the host that happens to run the simulation.
 """
 
-from labkit.local.buckets import classify, distribute, histogram
 from labkit.local.codes import KEY_KINDS, from_codes, is_sortable, to_codes
 from labkit.local.costs import Cost, KernelCosts, calibration, use_calibration
-from labkit.local.digits import MOST_DIGIT_BITS, digit_counts, partition, scatter
+from labkit.local.grid import (
+    MOST_DIGIT_BITS,
+    classify,
+    digit_counts,
+    distribute,
+    histogram,
+    partition,
+    scatter,
+)
 from labkit.local.standin import Range, StandIn, StandIns, is_stand_in, room_like, stand_in
 from labkit.local.work import KERNELS, count_up_to, merge, merge_order, most_runs, predicted_s, sort
 

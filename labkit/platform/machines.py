@@ -18,8 +18,8 @@ import functools
 import tomllib
 
 from labkit.errors import PlatformError
-from labkit.platform.machine_files import folder, names
 from labkit.platform.spec import MachineSpec, parse_spec
+from labkit.platform.spec.reader import folder, names
 
 __all__ = ["Machine", "load", "names"]
 

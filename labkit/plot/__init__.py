@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from labkit.plot.explanation_figure import heat as heat
     from labkit.plot.explanation_figure import utilisation as utilisation
     from labkit.plot.figure import Figure as Figure
-    from labkit.plot.files.html_page import page as page
-    from labkit.plot.files.html_page import render_page as render_page
+    from labkit.plot.figure import page as page
+    from labkit.plot.figure import render_page as render_page
     from labkit.plot.gantt_figure import gantt as gantt
     from labkit.plot.guess_figure import guess as guess
     from labkit.plot.misfits_figure import misfits as misfits
@@ -79,7 +79,7 @@ _NAMED = {
 }
 #: what is there besides
 _OTHERS = {
-    "Figure": "figure", "page": "files.html_page", "render_page": "files.html_page",
+    "Figure": "figure", "page": "figure", "render_page": "figure",
     "report": "report_panes",
 }  # fmt: skip
 #: other name -> figure

@@ -2,24 +2,292 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal, Protocol, runtime_checkable
 
+import pandas as pd
 from bokeh.document import Document
+from bokeh.embed import components
+from bokeh.model import Model as BokehModel
+from bokeh.resources import Resources
+from markupsafe import Markup
 
 from labkit.errors import DataError
+from labkit.html import render
 from labkit.plain import replace_file
 from labkit.plot.drawn import Drawn
-from labkit.plot.files.export import draw_file
-from labkit.plot.files.html_page import render_page
-from labkit.plot.still import is_live, still_bundle
+from labkit.plot.still import is_live, still_bundle, with_words
+from labkit.plot.style import unbroken
 from labkit.plot.tools import dress
+from labkit.process.folders import private_folder
 
-__all__ = ["Figure"]
+__all__ = ["VARIABLE", "Figure", "find_browser", "page", "render_page"]
+
+# PNG and SVG files of figures, drawn by a browser without a window.
+#
+# Only the program is needed, no driver and no Python package: the browser opens a page that holds the figure
+# and everything it needs, lets BokehJS draw it, and prints the page back with the finished file inside.
+
+LIMIT_S = 90
+
+_FLAGS = (
+    "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
+    "--force-device-scale-factor=2", "--window-size=1600,1200", "--virtual-time-budget=30000", "--dump-dom",
+)  # fmt: skip
+
+_MARK = "labkit-file"
+
+_RUN = """
+function labkitTry() {
+  const view = Bokeh.index.roots[0]
+  if (view == null || !Bokeh.documents.every((one) => one.is_idle)) return setTimeout(labkitTry, 50)
+  const out = document.createElement("pre")
+  out.id = "%(mark)s"
+  try {
+    const made = labkitExport(view, "%(kind)s", %(words)s)
+    const bytes = "%(kind)s" == "svg" ? new TextEncoder().encode(made) : null
+    out.textContent = bytes == null ? made.split(",")[1]
+      : btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""))
+  } catch (error) { out.textContent = "!" + error }
+  document.body.append(out)
+}
+window.addEventListener("load", () => setTimeout(labkitTry, 200))
+"""
+
+# Pages: prose, tables, verdicts and figures in one HTML file that needs nothing else.
+
+
+@runtime_checkable
+class Pictured(Protocol):
+    """A picture with its words: `labkit.plot.Figure`."""
+
+    layout: Any
+    reading: str
+    alt: str
+    has_words: bool
+
+    def file_name(self) -> str:
+        """Return a name for its files."""
+
+
+def page(title: str, items: Iterable[Any], path: str | os.PathLike[str]) -> Path:
+    """Write a standalone page.
+
+    Parameters
+    ----------
+    title : str
+        The title, plain text.
+    items : iterable
+        In order: prose (a text; blank lines part paragraphs, ``#`` and ``##`` begin headings,
+        ``code`` in backquotes, ``**strong**``), figures of this package, Bokeh models, data frames,
+        and anything with ``_repr_html_`` (runs, studies, models, verdicts, tables).
+    path : path
+        The file; it is replaced only when the new page is complete.
+
+    Returns
+    -------
+    Path
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    return replace_file(path, render_page(title, items).encode("utf-8"))
+
+
+def render_page(title: str, items: Iterable[Any], has_heading: bool = True) -> str:
+    """Return the page of `page` as text; without its title as heading where the items say enough.
+
+    Parameters
+    ----------
+    title, items
+        As in `page`.
+    has_heading : bool
+        Whether the title is written above the items.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    listed = list(items)
+    layouts = [layout for item in listed if (layout := _layout(item)) is not None]
+    drawing, drawn = components(tuple(layouts)) if layouts else ("", [])
+    pictures = map(Markup, drawn)
+    return render(
+        "plot/templates/page.html.j2",
+        title=title,
+        has_heading=has_heading,
+        drawing=Markup(Resources(mode="inline", components=["bokeh"]).render() + drawing if layouts else ""),
+        export=Markup((Path(__file__).parent / "js" / "export.js").read_text("utf-8")),
+        items=[_item(item, pictures) for item in listed],
+    )
+
+
+def _layout(item: Any) -> Any:
+    if isinstance(item, Pictured):
+        return item.layout
+    return item if isinstance(item, BokehModel) else None
+
+
+def _item(item: Any, pictures: Iterator[Markup]) -> Markup:
+    """Return an item as HTML; `format` of a `Markup` escapes what it puts in."""
+    if isinstance(item, Pictured):
+        reading = "" if item.has_words else unbroken(item.reading)
+        return _FIGURE.format(item.alt, next(pictures), item.layout.id, item.file_name(), reading)
+    if isinstance(item, BokehModel):
+        return Markup("<figure>{}</figure>").format(next(pictures))
+    if isinstance(item, str):
+        return _prose(item)
+    if isinstance(item, pd.DataFrame):
+        return _SCROLL.format(Markup(item.to_html(index=False, border=0)))
+    if hasattr(item, "_repr_html_"):
+        return _SCROLL.format(Markup(item._repr_html_()))
+    return Markup("<pre>{}</pre>").format(item)
+
+
+_FIGURE = Markup(
+    '<figure><div role="img" aria-label="{}">{}</div>'
+    '<figcaption data-root="{}" data-name="{}">{}</figcaption></figure>'
+)
+
+_SCROLL = Markup('<div class="scroll">{}</div>')
+
+
+def _prose(text: str) -> Markup:
+    parts = []
+    for block in re.split(r"\n\s*\n", text.strip()):
+        line = " ".join(part.strip() for part in block.splitlines())
+        level = len(line) - len(line.lstrip("#"))
+        inner = escape(line.lstrip("#").strip(), quote=False)
+        inner = re.sub(r"`([^`]+)`", r"<code>\1</code>", inner)
+        inner = re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", inner)
+        tag = f"h{min(level + 1, 4)}" if level else "p"
+        parts.append(f"<{tag}>{inner}</{tag}>")
+    return Markup("\n".join(parts))
+
+
+# The browser of this machine, which draws figures to files and prints reports.
+
+#: a browser, where the usual names and places do not find it
+VARIABLE = "LABKIT_BROWSER"
+
+_NAMES = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell",
+    "microsoft-edge", "msedge",
+)  # fmt: skip
+
+_PLACES = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)
+
+#: where playwright keeps the browsers that it installs
+_PLAYWRIGHT = (".cache/ms-playwright", "Library/Caches/ms-playwright", "AppData/Local/ms-playwright")
+
+
+def find_browser() -> str | None:
+    """Return the path of a Chromium or Chrome, None if there is none.
+
+    The environment variable ``LABKIT_BROWSER`` goes before the usual names and places.
+    """
+    if given := os.environ.get(VARIABLE):
+        return shutil.which(given)
+    for name in (*_NAMES, *_PLACES):
+        if found := shutil.which(name):
+            return found
+    return next(_of_playwright(), None)
+
+
+def _of_playwright() -> Iterator[str]:
+    folders = [Path.home() / place for place in _PLAYWRIGHT]
+    if given := os.environ.get("PLAYWRIGHT_BROWSERS_PATH"):
+        folders.insert(0, Path(given))
+    names = ("chrome", "headless_shell", "Chromium", "chrome.exe")
+    for folder in folders:
+        for installed in sorted(folder.glob("chromium*"), reverse=True):
+            for name in names:
+                yield from (str(one) for one in installed.glob(f"*/**/{name}") if os.access(one, os.X_OK))
+
+
+def draw_file(figure: Drawn, kind: Literal["png", "svg"] | str, beside: Path | None = None) -> bytes:
+    """Draw a figure and return the file's bytes.
+
+    Parameters
+    ----------
+    figure : Drawn
+    kind : "png" or "svg"
+        PNG has two pixels per point of the figure.
+    beside : Path, optional
+        A folder that the browser may read, where it does not see the system's temporary ones.
+
+    Raises
+    ------
+    DataError
+        No browser, or one that does not draw; the message says what to install.
+    """
+    browser = find_browser()
+    if browser is None:
+        raise DataError(
+            f"to save a figure as .{kind} a Chromium or Chrome is needed, and none was found: install one "
+            "(Debian: apt install chromium; anywhere: pip install playwright, then playwright install "
+            f"chromium), or name it in {VARIABLE}; .html needs none, and the buttons under a figure in a "
+            "notebook save PNG and SVG without it"
+        )
+    page = render_page(figure.reading, [figure], has_heading=False)
+    safe = json.dumps(figure.words()).replace("</", "<\\/")
+    run = _RUN % {"mark": _MARK, "kind": kind, "words": safe}
+    page = page.replace("</body>", f"<script>{run}</script>\n</body>")
+    # A browser in a snap sees no temporary folders.
+    where = str(beside) if beside is not None and "snap" in Path(browser).resolve().parts else None
+    with private_folder(where) as folder:
+        source = folder / "figure.html"
+        source.write_text(page, encoding="utf-8")
+        made = _print_page(browser, source, folder)
+    return with_words(made, figure, dpi=(192, 192)) if kind == "png" else made
+
+
+def _print_page(browser: str, source: Path, folder: Path) -> bytes:
+    """Let the browser open the page, and take the file out of what it prints."""
+    said = ""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    # Chromium's sandbox does not work for root, nor in many containers; the page is our own.
+    for sandbox in ((), ("--no-sandbox",))[is_root:]:
+        command = [browser, *_FLAGS, *sandbox, f"--user-data-dir={folder / 'profile'}", source.as_uri()]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, timeout=LIMIT_S, check=False, stdin=subprocess.DEVNULL
+            )
+        except subprocess.TimeoutExpired:
+            said = f"it did not end within {LIMIT_S} s"
+            continue
+        except OSError as error:
+            raise DataError(f"the browser {browser} could not be started: {error}") from None
+        found = re.search(rf'<pre id="{_MARK}">([^<]*)</pre>', done.stdout.decode("utf-8", "replace"))
+        if found and not found[1].startswith("!"):
+            return base64.b64decode(found[1])
+        said = found[1][1:] if found else _last_line(done.stderr)
+    raise DataError(
+        f"{browser} did not draw the figure ({said or 'it said nothing'}); name another Chromium or Chrome "
+        f"in {VARIABLE}, or save as .html"
+    )
+
+
+def _last_line(text: bytes) -> str:
+    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""
 
 
 @dataclass(repr=False)

@@ -13,7 +13,7 @@ from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, style_axes, time_axis
 from labkit.plot.tools import TOOLS
-from labkit.trace.misfits import Misfits
+from labkit.trace.machine_misfits import Misfits
 
 __all__ = ["misfits"]
 

@@ -20,8 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.process.imports import imported_files, program_digests
-from labkit.process.installed import is_installed
+from labkit.process.imports import imported_files, is_installed, program_digests
 
 __all__ = ["fingerprint", "names_of"]
 

@@ -11,15 +11,14 @@ import dis
 import functools
 import os
 import sys
+import sysconfig
 from collections.abc import Iterator, Sequence
 from hashlib import sha256
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from types import CodeType
 
-from labkit.process.installed import is_installed
-
-__all__ = ["imported_files", "program_digests"]
+__all__ = ["imported_files", "is_installed", "program_digests"]
 
 #: names that import modules, or run files, that are given as texts
 _BY_NAME = frozenset(
@@ -182,6 +181,21 @@ def _folders(texts: set[str], near: Sequence[str]) -> list[str]:
     """Return the folders that texts name, which a program may put on its path."""
     named = [os.path.join(base, text) for text in sorted(texts) if text.strip("./") for base in near]
     return [path for path in named if "\0" not in path and os.path.isdir(path)]
+
+
+# A test whether a file belongs to Python or to an installed package: another interpreter has it, too.
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to Python or to an installed package."""
+    path = os.path.abspath(file)
+    if {"site-packages", "dist-packages"} & set(Path(path).parts):
+        return True
+    return any(path.startswith(folder + os.sep) for folder in _standard_folders())
+
+
+def _standard_folders() -> set[str]:
+    return {os.path.abspath(sysconfig.get_path(kind)) for kind in ("stdlib", "platstdlib")}
 
 
 def _located(names: set[str], search: list[str], near: Sequence[str]) -> Iterator[tuple[str, Path]]:

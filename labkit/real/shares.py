@@ -120,7 +120,7 @@ def gather_runs(
                 trace.counted = _summed(times, min(starts), "counted")[0]
         counts = None
         if trace is not None and all("tally" in one for one in times):
-            from labkit.trace.counted import counted
+            from labkit.trace.counters import counted
 
             tallied = [row for one in times for row in one["tally"]]
             counts = tally_frame(joined(counted(trace, phases), tallied))

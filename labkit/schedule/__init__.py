@@ -14,8 +14,7 @@ from labkit.schedule.execute import execute
 from labkit.schedule.group import Group
 from labkit.schedule.problem import PROBLEMS, Problem
 from labkit.schedule.schedule import Buffer, Generator, Schedule, Temporary, build
-from labkit.schedule.section import ALL, Section, block, block_indices, blocks, whole
-from labkit.schedule.step import Column, Kind, Op, Step
+from labkit.schedule.step import ALL, Column, Kind, Op, Section, Step, block, block_indices, blocks, whole
 
 __all__ = [
     "ALL",

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 
 from labkit.errors import ScheduleError
 from labkit.schedule.schedule import COUNT_BYTES, Schedule
-from labkit.schedule.section import block_indices
-from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind
+from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, block_indices
 
 __all__ = ["Ports", "Programs", "count", "predict"]
 

@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.schedule.powers import doublings
-from labkit.schedule.section import Section
-from labkit.schedule.step import Step
+from labkit.schedule.step import Section, Step
 from labkit.schedule.team import Team
 
 __all__ = ["Turn", "spread", "times", "turns"]

@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from labkit.errors import ScheduleError
 from labkit.schedule.operators import Combine, as_combine
 from labkit.schedule.schedule import Schedule
-from labkit.schedule.section import block_indices
 from labkit.schedule.sizes import Counts, Sizes, sizes_of
-from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op
+from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op, block_indices
 
 __all__ = ["Prepared", "execute"]
 

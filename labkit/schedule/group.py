@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
-from labkit.schedule.section import Ints, Section
-from labkit.schedule.step import ANY_LABEL, NO_BUFFER, NO_STEP, Column, Kind, Step
+from labkit.schedule.step import ANY_LABEL, NO_BUFFER, NO_STEP, Column, Ints, Kind, Section, Step
 
 __all__ = ["Group"]
 

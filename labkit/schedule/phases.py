@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.schedule.section import Ints, Section
-from labkit.schedule.step import NO_STEP, Step
+from labkit.schedule.step import NO_STEP, Ints, Section, Step
 from labkit.schedule.team import Team
 from labkit.schedule.trees import Tree
 

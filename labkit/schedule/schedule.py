@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.errors import ScheduleError
 from labkit.schedule.group import Group
 from labkit.schedule.problem import Problem, Value, problem
-from labkit.schedule.section import block_indices
-from labkit.schedule.step import NO_BUFFER, Blocks, Kind, Op, Step
+from labkit.schedule.step import NO_BUFFER, Blocks, Kind, Op, Step, block_indices
 
-__all__ = ["COUNT_BYTES", "Buffer", "Generator", "Schedule", "Temporary", "build"]
-
+__all__ = ["COUNT_BYTES", "Buffer", "Generator", "Schedule", "Temporary", "build", "program_of"]
 
 _WANTED = "an algorithm is a generator of steps: yield group.send(...), group.recv(...) and so on"
 
@@ -107,8 +106,10 @@ def section_text(buffers: Sequence[str], counts: Sequence[int], section: Blocks)
 
 #: bytes of a count that ranks tell each other
 COUNT_BYTES = 8
+
 #: what a buffer's blocks are: as large as those of another buffer; numbers of bytes; as large as these tell
 Holds = Literal["blocks", "counts", "told"]
+
 #: an algorithm: yields its steps for the ranks of a group
 Generator = Callable[[Group], Iterator[Step]]
 
@@ -352,3 +353,32 @@ def _check_told(label: str, contract: Problem, temporaries: tuple[Temporary, ...
             f'{label}: one temporary holds "counts", and one may hold what they tell ("told"); got '
             f"{', '.join(holds)}"
         )
+
+
+# A schedule as the kernels' program: what the simulator runs without waking Python.
+
+
+def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: Any = None) -> Any:
+    """Return the schedule as the kernels' program; steps are generated when a rank gets there.
+
+    Up to `max_kept_entries` operations stay in memory for the next call of the same program. `steps` has
+    size and steps where they are not the schedule's own.
+    """
+    counts = []
+    for buffer, per_rank in zip(schedule.buffers, schedule.n_blocks_of(range(schedule.size)), strict=True):
+        is_same = buffer.name not in schedule.problem.at_root and len(np.unique(per_rank)) == 1
+        counts.append([int(per_rank[0])] if is_same else per_rank.tolist())
+    names = [buffer.name for buffer in schedule.buffers]
+    return _kernels.make_program(
+        schedule if steps is None else steps,
+        f"{schedule.problem.name}/{schedule.name}",
+        schedule.problem.layout,
+        names,
+        [names.index(buffer.like) for buffer in schedule.buffers],
+        [buffer.is_temporary for buffer in schedule.buffers],
+        counts,
+        max_kept_entries,
+        schedule.parts if schedule.problem.layout == "uniform" else 1,
+        [buffer.holds for buffer in schedule.buffers],
+        schedule.root if "send" in schedule.problem.at_root else -1,
+    )

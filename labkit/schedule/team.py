@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.schedule.group import Group
-from labkit.schedule.section import Ints, Section
-from labkit.schedule.step import Step
+from labkit.schedule.step import Ints, Section, Step
 
 __all__ = ["Team", "everyone", "leaders", "members", "node_roots"]
 

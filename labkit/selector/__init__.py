@@ -18,8 +18,7 @@ from labkit.errors import ScheduleError
 from labkit.nearest import nearest
 from labkit.schedule.problem import PROBLEMS
 from labkit.selector.choices import Choices
-from labkit.selector.rules import Rule, Rules
-from labkit.selector.simple import Best, First, Fixed, Usable
+from labkit.selector.rules import Best, First, Fixed, Rule, Rules, Usable
 from labkit.selector.situation import Selector, Situation
 
 __all__ = [

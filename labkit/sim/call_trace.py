@@ -30,8 +30,7 @@ def keep_calls(simulation: Simulation, target: str | os.PathLike[str] | None) ->
 
 def write_calls(simulation: Simulation, target: Path) -> str:
     """Write the trace; a sentence that says where it is."""
-    from labkit.trace.formats.communicators import Numbering
-    from labkit.trace.formats.ti_writer import write_actions
+    from labkit.trace.formats.ti_writer import Numbering, write_actions
 
     hub, numbering = simulation.hub, Numbering()
     path = write_actions(

@@ -11,7 +11,7 @@ from labkit.comm.collective.native import Bound, Call
 from labkit.errors import DataError, ScheduleError
 from labkit.platform import platform
 from labkit.process.folders import private_folder
-from labkit.schedule.compiled import program_of
+from labkit.schedule.schedule import program_of
 from labkit.selector import Choices, selector_of
 from labkit.sim.replay import chooser
 from labkit.trace.formats.goal import write_messages

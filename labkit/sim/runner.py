@@ -41,9 +41,8 @@ from labkit.sim.uncharged import OwnCode
 from labkit.sim.where import place_of
 from labkit.tally import tally_frame
 from labkit.tolerance import ToleranceUse
-from labkit.trace.beside import taken_apart
 from labkit.trace.phases import by_entry
-from labkit.trace.trace import Trace
+from labkit.trace.trace import Trace, taken_apart
 
 __all__ = ["simulate"]
 

@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
-from labkit.schedule.compiled import program_of
 from labkit.schedule.operators import as_reduction
-from labkit.schedule.schedule import Schedule
+from labkit.schedule.schedule import Schedule, program_of
 from labkit.schedule.sizes import Counts, sizes_of
 from labkit.sim.quotient import fold, machine_of_two
 

@@ -12,8 +12,7 @@ from labkit import html as markup
 from labkit.errors import DataError
 from labkit.scaling import Model, Term, Verdict
 from labkit.study.phase_sum import NAME as SUM_OF_PHASES
-from labkit.study.phase_sum import PhaseSum
-from labkit.study.table import WHOLE_RUN, Table, aligned
+from labkit.study.phase_sum import WHOLE_RUN, PhaseSum, Table, aligned
 
 __all__ = ["Comparison"]
 

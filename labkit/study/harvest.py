@@ -16,8 +16,7 @@ import pandas as pd
 from labkit.errors import LabkitError, StudyWarning
 from labkit.result.uncharged import REMARK, Uncharged
 from labkit.study.measure import Found
-from labkit.study.points import Point, is_real
-from labkit.study.rank_counts import form_remarks
+from labkit.study.points import Point, form_remarks, is_real
 from labkit.study.rows import how_counted
 from labkit.study.study import Study
 from labkit.timing.repeats import Conduct

@@ -59,7 +59,7 @@ class Found:
         What was printed outside the ranks: standard output and error, in another process only.
     order : int
         In another process only, by which those of the same hash seed know each other
-        (`labkit.study.hash_seed`).
+        (`labkit.study.worker_setup`).
     conduct : dict or None
         How a real measurement was conducted: `labkit.timing.Conduct` as plain data.
     uncharged : Uncharged

@@ -16,9 +16,9 @@ from typing import Any
 
 from labkit.errors import LabkitError, MachineError, TimeLimitError
 from labkit.process.child import ChildProcess, ending_text, telling_words
-from labkit.study.hash_seed import workers_seed
 from labkit.study.measure import Found
 from labkit.study.points import Point
+from labkit.study.worker_setup import workers_seed
 
 __all__ = ["LocalPool"]
 

@@ -30,8 +30,8 @@ from labkit.nearest import nearest
 from labkit.plain import replace_file, toml_of
 from labkit.scaling import Verdict
 from labkit.study.declared import Declaration, Judged, Results, Work, judge_all, read_declaration
+from labkit.study.phase_sum import aligned
 from labkit.study.study import Study, load
-from labkit.study.table import aligned
 
 __all__ = [
     "Cause",

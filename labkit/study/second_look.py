@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from labkit.errors import MachineError, TimeLimitError
-from labkit.study.hash_seed import fingerprint, workers_seed
 from labkit.study.measure import Found, Job
 from labkit.study.points import Point
 from labkit.study.pool import LocalPool
+from labkit.study.worker_setup import fingerprint, workers_seed
 
 __all__ = ["REMARK", "SecondLook"]
 

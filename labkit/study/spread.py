@@ -17,12 +17,11 @@ from labkit.errors import MachineError
 from labkit.real.cores import available_cores
 from labkit.study.executors import ExecutorPool, check_executor, is_this_process
 from labkit.study.harvest import Harvest
-from labkit.study.hash_seed import known_seed
 from labkit.study.measure import Found, Job
 from labkit.study.points import Point, is_real
 from labkit.study.pool import LocalPool
 from labkit.study.second_look import REMARK, SecondLook
-from labkit.study.worker_setup import pack_job, pack_points, setting_of
+from labkit.study.worker_setup import known_seed, pack_job, pack_points, setting_of
 
 __all__ = ["Pool", "check_workers", "one_by_one", "pool_of", "second_look", "spread"]
 

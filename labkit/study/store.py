@@ -26,12 +26,22 @@ import pandas as pd
 
 from labkit.errors import DataError
 from labkit.plain import json_of, replace_file, require_file
-from labkit.study.limits import check_archive, check_table
 
-__all__ = ["FORMAT", "read_study", "study_files", "study_of", "write_study", "write_zip"]
+__all__ = [
+    "FORMAT",
+    "check_archive",
+    "check_table",
+    "read_study",
+    "study_files",
+    "study_of",
+    "write_study",
+    "write_zip",
+]
 
 FORMAT = "labkit-study"
+
 VERSION = 1
+
 _KINDS = {"i": "int", "u": "int", "f": "float", "b": "bool"}
 
 
@@ -99,6 +109,39 @@ def write_zip(path: str | os.PathLike[str], files: Mapping[str, bytes], what: st
         raise DataError(
             f"cannot save {what} to {os.fspath(path)!r}: {error.strerror or error}{kept}"
         ) from error
+
+
+# Limits of what is read from others: no zip that is small only when packed, no table that fills memory.
+
+#: of all files in a zip together, unpacked
+MOST_TABLE_BYTES = 128 << 20
+
+#: of a table: each takes some hundred bytes of memory while it is read
+MOST_CELLS = 5_000_000
+
+
+def check_archive(archive: zipfile.ZipFile, name: str, most: int = MOST_TABLE_BYTES) -> None:
+    """Refuse a zip that would be large unpacked; no more is unpacked than its table of contents says.
+
+    Raises
+    ------
+    DataError
+    """
+    total = sum(info.file_size for info in archive.infolist())
+    if total > most:
+        raise DataError(f"{name!r} is refused: unpacked it would have {total:,} B, over {most:,} B")
+
+
+def check_table(content: bytes, name: str) -> None:
+    """Refuse a table (CSV) that would take far more memory than its text.
+
+    Raises
+    ------
+    DataError
+    """
+    cells = content.count(b",") + content.count(b"\n") + content.count(b"\r")
+    if cells > MOST_CELLS:
+        raise DataError(f"{name!r} is refused: its table has {cells:,} cells, over {MOST_CELLS:,}")
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:

@@ -24,14 +24,13 @@ from labkit.study.choices import Choices
 from labkit.study.doubts import doubted, unmeasured
 from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
-from labkit.study.phase_sum import PhaseSum
+from labkit.study.phase_sum import WHOLE_RUN, PhaseSum, Table
+from labkit.study.points import form_of_values
 from labkit.study.predictions import Predictions
-from labkit.study.rank_counts import form_of_values
 from labkit.study.reporting.questions import Reports
 from labkit.study.rows import tidy
 from labkit.study.selection import NothingMeasured, bind, varied_pair
 from labkit.study.store import write_study
-from labkit.study.table import WHOLE_RUN, Table
 
 if TYPE_CHECKING:
     from labkit.study.bundle import Bundle

@@ -8,10 +8,12 @@ import inspect
 import numbers
 import platform
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from tqdm import tqdm
 
 from labkit import __version__
 from labkit.checks import check_arguments, check_seed, program_name
@@ -26,7 +28,6 @@ from labkit.sim.measured import Measured, measured_of
 from labkit.study.harvest import Harvest
 from labkit.study.measure import SEEDS, Job
 from labkit.study.points import Point, is_real, plan_points
-from labkit.study.progress import BarView, progress_bar
 from labkit.study.recipe import recipe_of
 from labkit.study.spread import check_workers, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
     from labkit.result import Run
 
-__all__ = ["Planned", "plan_sweep", "records_of", "sweep"]
+__all__ = ["Planned", "plan_sweep", "progress_bar", "records_of", "sweep"]
 
 
 def sweep(
@@ -170,6 +171,52 @@ def sweep(
     keep_computation(study, planned.job)
     study.recipe = recipe_of(planned.job, planned.plan, (number for number, _ in planned.harvest.rows))
     return study
+
+
+# Progress of a sweep: tqdm's bar, in a terminal or in a notebook's cell.
+
+
+class _CellBar(tqdm):  # type: ignore[misc]  # it is untyped
+    """The bar as a text in a cell's output: tqdm's own widget would stay in a saved notebook, dead."""
+
+    handle: Any = None
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        """Write the bar anew; tqdm calls this, at last with nothing to show."""
+        from IPython.display import display
+
+        shown = {"text/plain": str(self) if msg is None else msg}
+        if self.handle is None:
+            self.handle = display(shown, raw=True, display_id=True)
+        else:
+            self.handle.update(shown, raw=True)
+
+
+def progress_bar(total: int, progress: bool | None) -> Any:
+    """Return a bar of tqdm's for so many points; by default it is seen in notebooks and terminals only."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    is_notebook = hasattr(shell, "kernel")
+    if progress is None:
+        progress = total > 1 and (is_notebook or sys.stderr.isatty())
+    kind, every_s = (_CellBar, 0.1) if is_notebook else (tqdm, 0)
+    return kind(
+        total=total, disable=not progress, unit="point", leave=False, mininterval=every_s, file=sys.stderr
+    )
+
+
+class BarView:
+    """Shows the point that runs in a sweep's bar: a view of `labkit.live`."""
+
+    def __init__(self, bar: Any) -> None:
+        self._bar, self._point = bar, ""
+
+    def show(self, status: str, lines: list[str]) -> None:
+        """Write how far the point is, and what it has printed last."""
+        said = status.partition("; ")[2]
+        self._bar.set_postfix_str(" | ".join([said, *lines[-1:]])[:160], refresh=True)
+
+    def end(self, status: str) -> None:
+        """Leave the bar to the next point."""
 
 
 @dataclasses.dataclass

@@ -18,8 +18,8 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError
-from labkit.study.hash_seed import fingerprint
 from labkit.study.measure import Found, Job
+from labkit.study.worker_setup import fingerprint
 
 __all__ = ["answer", "load", "main"]
 

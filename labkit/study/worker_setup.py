@@ -18,7 +18,7 @@ from labkit.real.travel import pack, unwritten_sources
 from labkit.study.measure import Job
 from labkit.study.points import Point
 
-__all__ = ["pack_job", "pack_points", "setting_of", "settle"]
+__all__ = ["fingerprint", "known_seed", "pack_job", "pack_points", "setting_of", "settle", "workers_seed"]
 
 
 def pack_job(job: Job) -> bytes:
@@ -114,3 +114,30 @@ def _filter(filters: list[Any]) -> None:
     mutated: Callable[[], None] | None = getattr(warnings, "_filters_mutated", None)
     if mutated is not None:
         mutated()
+
+
+# Python's hash seed, by which the order of sets of texts differs from process to process.
+#
+# A program that goes through such a set and sends messages on the way is another program under another seed.
+# Workers of this host are all given the seed of this process where it is known (PYTHONHASHSEED), and the
+# study
+# is that of a serial sweep whatever the program does. A seed that Python has drawn cannot be handed on: then
+# one point is run under two seeds, and a program that tells them apart is not spread.
+
+
+def fingerprint() -> int:
+    """Return a number that two processes with the same hash seed agree on."""
+    return hash("labkit")
+
+
+def known_seed() -> str | None:
+    """Return the hash seed of this process; None if Python has drawn it."""
+    if not sys.flags.hash_randomization:
+        return "0"
+    given = "" if sys.flags.ignore_environment else os.environ.get("PYTHONHASHSEED", "")
+    return given if given.isdecimal() else None
+
+
+def workers_seed() -> str:
+    """Return the hash seed that all workers of this host get."""
+    return known_seed() or "0"

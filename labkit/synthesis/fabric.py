@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from labkit.errors import PlatformError
-from labkit.platform.network_model import NetworkModel
+from labkit.platform.models import NetworkModel
 from labkit.platform.platform import Platform
 
 __all__ = ["Fabric", "Ideal", "Way", "fabric_of"]

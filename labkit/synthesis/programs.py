@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.schedule import PROBLEMS, Column, Group, Kind, Schedule, Step, Temporary, build
-from labkit.schedule.uncollected import uncollected
+from labkit.schedule.check import uncollected
 from labkit.synthesis.plan import Plan, Transfer
 
 __all__ = ["schedule_of"]

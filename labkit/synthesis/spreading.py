@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from heapq import heappop, heappush
 
-from labkit.schedule.uncollected import uncollected
+from labkit.schedule.check import uncollected
 from labkit.synthesis.fabric import Fabric, Way
 from labkit.synthesis.plan import Plan, Transfer
 

@@ -6,8 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labkit.trace.bottlenecks import Bottlenecks
-    from labkit.trace.explanation import Explanation
+    from labkit.trace.explanation import Bottlenecks, Explanation
     from labkit.trace.side_by_side import Contrast, contrast
     from labkit.trace.trace import Trace
 

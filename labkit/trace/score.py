@@ -13,8 +13,7 @@ from labkit.html import card, escape, table
 from labkit.trace.phases import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
 from labkit.trace.waiting.profile import profiled
-from labkit.trace.waiting.senders import sent_in
-from labkit.trace.waiting.windows import calls_at
+from labkit.trace.waiting.windows import calls_at, sent_in
 from labkit.units import format_bytes, format_share, number_of_ranks
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from labkit.trace.persistent import PersistentCollectives
-from labkit.trace.recorder.places import Places
+from labkit.trace.recorder.ledger import Places
 from labkit.trace.summary import Row, Summary
 
 __all__ = ["CallSummary"]

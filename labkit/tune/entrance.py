@@ -12,8 +12,7 @@ from labkit.tune.off_line import off_line
 from labkit.tune.runtime.codelets import Codelet, FunctionSet
 from labkit.tune.runtime.plan import Monitor, plan_of
 from labkit.tune.runtime.quality import Verification, verify
-from labkit.tune.runtime.request import Request
-from labkit.tune.runtime.timer import Timer
+from labkit.tune.runtime.request import Request, Timer
 
 __all__ = ["Tune"]
 
@@ -137,7 +136,7 @@ class Tune:
         send, recv : sequence of slices or tuples of slices
             A region for each outgoing and each incoming edge; needed on graphs.
         forms : sequence of str, optional
-            Of `labkit.tune.neighborhood.functions.FORMS`; default: all.
+            Of `labkit.tune.neighbor_exchange.FORMS`; default: all.
         **plan
             See `lk.tune`.
 
@@ -146,7 +145,7 @@ class Tune:
         DataError
             For arrays, regions or words that are not allowed.
         """
-        from labkit.tune.neighborhood.functions import neighborhood_set
+        from labkit.tune.neighbor_exchange import neighborhood_set
 
         settings = _plan(plan)
         _require_comm(comm)

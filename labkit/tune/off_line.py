@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.selector.libraries import library_names
-from labkit.study.progress import progress_bar
+from labkit.study.sweep_points import progress_bar
 from labkit.tune.campaign import Machine, candidates, measure
 from labkit.tune.tuned import Tuned
 

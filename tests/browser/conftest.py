@@ -35,7 +35,7 @@ def chromium():
     """Return a running Chromium; skip with what is missing."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
     pytest.importorskip("jupyterlab", reason="needs JupyterLab: pip install 'labkit[lab]'")
-    from labkit.plot.files.browser import find_browser
+    from labkit.plot.figure import find_browser
 
     program = find_browser()
     if program is None:

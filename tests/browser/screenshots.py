@@ -19,7 +19,7 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 
 from playwright.sync_api import sync_playwright
 
-from labkit.plot.files.browser import find_browser
+from labkit.plot.figure import find_browser
 from tests.browser.conftest import FLAGS
 from tests.browser.server import ROOT, Lab
 from tests.browser.visitor import SHOTS, Visitor

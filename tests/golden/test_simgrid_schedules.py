@@ -14,7 +14,7 @@ import pytest
 import labkit as lk
 from labkit import _kernels, registry
 from labkit.platform import models
-from labkit.schedule.compiled import program_of
+from labkit.schedule.schedule import program_of
 from labkit.sim.schedules import simulate
 
 EVERY = golden_files.every_golden()

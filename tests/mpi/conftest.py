@@ -14,7 +14,7 @@ import pytest
 
 import labkit as lk
 from labkit.process.folders import RUN_LINK, SHARED_MEMORY
-from labkit.real.engines import watch
+from labkit.real.engines import client
 from labkit.real.mpi import launch
 
 
@@ -76,7 +76,7 @@ def limit_when(monkeypatch):
         clock = ModuleType("time")
         clock.__dict__.update(vars(time))
         clock.monotonic = lambda: time.monotonic() + (1000 if condition() else 0)
-        for module in (launch, watch):
+        for module in (launch, client):
             monkeypatch.setattr(module, "time", clock)
 
     return set_condition

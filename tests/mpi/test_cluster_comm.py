@@ -14,7 +14,7 @@ def _both(calls, ranks):
     """Run the calls on mpi4py's communicator and on an interruptible one, and return both answers."""
 
     def program(comm):
-        from labkit.real.engines.comm import interruptible
+        from labkit.real.engines.engine import interruptible
 
         wrapped = interruptible(comm.Dup())
         answers = [], []
@@ -184,7 +184,7 @@ def test_same_answers_as_mpi4py(ranks):
 
 def test_dropped_requests_keep_their_buffers():
     def program(comm):
-        from labkit.real.engines.comm import interruptible
+        from labkit.real.engines.engine import interruptible
         from labkit.real.engines.waits import WAITING
 
         own = interruptible(comm.Dup())

@@ -228,7 +228,7 @@ def test_killed_rank_is_named_and_a_restart_helps(started):
 
 
 def test_rank_that_cannot_be_interrupted_is_told(started, monkeypatch):
-    from labkit.real.engines import watch as cluster_watch
+    from labkit.real.engines import client as cluster_watch
 
     def program(comm):
         if comm.rank == 1:

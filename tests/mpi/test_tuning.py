@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.tune.neighborhood.functions import FORMS
+from labkit.tune.neighbor_exchange import FORMS
 from tests.support.neighbors import edges, halos
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]

@@ -114,7 +114,7 @@ def test_a_job_that_is_rejected_names_the_option(slurm, options, sentence):
 
 
 def test_a_job_that_waits_says_why_and_can_be_left(slurm, capsys, monkeypatch):
-    from labkit.real.slurm import watch as waiting
+    from labkit.real.slurm import collect as waiting
 
     monkeypatch.setattr(waiting.Line, "_is_shown", True, raising=False)
     told = []

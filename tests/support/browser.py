@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labkit.plot.files.browser import find_browser
+from labkit.plot.figure import find_browser
 
 __all__ = ["needs_browser"]
 

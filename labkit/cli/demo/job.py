@@ -12,11 +12,10 @@ from typing import Literal
 import numpy as np
 
 from labkit import __version__
+from labkit.cli.demo.page import Demo, closing, off_by
 from labkit.cli.demo.plan import FULL, KEYS_PER_RANK, LARGE, QUICK, Plan, title
 from labkit.cli.demo.real import RealSort, sort_on_real_mpi
-from labkit.cli.demo.result import Demo
 from labkit.cli.demo.simulated import MODEL, Extrapolation, SimulatedSort, compared, extrapolate, simulate
-from labkit.cli.demo.words import closing, off_by
 from labkit.datasets import flights
 from labkit.errors import MachineError
 from labkit.real.cores import available_cores

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from labkit import plot
-from labkit.cli.demo.plan import title
+from labkit.cli.demo.plan import Plan, title
 from labkit.cli.demo.real import RealSort
-from labkit.cli.demo.result import Demo
-from labkit.cli.demo.simulated import SimulatedSort
-from labkit.cli.demo.words import closing, off_by
+from labkit.cli.demo.simulated import MODEL, Extrapolation, SimulatedSort, compared
+from labkit.datasets import flights
+from labkit.scaling import Verdict
 from labkit.study.measure import SEEDS
 from labkit.units import format_count, format_seconds
 
-__all__ = ["write_page"]
+if TYPE_CHECKING:
+    from labkit.study import Comparison
+
+__all__ = ["Demo", "closing", "off_by", "write_page"]
 
 TITLE = "Parallel sorts on real and simulated machines"
 
@@ -72,6 +78,199 @@ A model that fits is not yet a model that predicts. So the same sorts were simul
 machine larger than any that was fitted, and compared with two predictions: by the best model, and by
 the curve of the expectation fitted to the same points.
 """
+
+
+# The result of a demo, as data.
+
+
+@dataclass
+class Demo:
+    """What the demo found.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was run.
+    header : dict of str to str
+        This host and its software.
+    source : {"package", "extract"}
+        All flights, or the extract where the package is not installed.
+    simulated : list of SimulatedSort
+        One per sorter and machine.
+    beyond : list of Extrapolation
+        What the fits say about larger machines, compared with what was simulated there.
+    real : list of RealSort
+        Empty if there is no MPI.
+    mpi_trouble : str
+        Why there is no real MPI; empty if there is.
+    seconds : float
+        How long the demo took on this host.
+    """
+
+    plan: Plan
+    header: dict[str, str]
+    source: flights.Source
+    simulated: list[SimulatedSort]
+    beyond: list[Extrapolation] = field(default_factory=list)
+    real: list[RealSort] = field(default_factory=list)
+    mpi_trouble: str = ""
+    seconds: float = 0.0
+
+    @property
+    def comparison(self) -> Comparison:
+        """The verdicts: sorters and their phases down, machines across."""
+        return compared(self.simulated)
+
+    @property
+    def exit_code(self) -> int:
+        """0 if all went well, 1 if a sort is wrong, 3 if there is no MPI."""
+        if not all(result.is_correct for result in self.real):
+            return 1
+        return 3 if self.mpi_trouble else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON."""
+        return {
+            "exit": self.exit_code,
+            "host": self.header,
+            "flights": self.source,
+            "mpi": {
+                "works": not self.mpi_trouble,
+                "trouble": self.mpi_trouble,
+                "sorts": [asdict(result) | {"is_correct": result.is_correct} for result in self.real],
+            },
+            "model": MODEL,
+            "simulated": [
+                {
+                    "sorter": one.sorter,
+                    "machine": one.machine,
+                    "on": one.on,
+                    "keys_per_rank": one.n_local,
+                    "imbalance": {str(p): value for p, value in one.imbalances.items()},
+                    "makespan_s": {str(p): value for p, value in one.makespans().items()},
+                    "messages": {str(p): value for p, value in one.messages.items()},
+                    "verdicts": {name: verdict.to_dict() for name, verdict in one.table.verdicts.items()},
+                }
+                for one in self.simulated
+            ],
+            "matches": self.comparison.counts,
+            "beyond": [asdict(row) for row in self.beyond],
+            "seconds": round(self.seconds, 3),
+        }
+
+
+# The conclusions of a demo in plain sentences, with its limits.
+
+
+def closing(demo: Demo) -> list[str]:
+    """Say what was shown and what was not."""
+    return [
+        *_real(demo),
+        "Simulated times are what a model of a cluster predicts, not measurements of one; they are the same "
+        "to the last bit on every host.",
+        *_winners(demo),
+        *_costly_phases(demo),
+        *_matches(demo),
+        *_extrapolation(demo),
+    ]
+
+
+def off_by(predicted_s: float, simulated_s: float) -> str:
+    """Write a prediction with its relative error."""
+    if math.isnan(predicted_s):
+        return ""
+    return f"{format_seconds(predicted_s)} ({predicted_s / simulated_s - 1:+.0%})"
+
+
+def _real(demo: Demo) -> list[str]:
+    if demo.mpi_trouble:
+        return ["Nothing was run on real MPI: only the simulated half of this demo was shown."]
+    wrong = sum(not result.is_correct for result in demo.real)
+    judged = "all correct by both oracles." if not wrong else f"{wrong} of them WRONG."
+    lines = [f"{len(demo.real)} sorts of real data on real MPI: {judged}"]
+    if any(not result.is_valid for result in demo.real):
+        lines.append("Real times with more ranks than cores measure oversubscription: shown, never judged.")
+    return lines
+
+
+def _winners(demo: Demo) -> list[str]:
+    """Name the fastest sorter on each machine, among those that sort the same number of keys."""
+    usual = max(one.n_local for one in demo.simulated)
+    machines: dict[str, list[SimulatedSort]] = {}
+    for one in demo.simulated:
+        if one.n_local == usual:
+            machines.setdefault(one.machine, []).append(one)
+    said = []
+    for machine, sweeps in machines.items():
+        best = min(sweeps, key=lambda one: one.makespans()[one.largest])
+        time = format_seconds(best.makespans()[best.largest])
+        said.append(f"{title(best.sorter)} on the {machine} ({time})")
+    largest = max(one.largest for one in demo.simulated)
+    return [f"Fastest at {largest} ranks and {usual} keys per rank: {'; '.join(said)}."]
+
+
+def _costly_phases(demo: Demo) -> list[str]:
+    """Say where each sorter spends its time on the first machine."""
+    first = demo.simulated[0].machine
+    said = []
+    for one in demo.simulated:
+        if one.machine == first:
+            shares = one.shares(one.largest)
+            slowest = max(shares, key=lambda name: shares[name])
+            said.append(f"{title(one.sorter)} in {slowest!r} ({shares[slowest]:.0%})")
+    return [f"Where the time goes at {demo.simulated[0].largest} ranks of the {first}: {', '.join(said)}."]
+
+
+def _matches(demo: Demo) -> list[str]:
+    """Count the verdicts, and name those that missed the expectation, above and below."""
+    counts = demo.comparison.counts
+    found = ", ".join(f"{number} {match}" for match, number in counts.items() if number)
+    lines = [f"{sum(counts.values())} expectations judged: {found}."]
+    faster = _listed(demo, lambda v: v.match == "none")
+    slower = _listed(demo, lambda v: v.match == "bound")
+    unfitted = _listed(demo, lambda v: v.model is not None and v.model.is_nearest)
+    undecided = _listed(demo, lambda v: v.match == "undecided")
+    if faster:
+        lines.append(f"Faster growth than expected, so look here first: {faster}.")
+    if slower:
+        lines.append(
+            f"Slower growth than expected: {slower}. Big-O is an upper bound, so this is not a fault: in "
+            "this range of p another part, such as start-ups, may still dominate."
+        )
+    if unfitted:
+        lines.append(f"No model describes these within the tolerance: {unfitted}.")
+    if undecided:
+        lines.append(f"Undecided: {undecided}.")
+    return lines
+
+
+def _listed(demo: Demo, wanted: Callable[[Verdict], bool]) -> str:
+    """List the phases for which something holds, as sorter: phase (machines)."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for one in demo.simulated:
+        for phase, verdict in one.table.verdicts.items():
+            if wanted(verdict):
+                found.setdefault(title(one.sorter), {}).setdefault(phase, []).append(one.machine)
+    return "; ".join(
+        f"{sorter}: " + ", ".join(f"{phase} ({', '.join(machines)})" for phase, machines in phases.items())
+        for sorter, phases in found.items()
+    )
+
+
+def _extrapolation(demo: Demo) -> list[str]:
+    """Say how far the best models can be trusted beyond the fitted range."""
+    rows = [row for row in demo.beyond if not math.isnan(row.model_s)]
+    if not rows:
+        return []
+    worst = max(rows, key=lambda row: abs(row.model_s / row.simulated_s - 1))
+    error = worst.model_s / worst.simulated_s - 1
+    largest = max(one.largest for one in demo.simulated)
+    if abs(error) < 0.1:
+        return [f"At {worst.ranks} ranks the best models predict every makespan within {abs(error):.0%}."]
+    return [
+        f"At {worst.ranks} ranks the best model of {title(worst.sorter)} is off by {error:+.0%}: a model "
+        f"that fits up to {largest} ranks is not a prediction far beyond."
+    ]
 
 
 def write_page(demo: Demo, path: Path) -> Path:

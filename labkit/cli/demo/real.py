@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from labkit.cli.demo.plan import Plan
-from labkit.cli.demo.programs import FlightSort, flight_keys, sort_flights
+from labkit.cli.demo.plan import FlightSort, Plan, flight_keys, sort_flights
 from labkit.datasets import flights
 from labkit.result import Run
 from labkit.run import run

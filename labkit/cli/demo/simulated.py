@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from labkit import registry
-from labkit.cli.demo.plan import Plan, keys_per_rank, title
-from labkit.cli.demo.programs import sort_generated
+from labkit.cli.demo.plan import Plan, keys_per_rank, sort_generated, title
 from labkit.datasets import inputs
 from labkit.errors import CheckError
 from labkit.result import Run

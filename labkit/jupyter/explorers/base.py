@@ -8,24 +8,28 @@ from collections.abc import Sequence
 from typing import Any
 
 import ipywidgets as w
+from anywidget import AnyWidget
+from ipywidgets import Layout
+from traitlets import Dict, List, Unicode
 
 from labkit.errors import LabkitError
 from labkit.html import escape
-from labkit.jupyter.explorers.select import Select
 from labkit.plot.figure import Figure
 from labkit.plot.still import is_live, still_bundle
 from labkit.plot.widget import Picture
 
-__all__ = ["Explorer", "Player", "choice", "number", "slider", "text"]
+__all__ = ["Explorer", "Player", "Select", "choice", "number", "slider", "text"]
 
 #: changes that follow each other within this time are answered once
 PATIENCE_S = 0.12
+
 #: JupyterLab's handle is a white disc with a faint border, and its track an eighth of the control
 _LOOK = (
     ".labkit-pale { opacity: .35 } "
     ".labkit-explorer .noUi-handle { border: 1.5px solid var(--jp-ui-font-color2, #555) } "
     ".labkit-explorer .widget-slider .widget-readout { min-width: 3.2em; max-width: 4.5em; flex: 0 1 auto }"
 )
+
 _STYLE = {"description_width": "7.5em"}
 
 
@@ -234,6 +238,70 @@ def _sentence(error: Exception) -> str:
 
 def _wide() -> Any:
     return w.Layout(width="20em")
+
+
+# A drop-down list that greys out what cannot be chosen just now, and says why.
+
+_SCRIPT = """
+function render({model, el}) {
+  el.classList.add("jupyter-widgets", "widget-inline-hbox", "widget-dropdown")
+  const label = Object.assign(document.createElement("label"), {className: "widget-label"})
+  label.style.width = model.get("label_width")
+  label.textContent = model.get("description")
+  const list = document.createElement("select")
+  list.setAttribute("aria-label", model.get("description"))
+  el.append(label, list)
+  const fill = () => {
+    const refused = model.get("refused")
+    list.replaceChildren(...model.get("options").map((name) => {
+      const why = refused[name]
+      const one = new Option(why ? `${name}: ${why}` : name, name)
+      one.disabled = Boolean(why)
+      return one
+    }))
+    list.value = model.get("value")
+    list.title = refused[list.value] ?? model.get("tooltip")
+  }
+  list.addEventListener("change", () => { model.set("value", list.value); model.save_changes() })
+  for (const name of ["options", "refused", "value"]) model.on(`change:${name}`, fill)
+  fill()
+}
+export default {render}
+"""
+
+
+class Select(AnyWidget):  # type: ignore[misc]  # it is untyped
+    """A drop-down list of names.
+
+    Attributes
+    ----------
+    description, tooltip, label_width : str
+        The words beside it, those over it, and the room of the former.
+    options : list of str
+    refused : dict of str to str
+        Options that cannot be chosen now, greyed out, each with the reason.
+    value : str
+        What is chosen; Python may set any option, and learns of the reason when it is used.
+    """
+
+    _esm = _SCRIPT
+    description = Unicode("").tag(sync=True)
+    tooltip = Unicode("").tag(sync=True)
+    label_width = Unicode("7.5em").tag(sync=True)
+    options = List(Unicode()).tag(sync=True)
+    refused = Dict().tag(sync=True)
+    value = Unicode("").tag(sync=True)
+
+    def __init__(self, description: str, options: list[str], value: str, tooltip: str = "") -> None:
+        layout = Layout(width="20em")
+        super().__init__(
+            description=description, options=options, value=value, tooltip=tooltip, layout=layout
+        )
+
+    def refuse(self, reasons: dict[str, str]) -> Any:
+        """Grey out options, each with its reason; all others can be chosen again."""
+        if self.refused != reasons:
+            self.refused = reasons
 
 
 def _fill(control: Any) -> None:

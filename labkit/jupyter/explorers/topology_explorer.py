@@ -2,23 +2,368 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ipywidgets as w
+import numpy as np
+from bokeh.models import ColorBar, LinearColorMapper, NumeralTickFormatter, TapTool
+from numpy.typing import NDArray
 
-from labkit.errors import LabkitError
-from labkit.jupyter.explorers.base import Explorer, choice, number, text
-from labkit.jupyter.explorers.patterns import PATTERNS, refused
-from labkit.jupyter.explorers.select import Select
-from labkit.jupyter.explorers.topology_view import TopologyView, look, sized, spec_of
+from labkit.errors import DataError, LabkitError
+from labkit.html import escape, properties, quantity, table
+from labkit.jupyter.explorers.base import Explorer, Select, choice, number, text
 from labkit.platform import machines
+from labkit.platform.drawing import Layout
 from labkit.platform.platform import Platform, platform
 from labkit.platform.spec import kinds
+from labkit.plot.cables import Cables
+from labkit.plot.figure import Figure
+from labkit.plot.style import FONT, HEAT, heading, whole_ticker, wrap
+from labkit.plot.topology_figure import draw_layout, way
 
-__all__ = ["TopologyExplorer", "topology"]
+__all__ = ["PATTERNS", "TopologyExplorer", "loads", "look", "pairs", "refused", "topology"]
 
 _GIVEN = "as given"
+
+# The topology explorer's content, without a widget: picture, facts, route, hot links.
+
+#: hosts of a machine that grows
+_GROWN = 16
+
+_SIZE = 1e6
+
+
+# Communication patterns, and the links that they make hot.
+
+#: name -> what it is
+PATTERNS = {
+    "none": "no messages",
+    "ring": "every host to the next one",
+    "shift": "every host to the one that is some places further",
+    "halo": "every host to its four neighbours in a grid of hosts, row by row",
+    "transpose": "host (row, column) of a square grid to (column, row)",
+    "random pairs": "every host to one other, drawn at random",
+    "all to all": "every host to every other",
+}
+
+#: pairs whose routes are looked up
+MOST_PAIRS = 70_000
+
+Pairs = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Load:
+    """How often a pattern crosses each link.
+
+    Attributes
+    ----------
+    messages : int
+        Of the pattern.
+    crossed : dict of str to int
+        Link to the messages that cross it.
+    hottest : list of (str, int, float)
+        Links, the messages on each, and the seconds that each needs for one byte of all of them; the
+        slowest first.
+    """
+
+    messages: int
+    crossed: dict[str, int]
+    hottest: list[tuple[str, int, float]]
+
+
+def refused(hosts: int) -> dict[str, str]:
+    """Return the patterns that so many hosts cannot do, each with the reason.
+
+    Parameters
+    ----------
+    hosts : int
+
+    Returns
+    -------
+    dict of str to str
+
+    Examples
+    --------
+    >>> refused(12)
+    {'transpose': '12 hosts are no square'}
+    """
+    if hosts < 2:
+        return {name: "one host has no other" for name in PATTERNS if name != "none"}
+    found = {}
+    if round(hosts**0.5) ** 2 != hosts:
+        found["transpose"] = f"{hosts:,} hosts are no square"
+    if hosts * hosts > MOST_PAIRS:
+        found["all to all"] = f"{hosts:,} hosts are too many (most: {int(MOST_PAIRS**0.5)})"
+    return found
+
+
+def pairs(pattern: str, hosts: int, shift: int = 1, seed: int = 0) -> Pairs:
+    """Return the messages of a pattern.
+
+    Parameters
+    ----------
+    pattern : str
+        A key of `PATTERNS`.
+    hosts : int
+    shift : int
+        For "shift".
+    seed : int
+        For "random pairs": every host sends and receives once, none to itself where that can be.
+
+    Returns
+    -------
+    array of int64, shape (messages, 2)
+        Sender and receiver of each; messages of a host to itself are left out.
+
+    Raises
+    ------
+    DataError
+        Unknown, too many messages, or hosts that are no square for a transpose.
+    """
+    every = np.arange(hosts)
+    if pattern not in PATTERNS:
+        raise DataError(f"a pattern is one of {', '.join(PATTERNS)}; got {pattern!r}")
+    if pattern == "none":
+        return np.empty((0, 2), np.int64)
+    if pattern == "all to all":
+        if hosts * hosts > MOST_PAIRS:
+            raise DataError(
+                f"all to all on {hosts:,} hosts has {hosts * (hosts - 1):,} messages; at most "
+                f"{int(MOST_PAIRS**0.5)} hosts are looked at: take a smaller machine of the same kind"
+            )
+        found = np.stack([np.repeat(every, hosts), np.tile(every, hosts)], 1)
+    elif pattern == "halo":
+        rows = max(d for d in range(1, int(hosts**0.5) + 1) if hosts % d == 0)
+        row, column = np.divmod(every, hosts // rows)
+        columns = hosts // rows
+        ways = [((row + a) % rows) * columns + (column + b) % columns for a, b in _NEIGHBOURS]
+        found = np.unique(np.concatenate([np.stack([every, way], 1) for way in ways]), axis=0)
+    else:
+        found = np.stack([every, _targets(pattern, hosts, shift, seed)], 1)
+    kept: Pairs = found[found[:, 0] != found[:, 1]]
+    return kept
+
+
+_NEIGHBOURS = ((0, 1), (0, -1), (1, 0), (-1, 0))
+
+
+def _targets(pattern: str, hosts: int, shift: int, seed: int) -> Pairs:
+    every = np.arange(hosts)
+    if pattern in ("ring", "shift"):
+        return np.asarray((every + (1 if pattern == "ring" else shift)) % hosts, np.int64)
+    if pattern == "transpose":
+        side = round(hosts**0.5)
+        if side * side != hosts:
+            raise DataError(f"a transpose needs a square number of hosts; {hosts} is none")
+        row, column = np.divmod(every, side)
+        return np.asarray(column * side + row, np.int64)
+    # One cycle through all hosts in random order: a permutation without a fixed point.
+    order = np.argsort(np.random.PCG64(seed).random_raw(hosts), kind="stable")
+    target: Pairs = np.empty(hosts, np.int64)
+    target[order] = np.roll(order, -1)
+    return target
+
+
+def link_facts(built: Any, names: Iterable[str]) -> dict[str, tuple[float, float, str]]:
+    """Return bytes/s, seconds of latency and policy of some links, by name."""
+    wanted = set(names)
+    found = {}
+    for i in range(built.link_count if wanted else 0):
+        if built.link_name(i) in wanted:
+            name, *facts = built.link(i)
+            found[name] = tuple(facts)
+            if len(found) == len(wanted):  # of a large machine mostly the first ones
+                break
+    return found
+
+
+def loads(built: Any, chosen: Pairs) -> Load:
+    """Count how often the routes of messages cross each link.
+
+    Parameters
+    ----------
+    built : labkit._kernels.Platform
+    chosen : array, shape (messages, 2)
+
+    Returns
+    -------
+    Load
+        Loopbacks are left out.
+    """
+    crossed: Counter[str] = Counter()
+    for a, b in chosen.tolist():
+        with contextlib.suppress(ValueError):  # not every pair of hosts of a file need be joined
+            crossed.update(built.route(a, b)[0])
+    if not crossed:
+        return Load(len(chosen), {}, [])
+    facts = link_facts(built, crossed)
+    rate = {link: bytes_per_s for link, (bytes_per_s, _, policy) in facts.items() if policy != "fatpipe"}
+    hottest = [(link, count, count / rate[link]) for link, count in crossed.items() if link in rate]
+    hottest.sort(key=lambda one: (-one[2], one[0]))
+    return Load(len(chosen), dict(crossed), hottest)
+
+
+@dataclass(frozen=True)
+class TopologyView:
+    """A machine as it is shown.
+
+    Attributes
+    ----------
+    machine : Platform
+    figure : Figure
+    facts : list of (str, str)
+        Hosts, links, diameter, bisection.
+    route : list of (str, float, float)
+        Link, bytes/s and seconds of latency, in order.
+    load : Load
+    hosts : list of int or None
+        The host's number of each point of the drawing, in the order in which it draws them.
+    """
+
+    machine: Platform
+    figure: Figure
+    facts: list[tuple[str, str]]
+    route: list[tuple[str, float, float]]
+    load: Load
+    hosts: list[int]
+
+    def html(self) -> str:
+        """Return facts, route and hot links as tables."""
+        parts = [properties((name, escape(text)) for name, text in self.facts)]
+        if self.route:
+            rows = [[escape(n), quantity(bw, "B/s"), quantity(lat, "s")] for n, bw, lat in self.route]
+            parts.append(table(["link of the route", "bandwidth", "latency"], rows))
+        if self.load.hottest:
+            rows = [
+                [escape(link), f"{count:,}", quantity(seconds * _SIZE, "s", 3)]
+                for link, count, seconds in self.load.hottest[:6]
+            ]
+            parts.append(table(["hot link", "messages", "time, 1 MB each"], rows))
+        return "".join(parts)
+
+
+def spec_of(kind: str, shape: str, options: str = "") -> str:
+    """Put a specification together; a kind that is no topology is a machine's name."""
+    spec = f"{kind}:{shape.strip()}" if kind in kinds() and shape.strip() else kind
+    extra = options.strip().strip(",")
+    return f"{spec},{extra}" if extra else spec
+
+
+def sized(machine: str | Platform) -> Platform:
+    """Return a machine with a size: one that grows has 16 hosts.
+
+    Raises
+    ------
+    PlatformError
+        Not a machine.
+    """
+    whole = platform(machine)
+    return whole.sized(_GROWN) if whole.hosts is None else whole
+
+
+def look(
+    machine: str | Platform, route: Sequence[int] | None = None, pattern: str = "none", shift: int = 1,
+    seed: int = 0, width: int = 560, height: int = 430,
+) -> TopologyView:  # fmt: skip
+    """Look at a machine.
+
+    Parameters
+    ----------
+    machine : Platform or what `labkit.platform` reads
+    route : (int, int), optional
+    pattern, shift, seed
+        See `patterns.pairs`.
+    width, height : int
+        Pixels of the picture.
+
+    Raises
+    ------
+    PlatformError
+        Not a machine, or no such hosts.
+    DataError
+        A pattern that does not fit.
+    """
+    whole = sized(machine)
+    drawn = whole.description.smaller()
+    layout, built = drawn.lay_out(), whole.description.build([0])
+    is_whole = drawn == whole.description
+    cables = Cables(layout)
+    reading = whole.name if is_whole else f"{whole.name}; drawn is a smaller sibling, {drawn.size}"
+    links: list[tuple[str, float, float]] = []
+    hops = []
+    if route is not None:
+        found, text = way(whole, built, cables, (int(route[0]), int(route[1])))
+        hops = found if is_whole else []
+        reading += f". {text.removesuffix('.')}"
+        links = _links(built, built.route(*route)[0]) if route[0] != route[1] else []
+    load = loads(built, pairs(pattern, built.host_count, shift, seed))
+    if load.hottest:
+        link, count, seconds = load.hottest[0]
+        reading += (
+            f". {pattern}: {link} carries {count:,} of {load.messages:,} messages; with 1 MB each it alone "
+            f"needs {quantity(seconds * _SIZE, 's', 3)}"
+        )
+    figure = _draw(layout, cables, load if is_whole else Load(0, {}, []), hops, width, height)
+    name = whole.name if is_whole else f"{drawn.size}, a smaller one of this kind: {whole.name} is too large"
+    for line in reversed(wrap(name, width // 8)):
+        figure.add_layout(heading(line, 14), "above")
+    alt = f"Picture of a machine. {reading}. {layout.said}"
+    facts = _facts(whole, built)
+    numbers = {cables.host(i): i for i in range(len(layout.host_points or layout.hosts))}
+    hosts = [numbers[name] for name in layout.hosts] if is_whole else []
+    return TopologyView(whole, Figure(figure, f"{reading}.", alt), facts, links, load, hosts)
+
+
+def _facts(machine: Platform, built: Any) -> list[tuple[str, str]]:
+    facts = [("hosts", f"{built.host_count:,}")]
+    kinds = machine.link_kinds()
+    facts.append(("links", f"{sum(kind.count for kind in kinds):,}"))
+    facts += [(kind.kind, f"{kind.count:,}, {quantity(kind.bytes_per_s, 'B/s')}") for kind in kinds[:4]]
+    far, cut = machine.diameter, machine.bisection
+    if far is not None:
+        at_least = "" if far.is_exact else "at least "
+        facts.append(("diameter", f"{at_least}{far.links} links, {quantity(far.latency_s, 's', 6)}"))
+    if cut is not None:
+        at_most, ways = "" if cut.is_exact else "at most ", "each way" if cut.is_each_way else "both ways"
+        facts.append(("bisection", f"{at_most}{quantity(cut.bytes_per_s, 'B/s')} {ways}, {cut.cut}"))
+    return facts
+
+
+def _links(built: Any, names: Sequence[str]) -> list[tuple[str, float, float]]:
+    known = link_facts(built, names)
+    return [(name, *known[name][:2]) for name in names]
+
+
+def _draw(
+    layout: Layout, cables: Cables, load: Load, hops: list[tuple[str, str]], width: int, height: int
+) -> Any:
+    values = cables.loads((link, float(count)) for link, count in load.crossed.items())
+    if not values:
+        fig = draw_layout(layout, width, height, hops=hops)
+    else:
+        mapper = LinearColorMapper(palette=HEAT, low=0.0, high=max(values.values()))
+        fig = draw_layout(
+            layout, width, height, lambda a, b: values.get(min((a, b), (b, a)), 0.0), mapper,
+            hops=hops, form="0,0",
+        )  # fmt: skip
+        bar = ColorBar(
+            color_mapper=mapper, title="messages in a cable's busier direction", height=10,
+            formatter=NumeralTickFormatter(format="0,0"), title_text_font=FONT,
+            ticker=whole_ticker(5),
+            major_label_text_font=FONT, title_text_font_style="normal",
+        )  # fmt: skip
+        fig.add_layout(bar, "below")
+    (hosts,) = fig.select({"name": "hosts"})
+    hosts.nonselection_glyph = hosts.selection_glyph = None
+    tap = TapTool(renderers=[hosts])
+    fig.add_tools(tap)
+    fig.toolbar.active_tap = tap
+    return fig
 
 
 class TopologyExplorer(Explorer):

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as w
 
 from labkit.errors import DataError
-from labkit.jupyter.cell_labels import with_cell_names
 from labkit.jupyter.explorers.base import Explorer, choice
+from labkit.jupyter.failure import cell_name
 from labkit.plot.figure import Figure
-from labkit.plot.machine_pane import drawing_of
-from labkit.plot.report_panes import SCALES, Drawn, View
+from labkit.plot.report_panes import SCALES, Drawn, View, drawing_of
 from labkit.result import Run
-from labkit.trace.report import Report, difference, mean, merge
+from labkit.trace.reports import Report, difference, mean, merge
 
 __all__ = ["WaitsExplorer", "waits"]
 
@@ -24,9 +26,12 @@ __all__ = ["WaitsExplorer", "waits"]
 _Maker = Callable[[], tuple[Report, Report | None]]
 
 _ALL = -1
+
 _NARROW = ("inclusive", "exclusive")
+
 #: pixels of the panes together
 _WIDTH = 920
+
 #: a click may be told twice: within this time it is the same one
 _TWICE_S = 0.3
 
@@ -220,6 +225,36 @@ def _apart(one: Report, other: Report) -> tuple[Report, Report | None]:
 
 def _of_all(make: Callable[..., Report], parts: list[Report]) -> tuple[Report, Report | None]:
     return make(*parts), None
+
+
+# Call paths of cells: ``allreduce (Cell In[4]:3)`` instead of the name of a temporary file.
+
+_PLACE = re.compile(r"\(([^()]+):(\d+)\)$")
+
+
+def with_cell_names(report: Report) -> Report:
+    """Return a report whose calls have the names of the notebook's cells, where they are in one.
+
+    Parameters
+    ----------
+    report : Report
+
+    Returns
+    -------
+    Report
+        The same, if no notebook is running.
+    """
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    files = getattr(getattr(shell, "compile", None), "_filename_map", {})
+    names = {Path(file).name: cell_name(shell, file) for file in files}
+
+    def renamed(found: re.Match[str]) -> str:
+        return f"({names.get(found[1], found[1])}:{found[2]})"
+
+    paths = [path._replace(label=_PLACE.sub(renamed, path.label)) for path in report.paths]
+    return replace(report, paths=paths)
 
 
 def waits(*runs: Run | Report) -> WaitsExplorer:

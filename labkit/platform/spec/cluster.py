@@ -14,8 +14,7 @@ from labkit.platform.link_names import BOTH, INTO, OUT
 from labkit.platform.measure import Bisection, Diameter, LinkKind
 from labkit.platform.spec.machine import MachineSpec
 from labkit.platform.spec.options import OPTIONS, SHARINGS, Option, one_of, parse_mapping
-from labkit.platform.xml.cluster import cluster_element
-from labkit.platform.xml.elements import number, whole_file
+from labkit.platform.xml.elements import cluster_element, number, whole_file
 
 __all__ = ["KINDS", "MAX_DRAWN_HOSTS", "MAX_HOSTS", "MAX_LINKS", "ClusterSpec", "LinksOfCables"]
 

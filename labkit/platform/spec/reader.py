@@ -6,16 +6,17 @@ import functools
 import importlib
 import pkgutil
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
+from labkit.datasets import FOLDER
 from labkit.errors import PlatformError
 from labkit.nearest import nearest
 from labkit.platform import models, topologies
-from labkit.platform.machine_files import names
 from labkit.platform.spec.cluster import KINDS, ClusterSpec
 from labkit.platform.spec.options import Misplaced
 
-__all__ = ["kinds", "parse_spec"]
+__all__ = ["folder", "kinds", "names", "parse_spec"]
 
 #: words that people use for options
 _SPOKEN = {"bandwidth": "bw", "latency": "lat", "flops": "speed"}
@@ -38,6 +39,27 @@ def _refuse(spec: str, position: int, why: str) -> PlatformError:
     return PlatformError(
         f"platform {spec!r}, at character {position + 1}: {why}\n    {spec}\n    {' ' * position}^"
     )
+
+
+# The files of named machines (``datasets/machines``).
+
+
+def folder() -> Path:
+    """Return the folder of the files."""
+    return FOLDER / "machines"
+
+
+@functools.cache
+def names() -> tuple[str, ...]:
+    """List the named machines.
+
+    Examples
+    --------
+    >>> names()
+    ('graphene', 'jugene', 'juqueen', 'juropa', 'lichtenberg', 'piz-daint', 'tibidabo')
+    """
+    files = (file.name for file in folder().iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in files if name.endswith(".toml")))
 
 
 def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, Any]]:

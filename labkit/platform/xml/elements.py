@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from labkit.errors import PlatformError
+from labkit.platform import models
 
-__all__ = ["MODEL_PROPERTY", "attributes_text", "element", "number", "props_text", "sharing_of", "whole_file"]
+__all__ = [
+    "MODEL_PROPERTY",
+    "attributes_text",
+    "cluster_element",
+    "element",
+    "number",
+    "props_text",
+    "sharing_of",
+    "whole_file",
+]
 
 #: The property that carries what SimGrid's platforms have no attribute for: the network model.
 MODEL_PROPERTY = "labkit/model"
+
 #: sharing policies of links: SimGrid's words and labkit's
 _SHARINGS = {
     "SHARED": "shared",
@@ -70,3 +81,50 @@ def whole_file(body: str) -> str:
         '<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
         f'<platform version="4.1">\n{body}</platform>\n'
     )
+
+
+# SimGrid's ``<cluster>`` of a labkit cluster.
+
+
+def cluster_element(
+    attributes: Mapping[str, str],
+    model: str,
+    name: str,
+    prefix: str,
+    suffix: str,
+    radical: Sequence[tuple[int, int]],
+    router: str = "",
+    props: Sequence[tuple[str, str]] = (),
+    indent: str = "  ",
+) -> str:
+    """Write a sized cluster.
+
+    Parameters
+    ----------
+    attributes : mapping of str to str
+        What it is made of: `labkit.platform.spec.cluster.ClusterSpec.xml_attributes`.
+    model : str
+        Its network model.
+    name, prefix, suffix, radical, router
+        The names of its zone, its hosts and its gateway; no router leaves the name to SimGrid.
+    props : sequence of (str, str)
+        Its properties; the network model is added unless it is the default.
+    indent : str
+        What stands before it.
+
+    Returns
+    -------
+    str
+        The element, with a line's end.
+    """
+    named = {
+        "id": name,
+        "prefix": prefix,
+        "suffix": suffix,
+        "radical": ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in radical),
+    }
+    if router:
+        named["router_id"] = router
+    if model != models.DEFAULT:
+        props = [*props, (MODEL_PROPERTY, model)]
+    return element("cluster", {**named, **attributes}, indent, props, "\n" + indent + "         ")

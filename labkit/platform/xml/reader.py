@@ -9,27 +9,32 @@ actors) is read over and told; the rest is refused. ``labkit.platform("FILE.xml"
 
 from __future__ import annotations
 
+import contextlib
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 from xml.parsers import expat
 
 from labkit.errors import PlatformError
 from labkit.plain import require_file
+from labkit.platform import models
+from labkit.platform import quantities as units
+from labkit.platform.models import read_options
 from labkit.platform.spec import ClusterSpec, MachineSpec
 from labkit.platform.xml.builder import Builder
-from labkit.platform.xml.config import Config
-from labkit.platform.xml.grammar import ELEMENTS, READ_OVER, SYNONYMS, UNSUPPORTED, Element
 from labkit.platform.zones import Cluster, Zone, ZonesSpec
-from labkit.platform.zones.parts import refuse
+from labkit.platform.zones.zone import refuse
 
-__all__ = ["read_platform"]
+__all__ = ["ELEMENTS", "UNSUPPORTED", "Config", "read_platform"]
 
 _CHUNK_BYTES = 1 << 16
+
 #: blank lines and comments before the declaration, which XML has not and SimGrid reads
 _BEFORE = re.compile(rb"\A(?:\xef\xbb\xbf)?(?:\s|<!--.*?-->)+(?=<\?xml)", re.DOTALL)
+
 _MOST_BEFORE_BYTES = 1 << 20
+
 #: Zones in zones, and elements in elements, may be so deep.
 _MOST_DEPTH = 100
 
@@ -39,7 +44,7 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
 
     Read are zone, cluster, cabinet, host, router, link, backbone, host_link, route, zoneRoute, link_ctn and
     prop; properties are kept, what no message feels (disks, actors) is read over. Settings of SimGrid in a
-    ``<config>`` block make the network model (`labkit.platform.xml.config`). Entities are refused, and no
+    ``<config>`` block make the network model (`labkit.platform.xml.reader`). Entities are refused, and no
     file but this one is opened.
 
     Parameters
@@ -96,6 +101,292 @@ def _as_cluster(root: Zone | Cluster) -> ClusterSpec | None:
         root = inner
     is_plain = (root.prefix, root.suffix, root.radical) == ("host-", "", ((0, (root.spec.hosts or 0) - 1),))
     return root.spec if is_plain and not root.props else None
+
+
+# The grammar of SimGrid's platform files (version 4.1): elements, attributes, nesting.
+
+
+@dataclass(frozen=True)
+class Element:
+    """One element.
+
+    Attributes
+    ----------
+    needed : tuple of str
+        Attributes it must have.
+    allowed : dict
+        Further attributes and their defaults.
+    inside : tuple of str
+        Elements it may hold.
+    """
+
+    needed: tuple[str, ...] = ()
+    allowed: dict[str, str] | None = None
+    inside: tuple[str, ...] = ()
+
+    @property
+    def attributes(self) -> list[str]:
+        """All attributes it may have."""
+        return [*self.needed, *(self.allowed or {})]
+
+
+_CLUSTER = {
+    "core": "1", "sharing_policy": "SPLITDUPLEX", "topology": "FLAT", "topo_parameters": "", "bb_bw": "",
+    "bb_lat": "", "bb_sharing_policy": "SHARED", "router_id": "", "limiter_link": "", "loopback_bw": "",
+    "loopback_lat": "",
+}  # fmt: skip
+
+_HOST = {
+    "core": "1", "speed_file": "", "availability_file": "", "state_file": "", "coordinates": "",
+    "pstate": "0",
+}  # fmt: skip
+
+_LINK = {
+    "bandwidth_file": "", "latency": "0", "latency_file": "", "state_file": "", "sharing_policy": "SHARED",
+}  # fmt: skip
+
+#: Words of older files that mean the same.
+SYNONYMS = {"AS": "zone", "ASroute": "zoneRoute", "bypassASroute": "bypassZoneRoute"}
+
+ELEMENTS = {
+    "platform": Element(("version",), None, ("zone", "cluster")),
+    "zone": Element(
+        ("id", "routing"), None,
+        ("prop", "zone", "cluster", "host", "router", "link", "route", "zoneRoute", "bypassRoute",
+         "bypassZoneRoute", "backbone", "cabinet", "host_link"),
+    ),
+    "cluster": Element(("id", "prefix", "suffix", "radical", "speed", "bw", "lat"), _CLUSTER, ("prop",)),
+    "cabinet": Element(("id", "prefix", "suffix", "radical", "speed", "bw", "lat")),
+    "host": Element(("id", "speed"), _HOST, ("prop",)),
+    "router": Element(("id",), {"coordinates": ""}),
+    "link": Element(("id", "bandwidth"), _LINK, ("prop",)),
+    "backbone": Element(("id", "bandwidth", "latency")),
+    "host_link": Element(("id", "up", "down")),
+    "route": Element(("src", "dst"), {"symmetrical": "YES"}, ("link_ctn",)),
+    "zoneRoute": Element(("src", "dst", "gw_src", "gw_dst"), {"symmetrical": "YES"}, ("link_ctn",)),
+    "bypassRoute": Element(("src", "dst"), None, ("link_ctn",)),
+    "bypassZoneRoute": Element(("src", "dst", "gw_src", "gw_dst"), None, ("link_ctn",)),
+    "link_ctn": Element(("id",), {"direction": "NONE"}),
+    "prop": Element(("id", "value")),
+}  # fmt: skip
+
+#: Elements that no message and no computation of an MPI program feels: read over, and said to be.
+READ_OVER = (
+    "disk",
+    "storage",
+    "storage_type",
+    "mount",
+    "actor",
+    "process",
+    "argument",
+    "model_prop",
+    "random",
+)
+
+#: Elements that would change a simulation and that labkit does not have, and what to do instead.
+UNSUPPORTED = {
+    "include": "files that include others are not supported; put the other file's text in its place",
+    "trace": "what changes with time (speeds, bandwidths, latencies, hosts) is not supported; take it out",
+    "trace_connect": "what changes with time (speeds, bandwidths, latencies) is not supported; take it out",
+    "peer": "peers (Vivaldi coordinates) are not supported; write hosts, links and routes",
+}
+
+
+# SimGrid's own settings in a platform file: the ``<config>`` block, turned into a network model.
+#
+# `labkit.platform.xml.writer.smpirun_options` writes the same settings. What changes simulated times and
+# is not
+# known here is refused where it stands; settings that change none (tracing, contexts, logs, precision) are
+# read over.
+
+#: SimGrid's network models and labkit's names for them
+_MODELS = {"CM02": "cm02", "LV08": "lv08", "SMPI": "smpi", "IB": "ib"}
+
+#: setting -> field of `NetworkModel`; the words of tables are written alike in both
+_FIELDS = {
+    "network/tcp-gamma": "tcp_gamma_bytes",
+    "network/weight-s": "weight_s_bytes",
+    "network/crosstraffic": "cross_traffic",
+    "network/latency-factor": "latency_factor",
+    "network/bandwidth-factor": "bandwidth_factor",
+    "smpi/lat-factor": "latency_factor",
+    "smpi/bw-factor": "bandwidth_factor",
+    "smpi/ib-penalty-factors": "penalties",
+    "smpi/os": "send_overhead",
+    "smpi/ois": "isend_overhead",
+    "smpi/or": "recv_overhead",
+    "smpi/send-is-detached-thresh": "detached_below_bytes",
+    "smpi/async-small-thresh": "eager_below_bytes",
+    "smpi/wtime": "wtime_s",
+    "smpi/test": "test_s",
+    "smpi/iprobe": "iprobe_s",
+}
+
+#: settings that labkit has in one way only: what they must say, and why not otherwise
+_FIXED = {
+    "smpi/grow-injected-times": (False, "failed tests and probes cost the same every time"),
+    "smpi/simulate-computation": (False, 'measured computation is an option of a run: compute="measured"'),
+}
+
+#: settings of how SimGrid computes its times, not of what they are: labkit solves to rounding
+_NUMERICS = (
+    "maxmin/precision", "surf/precision", "cpu/optim", "network/optim", "cpu/maxmin-selective-update",
+    "network/maxmin-selective-update",
+)  # fmt: skip
+
+#: how fast this host counts as, where computation is measured: flop/s
+HOST_SPEED = "smpi/host-speed"
+
+#: settings of SMPI that change no simulated time
+_NO_TIMES = (
+    "smpi/privatization", "smpi/privatize-libs", "smpi/keep-temps", "smpi/tmpdir", "smpi/display-timing",
+    "smpi/display-allocs", "smpi/display-analysis", "smpi/shared-malloc", "smpi/shared-malloc-blocksize",
+    "smpi/shared-malloc-hugepage", "smpi/pedantic", "smpi/errors-are-fatal", "smpi/list-leaks",
+    "smpi/auto-shared-malloc-thresh", "smpi/trace-call-use-absolute-path", "smpi/trace-call-location",
+    "smpi/buffering", "smpi/papi-events",
+)  # fmt: skip
+
+#: models of processors and hosts that labkit's are
+_HOSTS = {"host/model": ("default", "compound"), "cpu/model": ("Cas01",)}
+
+_YES, _NO = ("yes", "on", "true", "1"), ("no", "off", "false", "0")
+
+#: settings by these first words may change simulated times
+_TIMES = ("network", "smpi", "cpu", "host", "surf", "maxmin", "bmf", "vm")
+
+
+class Config:
+    """Collects settings; `model` is the network model they make."""
+
+    def __init__(self) -> None:
+        #: flop/s that this host counts as, where computation is measured; None: labkit's own
+        self.host_speed: float | None = None
+        self._base: str | None = None
+        self._options: dict[str, Any] = {}
+        self._places: dict[str, str] = {}
+
+    def take(self, setting: str, value: str, place: str) -> bool:
+        """Take a setting.
+
+        Returns
+        -------
+        bool
+            Whether it changes anything; a setting that changes no simulated time is left alone.
+
+        Raises
+        ------
+        PlatformError
+            It is not known and may change times, cannot be read, or is given twice.
+        """
+        name = setting.replace("_", "-").lower()
+        if name.partition("/")[0] not in _TIMES or name in _NUMERICS or name in _NO_TIMES:
+            return False
+        if name in self._places:
+            raise _refused(place, setting, f"is set twice, first at {self._places[name]}")
+        self._places[name] = place
+        if name == "network/model":
+            if value not in _MODELS:
+                raise _refused(place, setting, f"is {value[:40]!r}; allowed: {', '.join(_MODELS)}")
+            self._base = _MODELS[value]
+        elif name in _HOSTS:
+            if value not in _HOSTS[name]:
+                raise _refused(place, setting, f"is {value[:40]!r}; allowed: {', '.join(_HOSTS[name])}")
+            return False
+        elif name in _FIXED:
+            wanted, why = _FIXED[name]
+            if _truth(value, place, setting) != wanted:
+                raise _refused(place, setting, f"must be {'yes' if wanted else 'no'}: {why}")
+        elif name == HOST_SPEED:
+            try:
+                self.host_speed = units.parse_speed(value, True)
+            except PlatformError as error:
+                raise _refused(place, setting, f"is {value[:40]!r}: {error}") from None
+        elif name in _FIELDS:
+            self._options[name] = _value(name, value, place, setting)
+        else:
+            hint = "choose collective algorithms with coll= or --coll" if name.startswith("smpi/") else ""
+            known = ", ".join(["network/model", HOST_SPEED, *_HOSTS, *_FIELDS, *_FIXED])
+            raise _refused(place, setting, f"is not known; {hint + '; ' if hint else ''}known are: {known}")
+        return True
+
+    def model(self) -> str | None:
+        """Return the model's name with its options behind commas; None where nothing chooses one.
+
+        Raises
+        ------
+        PlatformError
+            No model can have these settings together.
+        """
+        if self._base is None and not self._options:
+            return None
+        base = self._base or "smpi"  # what smpirun takes
+        plain = models.get(base)
+        words = []
+        for name, value in self._options.items():
+            field = _FIELDS[name]
+            if field in ("latency_factor", "bandwidth_factor") and (
+                name.startswith("smpi/") != (base in ("smpi", "ib"))
+            ):
+                own = "smpi/lat-factor and smpi/bw-factor" if base in ("smpi", "ib") else "network/...-factor"
+                raise _refused(
+                    self._places[name], name, f"is not felt by network/model {base.upper()}, which has {own}"
+                )
+            if value != getattr(plain, field):
+                words.append(f"{field}={_written(value)}")
+        text = ",".join([base, *words])
+        try:
+            made = models.get(text)
+        except PlatformError as error:
+            raise PlatformError(f"{next(iter(self._places.values()))}: <config>: {error}") from None
+        named = (name for name in (base, *models.names()) if _is_same(models.get(name), made))
+        return next(named, text)
+
+
+def _value(name: str, value: str, place: str, setting: str) -> Any:
+    """Read a setting's value as the field's."""
+    field = _FIELDS[name]
+    if field == "cross_traffic":
+        return _truth(value, place, setting)
+    if name.startswith("network/") and field.endswith("_factor"):
+        value = f"0:{value}"  # one factor for all sizes
+    with contextlib.suppress(ValueError):  # SimGrid takes the rows of a table in any order
+        value = ";".join(sorted(value.split(";"), key=lambda row: float(row.partition(":")[0])))
+    try:
+        read: Any = models.frozen(read_options(setting, [f"{field}={value}"])[field])
+    except PlatformError as error:
+        raise _refused(place, setting, f"is {value[:60]!r}: {str(error).rpartition('; ')[2]}") from None
+    try:
+        replace(models.get("smpi"), **{field: read})
+    except models.ModelValueError as error:
+        if field != "eager_below_bytes":  # which is compared with another setting, below
+            row = "" if error.row is None else f", row {error.row + 1}"
+            raise _refused(place, setting, f"is {value[:60]!r}{row}: {error.why}") from None
+    if field.endswith("_factor") and all(factor == 1 for _, factor in read):
+        return ()  # what no table says, too
+    return read
+
+
+def _truth(value: str, place: str, setting: str) -> bool:
+    word = value.strip().lower()
+    if word in _YES or word in _NO:
+        return word in _YES
+    raise _refused(place, setting, f"is {value[:40]!r}; write yes or no")
+
+
+def _is_same(one: models.NetworkModel, two: models.NetworkModel) -> bool:
+    return all(getattr(one, field) == getattr(two, field) for field in models.OPTIONS)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ";".join(":".join(map(repr, row)) if isinstance(row, tuple) else repr(row) for row in value)
+    return repr(value)
+
+
+def _refused(place: str, setting: str, why: str) -> PlatformError:
+    return PlatformError(f"{place}: <config>: {setting[:60]!r} {why}")
 
 
 class _Reader:

@@ -2,20 +2,370 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
+from labkit.errors import PlatformError
+from labkit.nearest import nearest
 from labkit.platform import models
 from labkit.platform import quantities as units
 from labkit.platform.drawing import Layout
 from labkit.platform.spec import MachineSpec
-from labkit.platform.zones.assembly import Assembly
+from labkit.platform.xml.elements import (
+    MODEL_PROPERTY,
+    attributes_text,
+    cluster_element,
+    element,
+    number,
+    props_text,
+    whole_file,
+)
 from labkit.platform.zones.drawing import lay_out_zones
-from labkit.platform.zones.parts import Cluster, Host
-from labkit.platform.zones.to_xml import zones_xml
-from labkit.platform.zones.zone import Zone
+from labkit.platform.zones.zone import Cluster, Host, Link, Route, Zone, refuse
 
-__all__ = ["ZonesSpec"]
+__all__ = ["ZonesSpec", "zones_xml"]
+
+# SimGrid's platform XML of a machine of zones.
+
+_ROUTINGS = {"full": "Full", "floyd": "Floyd", "dijkstra": "Dijkstra", "star": "Star", "none": "None"}
+
+
+def zones_xml(root: Zone, model: str = models.DEFAULT) -> str:
+    """Write a machine of zones (version 4.1).
+
+    Parameters
+    ----------
+    root : Zone
+        The machine.
+    model : str
+        Network model of a run that names none, kept as a property where it is not the default.
+
+    Returns
+    -------
+    str
+        The file's text.
+    """
+    lines: list[str] = []
+    pairs = {link.name for zone in root.walk() for link in zone.links if link.sharing == "splitduplex"}
+    _write_zone(root, "  ", lines, pairs, () if model == models.DEFAULT else ((MODEL_PROPERTY, model),))
+    return whole_file("".join(lines))
+
+
+def _write_zone(
+    zone: Zone, indent: str, lines: list[str], pairs: set[str], more: tuple[tuple[str, str], ...] = ()
+) -> None:
+    head = attributes_text({"id": zone.name, "routing": _ROUTINGS[zone.routing]})
+    lines.append(f"{indent}<zone {head}>\n")
+    inside = indent + "  "
+    lines.append(props_text((*zone.props, *more), inside))
+    for one in zone.members:
+        if isinstance(one, Zone):
+            _write_zone(one, inside, lines, pairs)
+        elif isinstance(one, Cluster):
+            spec, names = one.spec, (one.name, one.prefix, one.suffix)
+            what = cluster_element(
+                spec.xml_attributes(), spec.model, *names, one.radical, one.router, one.props, inside
+            )
+            lines.append(what)
+        else:
+            lines.append(_host(one, inside))
+    lines.extend(_link(link, inside) for link in zone.links)
+    inner = {one.name for one in zone.members if not isinstance(one, Host)}
+    lines.extend(_route(route, inside, inner, pairs) for route in zone.routes)
+    lines.append(f"{indent}</zone>\n")
+
+
+def _host(host: Host, indent: str) -> str:
+    if host.speed is None:
+        return element("router", {"id": host.name}, indent)
+    attributes = {"id": host.name, "speed": f"{number(host.speed)}f"}
+    if host.cores > 1:
+        attributes["core"] = str(host.cores)
+    return element("host", attributes, indent, host.props)
+
+
+def _link(link: Link, indent: str) -> str:
+    attributes = {"id": link.name, "bandwidth": f"{number(link.bw)}Bps", "latency": f"{number(link.lat)}s"}
+    if link.sharing != "shared":
+        attributes["sharing_policy"] = link.sharing.upper()
+    return element("link", attributes, indent, link.props)
+
+
+def _route(route: Route, indent: str, zones: set[str], pairs: set[str]) -> str:
+    word = "zoneRoute" if {route.src, route.dst} & zones else "route"
+    attributes = {"src": route.src, "dst": route.dst}
+    if word == "zoneRoute":
+        attributes |= {"gw_src": route.gw_src, "gw_dst": route.gw_dst}
+    if route.is_bypass:
+        word = "bypassZoneRoute" if word == "zoneRoute" else "bypassRoute"
+    elif not route.symmetrical:
+        attributes["symmetrical"] = "NO"
+    links = ""
+    for name, given in route.links:
+        way = given or ("up" if name in pairs else "")  # the bare name of a pair means up
+        link = {"id": name, "direction": way.upper()} if way else {"id": name}
+        links += f"{indent}  <link_ctn {attributes_text(link)}/>\n"
+    return f"{indent}<{word} {attributes_text(attributes)}>\n{links}{indent}</{word}>\n"
+
+
+# Putting a machine of zones together for the engine: names become numbers, and what cannot be is refused.
+
+#: Up to so many hosts every route is tried; of more, those of some hosts with their neighbour, the first and
+#: the last host.
+_ALL_PAIRS, _SOME_HOSTS = 128, 4096
+
+
+class Assembly:
+    """A machine of zones, as the engine numbers it.
+
+    Parameters
+    ----------
+    root : Zone
+        The whole machine.
+
+    Attributes
+    ----------
+    machine : labkit._kernels.Platform
+        The compiled machine, without ranks.
+    host_names : list of str or Cluster
+        In the order of their numbers; a cluster stands for all its hosts.
+    clusters : list of (Cluster, int)
+        The clusters, and the point of the first host of each.
+    link_names : dict
+        Name of a link to its number, or its two (up, down).
+    gap : PlatformError or None
+        The first pair of hosts that has no route, as an error; None where all have one.
+
+    Raises
+    ------
+    PlatformError
+        A name that is not there or there twice, a route that cannot be.
+    """
+
+    def __init__(self, root: Zone) -> None:
+        from labkit import _kernels
+
+        root.check_size()
+        self._zones = _kernels.Zones()
+        self._points: dict[str, int] = {}
+        self._inner: dict[str, tuple[Zone | Cluster, Zone]] = {}
+        self._zone_numbers: dict[str, int] = {}
+        self.clusters: list[tuple[Cluster, int]] = []
+        self.link_names: dict[str, tuple[int, ...]] = {}
+        self.host_names: list[str | Cluster] = []
+        self._taken: dict[str, str] = {}
+        self._add_zone(root, None, -1)
+        self._name_cluster_hosts()
+        for zone in root.walk():
+            for link in zone.links:
+                self._add_link(link)
+        for zone in root.walk():
+            self._add_routes(zone)
+        if not self.host_names:
+            raise refuse(root.place, f"zone {root.name!r} has no hosts; a machine needs at least one")
+        try:
+            self.machine = self._zones.build([])
+        except ValueError as error:
+            raise refuse(root.place, str(error)) from None
+        self._places = {zone.name: zone.place for zone in root.walk()}
+        self._root = root.place
+        #: why hosts without a way to each other have none; None where every pair has one
+        self.gap = self._missing(range(self.machine.host_count))
+
+    # --- what there is ------------------------------------------------------------------------------
+
+    def _take(self, name: str, place: str) -> None:
+        if not name or not name.isprintable():
+            raise refuse(
+                place, f"a host, router or zone needs a name without control characters, got {name!r}"
+            )
+        if name in self._taken:
+            first = f" ({self._taken[name]})" if self._taken[name] else ""
+            raise refuse(
+                place, f"the name {name!r} is taken already{first}; hosts, routers and zones share names"
+            )
+        self._taken[name] = place
+
+    def _add_zone(self, zone: Zone, around: Zone | None, parent: int) -> None:
+        """Add a zone and all in it, in the order of the file: shortest paths break ties by it."""
+        self._take(zone.name, zone.place)
+        try:
+            number = self._zones.zone(parent, zone.routing, zone.name)
+        except ValueError as error:
+            raise refuse(zone.place, str(error)) from None
+        self._zone_numbers[zone.name] = number
+        if around is not None:
+            self._inner[zone.name] = (zone, around)
+        for one in zone.members:
+            if isinstance(one, Host) != isinstance(zone.members[0], Host):
+                raise refuse(
+                    one.place or zone.place,
+                    f"zone {zone.name!r} holds hosts or routers beside zones or clusters; a zone holds one "
+                    "or the other: put the hosts into a zone of their own",
+                )
+            if isinstance(one, Zone):
+                self._add_zone(one, zone, number)
+            elif isinstance(one, Cluster):
+                self._add_cluster(one, zone, number)
+            else:
+                self._add_host(one, number)
+
+    def _add_host(self, host: Host, zone: int) -> None:
+        self._take(host.name, host.place)
+        if host.speed is None:
+            self._points[host.name] = self._zones.router(zone, host.name)
+        else:
+            self._points[host.name] = self._zones.host(zone, host.speed, host.cores, host.name)
+            self.host_names.append(host.name)
+
+    def _add_cluster(self, cluster: Cluster, around: Zone, number: int) -> None:
+        self._take(cluster.name, cluster.place)
+        self._take(cluster.router, cluster.place)
+        zone, first, router = self._zones.cluster(number, cluster.spec.build([]), cluster.name)
+        self._inner[cluster.name] = (cluster, around)
+        self._zone_numbers[cluster.name] = zone
+        self._points[cluster.router] = router
+        self.clusters.append((cluster, first))
+        self.host_names.append(cluster)
+
+    def _name_cluster_hosts(self) -> None:
+        """Refuse a host of a cluster whose name is taken; only the first owner of each name is kept."""
+        taken = set(self._taken)
+        for cluster, _ in self.clusters:
+            for index in cluster.numbers():
+                name = f"{cluster.prefix}{index}{cluster.suffix}"
+                if name in taken:
+                    raise refuse(
+                        cluster.place,
+                        f"cluster {cluster.name!r} has a host {name!r}; that name is taken already",
+                    )
+                taken.add(name)
+
+    def _add_link(self, link: Link) -> None:
+        if not link.name or not link.name.isprintable():
+            raise refuse(link.place, f"a link needs a name without control characters, got {link.name!r}")
+        if link.name in self.link_names:
+            raise refuse(link.place, f"a link {link.name!r} is there already")
+        is_pair = link.sharing == "splitduplex"
+        names = [f"{link.name} up", f"{link.name} down"] if is_pair else [link.name]
+        numbers = [self._zones.link(link.bw, link.lat, link.sharing == "fatpipe", name) for name in names]
+        self.link_names[link.name] = tuple(numbers)
+
+    # --- routes -------------------------------------------------------------------------------------
+
+    def _add_routes(self, zone: Zone) -> None:
+        ended: set[str] = set()
+        for route in zone.routes:
+            ends = [self._end(zone, route, end) for end in (route.src, route.dst)]
+            gates = [
+                self._gateway(route, end, gateway)
+                for end, gateway in ((route.src, route.gw_src), (route.dst, route.gw_dst))
+            ]
+            links = [self._link(route, name, way == "down") for name, way in route.links]
+            self._add_route(zone, route, ends, gates, links)
+            if route.is_bypass:
+                continue
+            ended |= {route.src, route.dst}
+            if route.symmetrical and route.src != route.dst:
+                back = [self._link(route, name, way != "down") for name, way in reversed(route.links)]
+                self._add_route(zone, route, ends[::-1], gates[::-1], back)
+        if zone.routing == "star":
+            self._fill_star(zone, ended)
+
+    def _add_route(
+        self, zone: Zone, route: Route, ends: list[int], gates: list[int], links: list[int]
+    ) -> None:
+        add = self._zones.bypass if route.is_bypass else self._zones.route
+        try:
+            add(self._zone_numbers[zone.name], ends[0], ends[1], links, gates[0], gates[1])
+        except ValueError as error:
+            backwards = " (backwards: routes are symmetrical unless they say otherwise)"
+            way = backwards if ends[0] != self._end(zone, route, route.src) else ""
+            raise refuse(route.place, f"{route} in zone {zone.name!r}{way}: {error}") from None
+
+    def _fill_star(self, zone: Zone, ended: set[str]) -> None:
+        """A point of a star without a route is at its middle."""
+        for one in zone.members:
+            if isinstance(one, Host) and one.name not in ended:
+                point = self._points[one.name]
+                for src, dst in ((point, -1), (-1, point)):
+                    self._zones.route(self._zone_numbers[zone.name], src, dst, [])
+
+    def _end(self, zone: Zone, route: Route, name: str) -> int:
+        if not name:
+            if zone.routing != "star":
+                raise refuse(
+                    route.place, f"{route}: only a star has a middle; name two points of {zone.name!r}"
+                )
+            return -1
+        if name in self._inner:
+            if self._inner[name][1] is not zone:
+                raise refuse(route.place, f"{route}: zone {name!r} is not directly in zone {zone.name!r}")
+            return int(self._zones.point_of(self._zone_numbers[name]))
+        return self._point(route, name)
+
+    def _point(self, route: Route, name: str) -> int:
+        if name in self._points:
+            return self._points[name]
+        for cluster, first in self.clusters:
+            index = cluster.index(name)
+            if index is not None:
+                return first + index
+        names = [*self._points, *(f"{c.prefix}{c.radical[0][0]}{c.suffix}" for c, _ in self.clusters)]
+        raise refuse(route.place, f"{route}: there is no host or router {name!r}{nearest(name, names)}")
+
+    def _gateway(self, route: Route, end: str, name: str) -> int:
+        if end in self._inner:
+            if not name:
+                raise refuse(
+                    route.place, f"{route}: {end!r} is a zone, so the route needs a gateway inside it"
+                )
+            return self._point(route, name)
+        if name:
+            raise refuse(route.place, f"{route}: {end!r} is no zone, so it has no gateway; got {name!r}")
+        return -1
+
+    def _link(self, route: Route, name: str, is_down: bool) -> int:
+        whole, _, way = name.rpartition("_")
+        if name not in self.link_names and way in ("UP", "DOWN") and len(self.link_names.get(whole, ())) == 2:
+            return self.link_names[whole][way == "DOWN"]  # SimGrid's names of the two
+        if name not in self.link_names:
+            raise refuse(
+                route.place, f"{route}: there is no link {name!r}{nearest(name, list(self.link_names))}"
+            )
+        numbers = self.link_names[name]
+        # Only a pair of links has directions; SimGrid, too, overlooks one that is given for another.
+        return numbers[-1] if is_down else numbers[0]
+
+    def check(self, hosts: Sequence[int]) -> None:
+        """Refuse to put ranks on hosts that have no way to each other.
+
+        Raises
+        ------
+        PlatformError
+            Two of them have no route.
+        """
+        if self.gap is not None and (found := self._missing(sorted(set(hosts)))) is not None:
+            raise found
+
+    def _missing(self, hosts: Sequence[int]) -> PlatformError | None:
+        """Find a pair of hosts without a route."""
+        count = len(hosts)
+        if count <= _ALL_PAIRS:
+            pairs = [(a, b) for a in hosts for b in hosts]
+        else:
+            some = range(0, count, -(-count // _SOME_HOSTS))
+            pairs = [(hosts[i], hosts[j]) for i in some for j in (0, (i + 1) % count, count - 1)]
+            pairs += [(b, a) for a, b in pairs]
+        for a, b in pairs:
+            try:
+                self.machine.route(a, b)
+            except ValueError as error:
+                found = re.search(r"zone '(.*)' has none", str(error))
+                place = self._places.get(found[1] if found else "", self._root)
+                return refuse(place, str(error))
+        return None
 
 
 class ZonesSpec(MachineSpec):

@@ -11,22 +11,22 @@ library's, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
+from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.surface import MAKERS, METHODS, Method, made
 from labkit.errors import DataError
-from labkit.real.collectives.beside import Beside
 from labkit.real.collectives.carried import Carried, situation_of
 from labkit.real.collectives.messages import Message
-from labkit.real.collectives.of_objects import methods_of_objects
 from labkit.schedule import PROBLEMS, Problem
 from labkit.selector import Selector, Situation
 from labkit.selector.settled import settled
 
-__all__ = ["Chosen"]
+__all__ = ["Beside", "Chosen"]
 
 _Call = Callable[..., Any]
 
@@ -35,10 +35,69 @@ _CLASSES = {
     "Intracomm": "", "Topocomm": "Intracomm", "Cartcomm": "Topocomm", "Graphcomm": "Topocomm",
     "Distgraphcomm": "Topocomm", "Intercomm": "",
 }  # fmt: skip
+
 #: the forms that a schedule can stand for, and the one method that none can
 _FORMS, _TYPES_OF_ALL = ("blocking", "nonblocking"), "Alltoallw"
+
 #: what a selector sees as the machine
 _MACHINE = "mpi"
+
+
+# Nonblocking collectives by labkit's algorithms: carried on by threads, as MPI's generalized requests.
+
+#: tags of calls under way at the same time, of one private communicator; the first one is of blocking calls
+_FIRST, _TAGS = 12, 20_000
+
+
+class Beside:
+    """The nonblocking calls of one private communicator.
+
+    A thread for each goes through the waits of its schedule, as MPI's rule of progress wants: a rank that
+    computes, or waits for something else, holds nobody up. The program has a request of MPI's own.
+
+    Parameters
+    ----------
+    mpi : module
+        ``mpi4py.MPI``.
+    """
+
+    def __init__(self, mpi: Any) -> None:
+        self._mpi = mpi
+        self._calls = 0
+        self._threads: list[threading.Thread] = []
+
+    def tag(self) -> int:
+        """Return the tag of the next call; all ranks start the same ones in the same order."""
+        self._calls += 1
+        return _FIRST + self._calls % _TAGS
+
+    def go_on(self, finish: Callable[[], None]) -> Any:
+        """Return a request that is complete once `finish`, called in a thread, has returned."""
+        failed: list[BaseException] = []
+
+        def query(status: Any) -> None:
+            if failed:
+                raise failed[0]
+
+        request = self._mpi.Grequest.Start(query)
+
+        def work() -> None:
+            try:
+                finish()
+            except BaseException as error:  # the rank that waits gets it
+                failed.append(error)
+            finally:
+                request.Complete()
+
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        self._threads.append(threading.Thread(target=work, name="labkit collective", daemon=True))
+        self._threads[-1].start()
+        return request
+
+    def finish(self) -> None:
+        """Wait until all calls are through: the communicator goes away."""
+        for thread in self._threads:
+            thread.join()
 
 
 @dataclass
@@ -49,6 +108,52 @@ class _Private:
     beside: Beside
     node: int | None
     carried: dict[str, Carried] = field(default_factory=dict)
+
+
+# Lower-case collectives on real MPI: sizes, then pickles, by the collectives on buffers that were chosen.
+#
+# mpi4py moves objects in the same way, by the library's own collectives. Its reductions of objects are
+# trees of
+# messages and no collective of the library, on every machine: they stay its own.
+
+#: lower-case method -> the collectives on buffers that it is made of
+_MADE_OF = {
+    "barrier": ("barrier",), "bcast": ("bcast",), "gather": ("gather", "gatherv"),
+    "scatter": ("scatter", "scatterv"), "allgather": ("allgather", "allgatherv"),
+    "alltoall": ("alltoall", "alltoallv"),
+}  # fmt: skip
+
+
+def methods_of_objects(mpi: Any, native: Any, named: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
+    """Return the lower-case methods that stand for those of one of mpi4py's classes.
+
+    Parameters
+    ----------
+    mpi : module
+        ``mpi4py.MPI``.
+    native : type
+        Its class of communicators.
+    named : mapping
+        The collectives that algorithms were named for; empty: the choice may be about any.
+    """
+    made = {
+        name: _method(getattr(native, name), getattr(ObjectCollectives, name))
+        for name, parts in _MADE_OF.items()
+        if not named or not named.keys().isdisjoint(parts)
+    }
+    return {"_pickle": mpi.pickle, **made} if made else {}
+
+
+def _method(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+    def method(comm: Any, *arguments: Any, **named: Any) -> Any:
+        ranks = int(comm.Get_size())
+        root = named.get("root", arguments[1] if len(arguments) > 1 else 0)
+        is_right = isinstance(root, int) and 0 <= root < ranks  # else mpi4py says what is wrong with it
+        return (ours if ranks > 1 and is_right else original)(comm, *arguments, **named)
+
+    method.__name__ = method.__qualname__ = original.__name__
+    method.__doc__ = original.__doc__
+    return method
 
 
 class Chosen:

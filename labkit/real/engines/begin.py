@@ -16,7 +16,7 @@ import sys
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import PIPE, kill_oneself, wait_for_end
 from labkit.real.mpi.loopback import restore_preload
-from labkit.real.mpi.waits_library import load_library
+from labkit.real.mpi.waits_page import load_library
 
 __all__ = ["FOLDERS_VARIABLE", "main"]
 

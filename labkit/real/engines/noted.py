@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND
-from labkit.real.mpi.waits_library import load_library, open_page
-from labkit.real.mpi.waits_page import FINISHED, CommRow, Entry, Page
+from labkit.real.mpi.waits_page import FINISHED, CommRow, Entry, Page, load_library, open_page
 
 __all__ = ["NOTE_S", "Probed", "WaitPage"]
 

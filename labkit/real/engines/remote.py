@@ -23,10 +23,9 @@ from typing import Any
 from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.engines.start import LocalCluster, Parts
-from labkit.real.slurm.commands import SilentError, find_by_name, job_details, job_states
+from labkit.real.slurm.collect import Line
+from labkit.real.slurm.commands import SilentError, batch_script, find_by_name, job_details, job_states
 from labkit.real.slurm.options import Slurm
-from labkit.real.slurm.script import batch_script
-from labkit.real.slurm.watch import Line
 
 __all__ = ["RemoteCluster"]
 

@@ -172,14 +172,14 @@ class _Child:
     def load_waits(self) -> Any:
         """Put what notes blocking calls before MPI, where the supervisor can read that."""
         if self.header.get("waits"):
-            from labkit.real.mpi.waits_library import load_library
+            from labkit.real.mpi.waits_page import load_library
 
             self.waits = load_library()
 
     def note_waits(self, mpi: Any) -> None:
         """Begin to note them."""
         if self.waits is not None:
-            from labkit.real.mpi.waits_library import open_page
+            from labkit.real.mpi.waits_page import open_page
 
             open_page(self.waits, self.path("wait"), mpi, self.rank, self.header["ranks"])
 

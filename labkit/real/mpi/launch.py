@@ -28,7 +28,7 @@ from labkit.real.mpi.deadlock import WaitWatch
 from labkit.real.mpi.environment import host_options, launch_command, rank_environment
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import HostFile
-from labkit.real.mpi.progress import Progress
+from labkit.real.mpi.waits import Progress
 
 __all__ = ["Launch", "LaunchEnding"]
 

@@ -22,10 +22,9 @@ from typing import Any
 
 from labkit import __version__
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
-from labkit.real.mpi.client import ending_notes
+from labkit.real.mpi.client import ending_notes, failure
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.launch import LaunchEnding
-from labkit.real.mpi.report import failure
 from labkit.real.mpi.waits_page import NOTE_WAITS
 from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.steps import REPORT_S, Step, step_launcher

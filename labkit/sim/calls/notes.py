@@ -10,7 +10,7 @@ import numpy as np
 from labkit.sim.simulation import Simulation
 from labkit.trace.persistent import PersistentCollectives
 from labkit.trace.recorder.joints import join_calls
-from labkit.trace.recorder.places import Places
+from labkit.trace.recorder.ledger import Places
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
 import math
 import numbers as numbers_abc
 import os
 import platform
+import site
+import stat
 import struct
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+import zipfile
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import pandas as pd
@@ -18,16 +27,21 @@ import pandas as pd
 from labkit import html as markup
 from labkit.checks import check_limit
 from labkit.errors import DataError, MachineError
+from labkit.plain import require_file
 from labkit.printed import clean
+from labkit.process.child import ChildProcess, ending_text, module_words, telling_words
+from labkit.process.confinement.program import WALLS
+from labkit.process.folders import private_folder
 from labkit.process.versions import labkit_digest
-from labkit.study.bundle.reader import Opened, open_bundle
+from labkit.study.bundle.plain import ANSWER, REQUEST
 from labkit.study.bundle.recipe_file import numbers
-from labkit.study.bundle.rerun import Answers, run_again
-from labkit.study.store import study_of
+from labkit.study.bundle.writer import FORMAT, MANIFEST, VERSION, identity
+from labkit.study.store import check_table, study_of
 
-__all__ = ["Difference", "Verification", "compare_rows", "verify"]
+__all__ = ["MOST_ANSWER_BYTES", "Difference", "Verification", "compare_rows", "open_bundle", "verify"]
 
 _SHOWN = 10
+
 #: what a program may use when nobody says otherwise, and what is asked for at least
 MEMORY_BYTES, LEAST_BYTES = 4 << 30, 64 << 20
 
@@ -135,6 +149,268 @@ _HEADLINES = {
     "differs": "DIFFERS when it is run again",
     "undecided": "whole, but not run again as it should be",
 }
+
+# Starts the process that runs a bundle's program again, waits for it within a limit, and ends it.
+
+_POLL_S = 0.1
+
+#: of a program's answer; what is beyond is not read
+MOST_ANSWER_BYTES = 64 << 20
+
+#: what a child needs of the environment; the rest may hold secrets
+_KEPT = ("PATH", "LANG", "LC_ALL", "PYTHONPATH", "LD_LIBRARY_PATH", "SYSTEMROOT")
+
+
+@dataclass
+class Answers:
+    """What came back: rows or an error for each repetition of a point; what held and ended the process."""
+
+    runs: list[dict[str, Any]] = field(default_factory=list)
+    fatal: str = ""
+    is_timed_out: bool = False
+    walls: list[str] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+
+
+# Opens a bundle that may be damaged or hostile: nothing is unpacked, and no more is read than is stated.
+#
+# What is refused: what is no zip; names that leave the folder, are absolute, or occur twice; links;
+# encrypted
+# or exotically packed files; more files or bytes than any study has; files that the manifest does not
+# list, or
+# lists and that are not there; another hash; a newer format.
+
+MOST_FILES = 10_000
+
+MOST_BYTES = 512 * 2**20
+
+_NEEDED = ("data.csv", "environment.json", "study.json")
+
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A bundle whose hashes all agree: its name, its manifest with that one's SHA-256, its other files."""
+
+    name: str
+    identity: str
+    manifest: dict[str, Any]
+    files: dict[str, bytes]
+
+    def document(self, name: str) -> Any:
+        """Return a file's JSON.
+
+        Raises
+        ------
+        DataError
+            There is no such file, or it is no JSON.
+        """
+        return _json(self.files.get(name, b""), f"{self.name!r}: {name}")
+
+
+def open_bundle(path: str | os.PathLike[str]) -> Opened:
+    """Read a bundle, and check its structure and every hash.
+
+    Raises
+    ------
+    DataError
+        Anything is not as it should be; the message says what.
+    """
+    name = os.fspath(path)
+    if not os.path.exists(path):
+        raise DataError(f"there is no file {name!r}")
+    if os.path.isdir(path):
+        raise DataError(f"{name!r} is a folder; give the zip that study.bundle wrote")
+    require_file(path, is_whole=False)
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = _checked_entries(archive, name)
+            if MANIFEST not in entries:
+                kind = "a saved study" if "study.json" in entries else "a zip file"
+                raise DataError(f"{name!r} is {kind}, but no bundle: it has no {MANIFEST}")
+            content = _read(archive, entries[MANIFEST], name)
+            manifest = _checked_manifest(content, name)
+            files = {one: _read(archive, entry, name) for one, entry in entries.items() if one != MANIFEST}
+    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+        reason = str(error) or type(error).__name__
+        raise DataError(
+            f"{name!r} cannot be read as a bundle, it may be cut off or damaged: {reason}"
+        ) from error
+    _check_files(files, manifest["files"], name)
+    return Opened(name, identity(content), manifest, files)
+
+
+def _checked_entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
+    infos = archive.infolist()
+    if len(infos) > MOST_FILES:
+        raise DataError(f"{name!r} is refused: {len(infos)} files, at most {MOST_FILES} are allowed")
+    total = sum(info.file_size for info in infos)
+    if total > MOST_BYTES:
+        raise DataError(f"{name!r} is refused: unpacked it would have {total:,} B, over {MOST_BYTES:,} B")
+    entries: dict[str, zipfile.ZipInfo] = {}
+    for info in infos:
+        if (why := _wrong(info, entries)) is not None:
+            raise DataError(f"{name!r} is refused: the file {info.filename!r} {why}")
+        entries[info.filename] = info
+    return entries
+
+
+def _wrong(info: zipfile.ZipInfo, known: Mapping[str, Any]) -> str | None:
+    """Say what is wrong with an entry of a zip, if anything is."""
+    text = info.orig_filename
+    parts = PurePosixPath(text).parts
+    mode = info.external_attr >> 16
+    if not text or text.startswith("/") or ".." in parts or "\\" in text or ":" in text or "\0" in text:
+        return "would be unpacked outside its folder"
+    if info.is_dir() or str(PurePosixPath(text)) != text:
+        return "is not written as study.bundle writes files"
+    if text in known:
+        return "occurs twice"
+    if stat.S_ISLNK(mode) or (mode and stat.S_IFMT(mode) not in (0, stat.S_IFREG)):
+        return "is a link or a device"
+    if info.flag_bits & 0x1:
+        return "is encrypted"
+    if info.compress_type not in _PACKINGS:
+        return "is packed in a way that bundles do not use"
+    return None
+
+
+def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> bytes:
+    """Read an entry, and no byte more than its head announces: a head may lie."""
+    with archive.open(info) as stream:
+        content = stream.read(info.file_size + 1)
+    if len(content) != info.file_size:
+        raise DataError(f"{name!r} is refused: {info.filename!r} is not as long as the zip says")
+    return content
+
+
+def _checked_manifest(content: bytes, name: str) -> dict[str, Any]:
+    manifest = _json(content, f"{name!r}: {MANIFEST}")
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DataError(f"{name!r} is no labkit bundle: its {MANIFEST} has another format")
+    version = manifest.get("version")
+    if type(version) is not int or version != VERSION:
+        newer = ": install a newer one" if type(version) is int and version > VERSION else ""
+        raise DataError(f"{name!r} has version {version!r} of the format; this labkit reads {VERSION}{newer}")
+    files = manifest.get("files")
+    if not isinstance(files, dict) or not all(
+        isinstance(one, dict) and isinstance(one.get("sha256"), str) for one in files.values()
+    ):
+        raise DataError(f"{name!r}: its {MANIFEST} lists no files with their SHA-256")
+    return manifest
+
+
+def _check_files(files: Mapping[str, bytes], listed: Mapping[str, Any], name: str) -> None:
+    missing = sorted({*listed, *_NEEDED} - files.keys())
+    if missing:
+        raise DataError(
+            f"{name!r} is not whole: {_names(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+        )
+    foreign = sorted(files.keys() - listed.keys())
+    if foreign:
+        raise DataError(f"{name!r} holds what its manifest does not list: {_names(foreign)}")
+    changed = [
+        one for one in sorted(files) if hashlib.sha256(files[one]).hexdigest() != listed[one]["sha256"]
+    ]
+    if changed:
+        has = "has" if len(changed) == 1 else "have"
+        raise DataError(
+            f"{name!r} was changed after it was written: {_names(changed)} {has} another SHA-256 than the "
+            "manifest says"
+        )
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def _json(content: bytes, what: str) -> Any:
+    check_table(content, what)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{what} is no JSON: {error}") from error
+
+
+def run_again(
+    bundle: Opened,
+    request: list[dict[str, Any]],
+    timeout_s: float,
+    memory_bytes: int,
+    progress: Callable[[int, int], None] | None = None,
+) -> Answers:
+    """Run points of a bundle again in a confined process of its own, which executes the bundle's code.
+
+    The request names points and their repetitions: ``{"point": 3, "repetitions": [0, 1]}``. The time is that
+    of all of them; the memory is of each process, beyond what Python and NumPy take.
+    """
+    wanted = sum(len(one["repetitions"]) for one in request)
+    with private_folder() as folder:
+        for path in bundle.files:
+            if path.startswith("program/") or path in ("recipe.json", "machines.json"):
+                target = folder / path  # the names were checked when the bundle was opened
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(bundle.files[path])
+        (folder / REQUEST).write_text(json.dumps(request), encoding="utf-8")
+        (folder / "home").mkdir()
+
+        def look() -> None:
+            if progress is not None and (folder / ANSWER).exists():
+                progress(max(_content(folder / ANSWER).count(b"\n") - 1, 0), wanted)
+
+        is_timed_out, code, told = _execute(folder, timeout_s, memory_bytes, look)
+        answers = Answers(is_timed_out=is_timed_out)
+        for line in _lines(folder / ANSWER):
+            if "walls" in line and not answers.walls:  # the first one: the bundle's code comes later
+                walls = line["walls"] if isinstance(line["walls"], dict) else {}
+                answers.walls = [clean(str(wall)) for wall in walls.values()]
+                answers.missing = [WALLS[name] for name in WALLS if name not in walls]
+            elif "fatal" in line:
+                answers.fatal = clean(str(line["fatal"]))
+            elif isinstance(line.get("point"), int) and isinstance(line.get("repetition"), int):
+                answers.runs.append(line)
+        if not is_timed_out and not answers.fatal and len(answers.runs) < wanted:
+            answers.fatal = f"its process {ending_text(code)}{f': {told}' if told else ''}"
+        return answers
+
+
+def _execute(
+    folder: Path, timeout_s: float, memory_bytes: int, look: Callable[[], None]
+) -> tuple[bool, int | None, str]:
+    """Run the child to its end or to the limit: whether it was the limit, its code, its last words."""
+    home = str(folder / "home")
+    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
+    # Packages of the user's own stay where they are, though the home is another.
+    environment |= {"HOME": home, "TMPDIR": home, "PYTHONUSERBASE": site.getuserbase()}
+    words = module_words("labkit.study.bundle.child", folder, memory_bytes, os.getpid())
+    deadline = time.monotonic() + timeout_s
+    with (folder / "output").open("w+b") as output:
+        with ChildProcess(words, environment=environment, cwd=home, stdout=output, stderr=output) as child:
+            while not child.wait(_POLL_S) and time.monotonic() < deadline:
+                look()
+            is_timed_out = child.code is None
+            look()
+        return is_timed_out, child.code, telling_words(output)
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    for line in _content(path).decode("utf-8", "replace").splitlines():
+        with contextlib.suppress(ValueError, RecursionError):  # the last one may be cut off
+            found = json.loads(line)
+            if isinstance(found, dict):
+                yield found
+
+
+def _content(path: Path) -> bytes:
+    """Return what the program has written, believing nothing: neither that it is a file, nor its size."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        with open(os.open(path, flags), "rb") as file:
+            is_file = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            return file.read(MOST_ANSWER_BYTES) if is_file else b""
+    except OSError:
+        return b""
 
 
 def verify(

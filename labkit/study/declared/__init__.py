@@ -1,9 +1,8 @@
 """Studies declared in a file: checked, run where points are missing, judged."""
 
 from labkit.study.declared.declaration import Declaration, Expected, read_declaration
-from labkit.study.declared.judged import Judged, judge_all
+from labkit.study.declared.judged import Judged, judge_all, paper_table, table_text, write_table
 from labkit.study.declared.results import Results
-from labkit.study.declared.table import paper_table, table_text, write_table
 from labkit.study.declared.work import Work
 
 __all__ = [

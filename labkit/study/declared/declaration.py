@@ -27,8 +27,7 @@ from labkit.run import checked_request
 from labkit.scaling import read_expectation
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.language.parser import parse
-from labkit.study.points import collective_choices
-from labkit.study.rank_counts import rank_counts
+from labkit.study.points import collective_choices, rank_counts
 from labkit.study.sweep_points import Planned, plan_sweep
 from labkit.timing import Repeats
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.plain import replace_file
-from labkit.study.bundle.provenance import environment
+from labkit.study.bundle.writer import environment
 from labkit.study.points import Point
 
 __all__ = ["Results", "key_of", "place_of"]

@@ -50,11 +50,9 @@ import pandas as pd
 
 from labkit.errors import DataError
 from labkit.plain import json_of, require_file, text_of
-from labkit.study.formats.experiment import DOCUMENT, read_experiment
-from labkit.study.formats.writer import REMARK, ROOT, columns_of
-from labkit.study.limits import check_archive
+from labkit.study.formats.writer import DOCUMENT, REMARK, ROOT, columns_of, read_experiment
 from labkit.study.rows import FIXED, MEASURED, parameter_columns, tidy, unit_of
-from labkit.study.store import read_study
+from labkit.study.store import check_archive, read_study
 
 __all__ = ["read_data"]
 

@@ -1,12 +1,10 @@
 """Guidelines: an operation must not take longer than what it could be replaced by; and the litmus test."""
 
-from labkit.study.guidelines.catalogue import CATALOGUE, catalogue
 from labkit.study.guidelines.check import guidelines
-from labkit.study.guidelines.evidence import Comparison, compare_all
 from labkit.study.guidelines.litmus import Litmus, litmus
 from labkit.study.guidelines.on_study import check_study
-from labkit.study.guidelines.report import GuidelineReport, Outcome
-from labkit.study.guidelines.statement import Call, Statement, read_statement
+from labkit.study.guidelines.report import Comparison, GuidelineReport, Outcome, compare_all
+from labkit.study.guidelines.statement import CATALOGUE, Call, Statement, catalogue, read_statement
 
 __all__ = [
     "CATALOGUE", "Call", "Comparison", "GuidelineReport", "Litmus", "Outcome", "Statement", "catalogue",

@@ -10,11 +10,18 @@ import numpy as np
 from labkit.errors import DataError
 from labkit.platform.noise import noise_of
 from labkit.run import machine_of, run
-from labkit.study.guidelines.catalogue import catalogue
-from labkit.study.guidelines.evidence import LEVEL, MARGIN, Comparison, Sample, compare_all
 from labkit.study.guidelines.operations import Job, busy_host, check_names, time_jobs, whole_numbers
-from labkit.study.guidelines.report import GuidelineReport, Outcome, Place
-from labkit.study.guidelines.statement import Call, Statement
+from labkit.study.guidelines.report import (
+    LEVEL,
+    MARGIN,
+    Comparison,
+    GuidelineReport,
+    Outcome,
+    Place,
+    Sample,
+    compare_all,
+)
+from labkit.study.guidelines.statement import Call, Statement, catalogue
 
 __all__ = ["guidelines"]
 

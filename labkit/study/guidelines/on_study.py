@@ -13,10 +13,17 @@ from labkit.scaling import read_samples
 from labkit.scaling.description import fit_samples
 from labkit.scaling.guideline import check_guideline
 from labkit.scaling.samples import LEAST_VALUES
-from labkit.study.guidelines.evidence import MARGIN, Comparison, Sample, compare_all
-from labkit.study.guidelines.report import GuidelineReport, Outcome, Place
+from labkit.study.guidelines.report import (
+    MARGIN,
+    Comparison,
+    GuidelineReport,
+    Outcome,
+    Place,
+    Sample,
+    compare_all,
+)
 from labkit.study.guidelines.statement import Call, Statement, read_statement
-from labkit.study.reporting.facts import Facts, listed
+from labkit.study.reporting.rules import Facts, listed
 from labkit.study.rows import parameter_columns
 from labkit.study.selection import metric_of, rows_where
 

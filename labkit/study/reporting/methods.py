@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from labkit.html import quantity
-from labkit.study.reporting.facts import Facts, listed
+from labkit.study.reporting.rules import Facts, listed
 from labkit.study.rows import parameter_columns
 from labkit.timing.repeats import LATE_SHARE, Conduct
 

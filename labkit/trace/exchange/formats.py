@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
+import struct
 import sys
+import tarfile
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree
+
+import numpy as np
 
 from labkit.errors import DataError
 from labkit.nearest import nearest
-from labkit.trace.exchange.cube import write_cube
-from labkit.trace.exchange.events import LIMIT, events_of
-from labkit.trace.exchange.frames import hatchet_frame, pipit_frame, write_pipit
+from labkit.trace.exchange.events import CALL, COMPUTATION, LIMIT, PHASE, WAIT, Events, events_of
 from labkit.trace.exchange.otf2_archive import check_archive, write_otf2
-from labkit.trace.exchange.paje import write_paje
 from labkit.trace.exchange.paraver import write_paraver
 from labkit.trace.exchange.perfetto import write_perfetto
-from labkit.trace.report import report_of
+from labkit.trace.formats.text import open_out
+from labkit.trace.reports import Report, report_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["FORMATS", "Format", "check_export", "export", "frame_of"]
@@ -37,7 +43,7 @@ class Format(NamedTuple):
     write : callable
         ``write(path, what)`` returns the files that it has written.
     is_profile : bool
-        It is given a `labkit.trace.report.Report`, not `labkit.trace.exchange.Events`.
+        It is given a `labkit.trace.reports.Report`, not `labkit.trace.exchange.Events`.
     may_be_packed : bool
         A name may also end in ``.gz``.
     opens : str
@@ -49,6 +55,328 @@ class Format(NamedTuple):
     is_profile: bool
     may_be_packed: bool
     opens: str
+
+
+# Data frames of Pipit and Hatchet.
+
+
+def pipit_frame(events: Events) -> pd.DataFrame:
+    """Return the events as Pipit has them: what ``pipit.Trace(None, frame)`` takes.
+
+    Returns
+    -------
+    pandas.DataFrame
+        By time: Timestamp (ns), Event Type (Enter, Leave, Instant), Name, Process (the rank), Attributes: of
+        ``MpiSend`` and ``MpiRecv`` a mapping as Pipit's reader of OTF2 gives it, receiver or sender, msg_tag
+        and msg_length in bytes; else None. ``frame.attrs`` says what was left out.
+    """
+    import pandas as pd
+
+    times, parts, what, which, rank = events.sequence()
+    names = np.array([*events.names, "MpiSend", "MpiRecv"], object)
+    moves, sends, receives = what < 2, what == 2, what == 3
+    number = np.full(len(what), len(events.names))
+    number[moves] = events.name[which[moves]]
+    number[receives] += 1
+    attributes = np.full(len(what), None, object)
+    for side, other, mask in (("receiver", events.destination, sends), ("sender", events.source, receives)):
+        rows = which[mask]
+        columns = (column[rows].tolist() for column in (other, events.tag, events.bytes))
+        attributes[mask] = [
+            {side: peer, "msg_tag": tag, "msg_length": size} for peer, tag, size in zip(*columns, strict=True)
+        ]
+    types = np.minimum(what, 2).astype(np.int8)
+    frame = pd.DataFrame({
+        "Timestamp (ns)": times + parts * 1e-3,
+        "Event Type": pd.Categorical.from_codes(types, pd.Index(["Enter", "Leave", "Instant"])),
+        "Name": pd.Categorical(names[number]),
+        "Process": pd.Categorical(rank),
+        "Attributes": attributes,
+    })  # fmt: skip
+    frame.attrs.update(events.facts())
+    return frame
+
+
+def write_pipit(path: Path, events: Events) -> list[Path]:
+    """Write begins and ends as the CSV that ``pipit.Trace.from_csv`` reads.
+
+    It keeps no messages: its columns are time, kind, name and rank. Nor has it a place for what was left out.
+    """
+    frame = pipit_frame(events)
+    frame = frame[frame["Event Type"] != "Instant"].drop(columns="Attributes")
+    with open_out(path) as file:
+        file.write(frame.to_csv(index=False).encode())
+    return [path]
+
+
+def hatchet_frame(report: Report) -> Any:
+    """Return the profile as Hatchet's ``GraphFrame``: its rows are call paths and ranks.
+
+    Columns are the metrics of the report: ``time`` and the others are exclusive, ``time (inc)`` and its like
+    inclusive.
+
+    Raises
+    ------
+    DataError
+        Hatchet is not installed.
+    """
+    try:
+        from hatchet import GraphFrame
+        from hatchet.frame import Frame
+        from hatchet.graph import Graph
+        from hatchet.node import Node
+    except ImportError as error:
+        raise DataError(f"Hatchet's frame needs Hatchet ({error}): pip install llnl-hatchet") from None
+    import pandas as pd
+
+    nodes: list[Any] = []
+    for path in report.paths:
+        above = nodes[path.above] if path.above >= 0 else None
+        kind = "region" if path.place == "" else "function"
+        node = Node(Frame({"name": path.label, "type": kind}), above)
+        if above is not None:
+            above.add_child(node)
+        nodes.append(node)
+    graph = Graph(nodes[:1])
+    graph.enumerate_traverse()
+    ranks = report.ranks
+    index = pd.MultiIndex.from_product([nodes, range(ranks)], names=["node", "rank"])
+    columns: dict[str, Any] = {"name": np.repeat([path.label for path in report.paths], ranks)}
+    for metric in report.metrics:
+        columns[metric.name] = report.exclusive(metric.name).ravel()
+        columns[f"{metric.name} (inc)"] = report.inclusive(metric.name).ravel()
+    frame = pd.DataFrame(columns, index=index).sort_index()
+    exclusive = [metric.name for metric in report.metrics]
+    return GraphFrame(graph, frame, exclusive, [f"{name} (inc)" for name in exclusive], default_metric="time")
+
+
+# Paje's text, which ViTE and PajeNG open: containers, states, links, variables.
+
+#: number, name and fields of each kind of event
+_HEADER = [
+    (0, "PajeDefineContainerType", "Alias string,Type string,Name string"),
+    (1, "PajeDefineStateType", "Alias string,Type string,Name string"),
+    (2, "PajeDefineLinkType", "Alias string,Type string,StartContainerType string,EndContainerType string,"
+                              "Name string"),
+    (3, "PajeDefineEntityValue", "Alias string,Type string,Name string,Color color"),
+    (4, "PajeCreateContainer", "Time date,Alias string,Type string,Container string,Name string"),
+    (5, "PajeDestroyContainer", "Time date,Type string,Name string"),
+    (6, "PajePushState", "Time date,Type string,Container string,Value string"),
+    (7, "PajePopState", "Time date,Type string,Container string"),
+    (8, "PajeStartLink", "Time date,Type string,Container string,StartContainer string,Value string,"
+                         "Key string"),
+    (9, "PajeEndLink", "Time date,Type string,Container string,EndContainer string,Value string,Key string"),
+]  # fmt: skip
+
+_COLORS = {
+    PHASE: "0.90 0.90 0.90", CALL: "0.84 0.37 0.00", COMPUTATION: "0.34 0.71 0.91", WAIT: "0.29 0.06 0.37"
+}  # fmt: skip
+
+#: phases and calls are two rows of states: a phase of the program, and what the rank does in it
+_TYPES = {PHASE: "P", CALL: "S", COMPUTATION: "S", WAIT: "S"}
+
+_PUSH, _POP, _SEND, _RECEIVE = range(4)
+
+
+def write_paje(path: Path, events: Events) -> list[Path]:
+    """Write Paje's text: a container for each rank, with its phases, and its states; messages as links.
+
+    Times are seconds, exact to the nanosecond. What was left out stands in the comments at the top.
+
+    References
+    ----------
+    .. [1] L. M. Schnorr, B. de Oliveira Stein, J. Chassin de Kergommeaux: Paje trace file format, version
+       1.2.5. 2013.
+    """
+    with open_out(path) as file:
+        part: list[str] = []
+        for line in _lines(events):
+            part.append(line)
+            if len(part) == 8192:
+                file.write("".join(part).encode())
+                part = []
+        file.write("".join(part).encode())
+    return [path]
+
+
+def _lines(events: Events) -> Iterator[str]:
+    for name, value in events.facts().items():
+        yield f"# {name}: {' '.join(str(value).split())}\n"
+    for number, name, fields in _HEADER:
+        yield f"%EventDef {name} {number}\n"
+        yield from (f"% {field}\n" for field in fields.split(","))
+        yield "%EndEventDef\n"
+    yield '0 R 0 "run"\n0 K R "rank"\n1 P K "phase"\n1 S K "state"\n2 L R K K "message"\n'
+    kinds = dict(zip(events.name.tolist(), events.kind.tolist(), strict=True))
+    yield from (
+        f'3 v{number} {_TYPES[kind]} {_quoted(events.names[number])} "{_COLORS[kind]}"\n'
+        for number, kind in sorted(kinds.items())
+    )
+    yield '3 m L "message" "0.00 0.00 0.00"\n'
+    yield f"4 0.000000000 run R 0 {_quoted(f'{events.run.program} on {events.run.on}')}\n"
+    yield from (f'4 0.000000000 r{rank} K run "rank {rank}"\n' for rank in range(events.run.ranks))
+    last = 0
+    for last, line in _body(events):  # noqa: B007 - the time of the last one is the end
+        yield line
+    end = _s(max(last, round(events.run.makespan_s * 1e9) if events.run.makespan_s > 0 else 0))
+    yield from (f"5 {end} K r{rank}\n" for rank in range(events.run.ranks))
+    yield f"5 {end} R run\n"
+
+
+def _body(events: Events) -> Iterator[tuple[int, str]]:
+    """Yield what happens, in order of time: ends of links behind everything else of their time."""
+    when, which, ends = events.moves()
+    count = len(events.source)
+    received = np.maximum(events.received_ns, events.sent_ns)
+    times = np.concatenate([when, events.sent_ns, received])
+    what = np.concatenate([
+        np.where(ends, _POP, _PUSH), np.full(count, _SEND), np.full(count, _RECEIVE)
+    ])  # fmt: skip
+    at = np.concatenate([which, np.arange(count), np.arange(count)])
+    late = (what == _RECEIVE).astype(np.int8)
+    order = np.lexsort((late, times))
+    rank, name = events.rank.tolist(), events.name.tolist()
+    kinds = [_TYPES[kind] for kind in events.kind.tolist()]
+    source, destination, size = (
+        column.tolist() for column in (events.source, events.destination, events.bytes)
+    )
+    for time, kind, i in zip(times[order].tolist(), what[order].tolist(), at[order].tolist(), strict=True):
+        if kind == _PUSH:
+            yield time, f"6 {_s(time)} {kinds[i]} r{rank[i]} v{name[i]}\n"
+        elif kind == _POP:
+            yield time, f"7 {_s(time)} {kinds[i]} r{rank[i]}\n"
+        elif kind == _SEND:
+            yield time, f'8 {_s(time)} L run r{source[i]} "{size[i]} B" {i}\n'
+        else:
+            yield time, f'9 {_s(time)} L run r{destination[i]} "{size[i]} B" {i}\n'
+
+
+def _s(ns: int) -> str:
+    sign = "-" if ns < 0 else ""
+    return f"{sign}{abs(ns) // 1_000_000_000}.{abs(ns) % 1_000_000_000:09d}"
+
+
+def _quoted(text: str) -> str:
+    """Quote a name; the format has no way to write a quote or a line's end in one."""
+    words = " ".join(text.replace('"', "'").split())
+    return f'"{words}"'
+
+
+# Cube's file (.cubex): a profile that Cube's viewer, pycubexr and Extra-P read.
+
+_UNITS = {"s": "sec", "B": "bytes", "": "occ"}
+
+
+def write_cube(path: Path, report: Report) -> list[Path]:
+    """Write a report as a Cube: metrics, call tree, and machine, hosts and ranks as its system.
+
+    Values are exclusive in the call tree; a metric holds its parts, as in Cube. Derived metrics are left out:
+    what they are made of is there. A report whose sums are below zero, a difference, is written as well.
+
+    References
+    ----------
+    .. [1] P. Saviankou, M. Knobloch, A. Visser, B. Mohr: Cube v4: from performance report explorer to
+       performance analysis tool. Procedia Computer Science 51, 2015. doi:10.1016/j.procs.2015.05.320
+    """
+    plain = [metric for metric in report.metrics if metric.expression is None]
+    number = {metric.name: at for at, metric in enumerate(plain)}
+    rows = len(report.paths)
+    index = b"CUBEX.INDEX" + struct.pack("<ihBi", 1, 0, 1, rows) + np.arange(rows, dtype="<i4").tobytes()
+    with open_out(path) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.USTAR_FORMAT) as archive:
+        _add(archive, "anchor.xml", _anchor(report, plain, number))
+        for metric in plain:
+            values = np.ascontiguousarray(report.values[metric.name], "<f8")
+            _add(archive, f"{number[metric.name]}.data", b"CUBEX.DATA" + values.tobytes())
+            _add(archive, f"{number[metric.name]}.index", index)
+    return [path]
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    """Add a member; it has no date, so that the same report is the same file."""
+    member = tarfile.TarInfo(name)
+    member.size, member.mode = len(data), 0o644
+    archive.addfile(member, io.BytesIO(data))
+
+
+def _anchor(report: Report, plain: list[Any], number: dict[str, int]) -> bytes:
+    root = ElementTree.Element("cube", version="4.4")
+    facts = {"Creator": "labkit", "Title": report.title, "makespan_s": repr(report.makespan_s)}
+    for key, value in facts.items():
+        ElementTree.SubElement(root, "attr", key=key, value=value)
+    ElementTree.SubElement(ElementTree.SubElement(root, "doc"), "mirrors")
+    metrics = ElementTree.SubElement(root, "metrics", title="Metric tree")
+    known: dict[str, Any] = {"": metrics}
+    for metric in plain:
+        facts = {
+            "id": str(number[metric.name]),
+            "type": "EXCLUSIVE",
+            "convertible": "true",
+            "cacheable": "true",
+        }
+        own = ElementTree.SubElement(known[metric.above], "metric", facts)
+        known[metric.name] = own
+        _texts(
+            own, disp_name=metric.label, uniq_name=metric.name, dtype="DOUBLE",
+            uom=_UNITS.get(metric.unit, metric.unit), val="", url="", descr=metric.meaning,
+        )  # fmt: skip
+    _program(report, ElementTree.SubElement(root, "program", title="Call tree"))
+    _system(report, ElementTree.SubElement(root, "system", title="System tree"))
+    text: bytes = ElementTree.tostring(root, encoding="utf-8")
+    return b'<?xml version="1.0" encoding="UTF-8"?>\n' + text
+
+
+def _texts(above: Any, **texts: str) -> None:
+    for name, text in texts.items():
+        ElementTree.SubElement(above, name).text = _clean(text)
+
+
+def _clean(text: str) -> str:
+    """Leave out what XML cannot hold."""
+    return "".join(
+        letter for letter in text if letter in "\t\n" or " " <= letter < "\ud800" or letter > "\udfff"
+    )
+
+
+def _program(report: Report, program: Any) -> None:
+    """Write a region for each name, and the call tree."""
+    regions: dict[tuple[str, str], int] = {}
+    calls: dict[tuple[str, str], bool] = {}
+    for path in report.paths:
+        regions.setdefault((path.label, path.place), len(regions))
+        calls[path.label, path.place] = bool(path.call)
+    for (label, place), at in regions.items():
+        file, _, line = place.rsplit(", ", 1)[-1].rpartition(":")
+        begin = line if line.isdigit() else "-1"
+        region = ElementTree.SubElement(
+            program, "region", id=str(at), mod=_clean(file), begin=begin, end=begin
+        )
+        paradigm, role = ("mpi", "function") if calls[label, place] else ("user", "region")
+        _texts(region, name=label, mangled_name=label, paradigm=paradigm, role=role, url="", descr=place)
+    nodes: list[Any] = []
+    for row, path in enumerate(report.paths):
+        above = nodes[path.above] if path.above >= 0 else program
+        callee = str(regions[path.label, path.place])
+        nodes.append(ElementTree.SubElement(above, "cnode", id=str(row), calleeId=callee))
+
+
+def _system(report: Report, system: Any) -> None:
+    """Write the machine, its hosts, and on each the ranks; without hosts all ranks are on one."""
+    machine = ElementTree.SubElement(system, "systemtreenode", {"Id": "0", "class": "machine"})
+    _texts(machine, name=getattr(report.machine, "name", "") or "machine", **{"class": "machine"})
+    hosts = report.hosts or (0,) * report.ranks
+    known: dict[int, Any] = {}
+    for host in hosts:
+        if host not in known:
+            node = ElementTree.SubElement(
+                machine, "systemtreenode", {"Id": str(len(known) + 1), "class": "node"}
+            )
+            _texts(node, name=f"host {host}" if report.hosts else "hosts", **{"class": "node"})
+            known[host] = node
+    for rank, host in enumerate(hosts):
+        group = ElementTree.SubElement(known[host], "locationgroup", Id=str(rank))
+        _texts(group, name=f"rank {rank}", rank=str(rank), type="process")
+        location = ElementTree.SubElement(group, "location", Id=str(rank))
+        _texts(location, name=f"rank {rank}", rank="0", type="thread")
 
 
 FORMATS = {

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from labkit.comm.surface import REQUESTS
 from labkit.errors import DataError
 from labkit.trace.exchange.events import CALL, COMPUTATION, WAIT, Events
-from labkit.trace.waiting.call_kinds import CallKinds
-from labkit.trace.waiting.kinds import base_of, is_begun, patterns_of
+from labkit.trace.waiting.kinds import CallKinds, base_of, is_begun, patterns_of
 from labkit.trace.waiting.tables import wait_columns
 from labkit.trace.waiting.windows import calls_at
 

@@ -20,7 +20,7 @@ How the lines say what SimGrid's text, which knows one world of ranks, has no wo
 - Computation is ``compute``, a flop for each nanosecond of CPU time of the rank's thread between its calls:
   as measured, never quite the same twice. ``#+ RANK phase begin NAME`` and ``end`` are the program's phases.
 - What has no form at all (nonblocking and persistent collectives, windows, spawned processes, ...) is refused
-  by name when it is called: `labkit.trace.recorder.refusals`.
+  by name when it is called: `labkit.trace.recorder.windows`.
 """
 
 __all__: list[str] = []

@@ -8,8 +8,7 @@ from typing import Any
 from labkit.comm.buffers import Vector
 from labkit.comm.surface import MAKERS, METHODS, Method
 from labkit.trace.recorder.ledger import Known, Ledger
-from labkit.trace.recorder.methods import guarded, noted_methods
-from labkit.trace.recorder.sizes import Sizes
+from labkit.trace.recorder.sizes import Sizes, guarded, noted_methods
 
 __all__ = ["Communicators"]
 

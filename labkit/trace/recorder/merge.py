@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, MachineError
-from labkit.trace.formats.communicators import Numbering
 from labkit.trace.formats.text import open_out
-from labkit.trace.formats.ti_writer import check_target, write_actions
+from labkit.trace.formats.ti_writer import Numbering, check_target, write_actions
 from labkit.trace.recorder.recorder import write_notes
 from labkit.trace.recorder.session import SALVAGE
 

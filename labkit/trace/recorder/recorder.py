@@ -10,25 +10,22 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from types import FunctionType
 from typing import Any
 
 from labkit.comm.collective.actions import phase_line
+from labkit.comm.surface import METHODS, Method
 from labkit.errors import MachineError
-from labkit.trace.recorder.collectives import Collectives
+from labkit.trace.recorder.collectives import ROOTED, Collectives
 from labkit.trace.recorder.communicators import Communicators
-from labkit.trace.recorder.ledger import Ledger
-from labkit.trace.recorder.messages import Messages
-from labkit.trace.recorder.objects import Objects
-from labkit.trace.recorder.refusals import refused_calls, refused_classes, stand_in, timed_calls
-from labkit.trace.recorder.requests import Requests
-from labkit.trace.recorder.sizes import Sizes
-from labkit.trace.recorder.windows import window_class
+from labkit.trace.recorder.ledger import Known, Ledger
+from labkit.trace.recorder.requests import Post, Requests, received_bytes
+from labkit.trace.recorder.sizes import Sizes, noted_methods
+from labkit.trace.recorder.windows import refused_calls, refused_classes, stand_in, timed_calls, window_class
 
-__all__ = ["Recorder", "write_notes"]
-
+__all__ = ["Messages", "Objects", "Recorder", "write_notes"]
 
 _TIMES, _TRIES = 100, 3
 
@@ -64,7 +61,318 @@ def _least_s(call: Any) -> float:
 
 #: what a second of charged or measured computation counts for: the speed of labkit's hosts by default
 FLOPS_PER_S = 1e9
+
 _COMMUNICATORS = ("Comm", "Intracomm", "Topocomm", "Cartcomm", "Graphcomm", "Distgraphcomm")
+
+_REDUCTIONS = ("reduce", "allreduce", "scan", "exscan")
+
+
+# Sends, receives and probes of a real run, noted.
+
+_Call = Callable[..., Any]
+
+#: an object's receive takes whatever comes (as the simulator writes it); mpi4py's irecv has this room
+_NO_BOUND, _IRECV_BYTES = (1 << 64) - 1, 32768
+
+
+class Messages:
+    """Makes the calls that note messages.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    sizes : Sizes
+    requests : Requests
+    status : type
+        ``mpi4py.MPI.Status``.
+    """
+
+    def __init__(self, ledger: Ledger, sizes: Sizes, requests: Requests, status: Any) -> None:
+        self.ledger, self.sizes, self.requests, self.status = ledger, sizes, requests, status
+
+    def calls(self, own: dict[str, Any]) -> dict[str, Any]:
+        """Return recorded calls in place of those that a class of mpi4py defines.
+
+        Parameters
+        ----------
+        own : dict
+            What the class itself defines, by name.
+        """
+        return noted_methods(self.ledger, own, METHODS, self._note)
+
+    def _note(self, row: Method, original: _Call) -> _Call | None:
+        if row.kind == "exchange":
+            if row.form != "blocking":
+                return None
+            return (self._replace if row.base == "Sendrecv_replace" else self._exchange)(row, original)
+        kinds = {"send": self._send, "receive": self._receive, "probe": self._look}
+        return kinds[row.kind](row, original) if row.kind in kinds else None
+
+    # -- sends ----------------------------------------------------------------------------------------------
+
+    def _send(self, row: Method, original: _Call) -> _Call:
+        ledger, log, no_proc = self.ledger, self.ledger.log, self.ledger.no_proc
+        is_synchronous, is_buffered = (row.base.lower() == f"{mode}send" for mode in "sb")
+        is_blocking, is_init, is_buffer = row.form == "blocking", row.form == "persistent", row.is_buffer
+
+        def noted(comm: Any, data: Any, dest: int, tag: int) -> Any:
+            known = ledger.known(comm)
+            ledger.dumped.clear()
+            result = original(comm, data, dest, tag)
+            if dest == no_proc:
+                return result if is_blocking else self.requests.wrapped(result, None)
+            size = self.sizes.bytes(data) if is_buffer else ledger.dumped[0]
+            if is_blocking:
+                log.sent(known.ranks[dest], tag, size, known.number, is_synchronous, is_buffered)
+                return result
+            fields = (True, known.ranks[dest], tag, size, known.number, is_synchronous, is_buffered)
+            return self.requests.begun(result, Post(known, fields), is_init)
+
+        return noted
+
+    # -- receives -------------------------------------------------------------------------------------------
+
+    def _room(self, buffer: Any, is_object: bool, is_blocking: bool) -> int:
+        """Return how much a receive takes."""
+        if not is_object:
+            return self.sizes.bytes(buffer)
+        if buffer is None:
+            return _NO_BOUND if is_blocking else _IRECV_BYTES
+        return int(buffer) if hasattr(buffer, "__index__") else self.sizes.bytes(buffer)
+
+    def _fields(self, known: Known, source: int, tag: int, room: int) -> tuple[Any, ...]:
+        label = -1 if tag == self.ledger.any_tag else tag
+        return False, self.ledger.world_peer(known, source), label, room, known.number, False, False
+
+    def _receive(self, row: Method, original: _Call) -> _Call:
+        ledger, is_buffer, is_init = self.ledger, row.is_buffer, row.form == "persistent"
+        log = ledger.log
+
+        def noted(comm: Any, buf: Any, source: int, tag: int, status: Any) -> Any:
+            known = ledger.known(comm)
+            got = self.status() if status is None else status
+            result = original(comm, buf, source, tag, got)
+            if source != ledger.no_proc:
+                label = -1 if tag == ledger.any_tag else tag
+                room = self._room(buf, not is_buffer, True)
+                size = received_bytes(got, self.sizes.unequal(buf) if is_buffer else None)
+                log.received(
+                    ledger.world_peer(known, source), label, room, known.number,
+                    known.ranks[got.Get_source()], got.Get_tag(), size,
+                )  # fmt: skip
+            return result
+
+        def begun(comm: Any, buf: Any, source: int, tag: int) -> Any:
+            known = ledger.known(comm)
+            result = original(comm, buf, source, tag)
+            if source == ledger.no_proc:
+                return self.requests.wrapped(result, None)
+            fields = self._fields(known, source, tag, self._room(buf, not is_buffer, False))
+            post = Post(known, fields, self.sizes.unequal(buf) if is_buffer else None)
+            return self.requests.begun(result, post, is_init)
+
+        return noted if row.form == "blocking" else begun
+
+    # -- both at once ---------------------------------------------------------------------------------------
+
+    def _exchange(self, row: Method, original: _Call) -> _Call:
+        ledger, is_buffer = self.ledger, row.is_buffer
+
+        def noted(
+            comm: Any, data: Any, dest: int, sendtag: int, buffer: Any, source: int, recvtag: int, status: Any
+        ) -> Any:
+            known = ledger.known(comm)
+            got = self.status() if status is None else status
+            ledger.dumped.clear()
+            result = original(comm, data, dest, sendtag, buffer, source, recvtag, got)
+            size = 0
+            if dest != ledger.no_proc:
+                size = self.sizes.bytes(data) if is_buffer else ledger.dumped[0]
+            room = self._room(buffer, not is_buffer, True) if source != ledger.no_proc else 0
+            unequal = self.sizes.unequal(buffer) if is_buffer else None
+            self._exchanged(known, (dest, sendtag), size, (source, recvtag), room, got, unequal)
+            return result
+
+        return noted
+
+    def _replace(self, row: Method, original: _Call) -> _Call:
+        def noted(
+            comm: Any, buf: Any, dest: int, sendtag: int, source: int, recvtag: int, status: Any
+        ) -> Any:
+            known = self.ledger.known(comm)
+            got = self.status() if status is None else status
+            result = original(comm, buf, dest, sendtag, source, recvtag, got)
+            room, unequal = self.sizes.bytes(buf), self.sizes.unequal(buf)
+            self._exchanged(known, (dest, sendtag), room, (source, recvtag), room, got, unequal)
+            return result
+
+        return noted
+
+    def _exchanged(
+        self, known: Known, ends: tuple[int, int], size: int, origin: tuple[int, int], room: int, status: Any,
+        unequal: tuple[int, int] | None,
+    ) -> None:  # fmt: skip
+        """Note a send and a receive that were over together; with oneself nothing moves."""
+        log, no_proc = self.ledger.log, self.ledger.no_proc
+        if ends[0] == origin[0] == known.rank:
+            return
+        sent = None
+        if ends[0] != no_proc:
+            sent = log.post(True, known.ranks[ends[0]], ends[1], size, known.number, False, False, False)
+        if origin[0] == no_proc:
+            if sent is not None:
+                log.waited([sent])
+            return
+        post = Post(known, self._fields(known, *origin, room), unequal)
+        received = post.begin(log)
+        post.match(self.ledger, received, status)
+        log.waited([received] if sent is None else [received, sent])
+
+    # -- probes ---------------------------------------------------------------------------------------------
+
+    def _look(self, row: Method, original: _Call) -> _Call:
+        ledger, is_blocking = self.ledger, row.form == "blocking"
+
+        def noted(comm: Any, source: int, tag: int, status: Any) -> Any:
+            known = ledger.known(comm)
+            got = self.status() if status is None else status
+            result = original(comm, source, tag, got)
+            if result is None or result is False:
+                ledger.polled()
+            elif is_blocking and source != ledger.no_proc:
+                ledger.log.probed(known.ranks[got.Get_source()], got.Get_tag(), known.number)
+            return self.requests.message(result, known, got)
+
+        return noted
+
+
+class Objects:
+    """Makes the calls that note collectives on objects.
+
+    Parameters
+    ----------
+    ledger : Ledger
+    is_naive : bool
+        Whether mpi4py gathers objects instead of reducing them over trees (``mpi4py.rc.fast_reduce``).
+    """
+
+    def __init__(self, ledger: Ledger, is_naive: bool) -> None:
+        self.ledger, self.is_naive = ledger, is_naive
+
+    def calls(self, own: dict[str, Any]) -> dict[str, Any]:
+        """Return recorded calls in place of those that a class of mpi4py defines."""
+        return noted_methods(self.ledger, own, METHODS, self._note)
+
+    def _note(self, row: Method, original: _Call) -> _Call | None:
+        """Return what makes the call and notes what came of it."""
+        name, ledger = row.name, self.ledger
+        if row.kind != "collective" or row.is_buffer or name == "barrier":
+            return None
+        note = getattr(self, f"_note_{name}")
+        is_rooted, has_blocks = name in ROOTED, name in ("alltoall", "scatter") and ledger.has_times
+        is_refused = self.is_naive and ledger.has_lines and name in _REDUCTIONS
+
+        def noted(comm: Any, *arguments: Any) -> Any:
+            if is_refused:
+                raise ledger.missing(f"Comm.{name}", "mpi4py.rc.fast_reduce is off")
+            known = ledger.known(comm)
+            ledger.dumped.clear()
+            ledger.loaded.clear()
+            roots = arguments[-1:] if is_rooted else ()
+            number = ledger.joined(known, 0, *roots)
+            result = original(comm, *arguments)
+            ledger.sized(sum(ledger.dumped))
+            if has_blocks and len(ledger.dumped) == known.size:
+                ledger.gave(number, list(ledger.dumped))
+            if ledger.has_lines:
+                with ledger.quiet():
+                    note(known, *roots)
+            return result
+
+        return noted
+
+    # -- what is noted --------------------------------------------------------------------------------------
+
+    def _note_bcast(self, known: Known, root: int) -> None:
+        self.ledger.plain(known, "bcast", 8, 1, root)
+        self.ledger.plain(known, "bcast", 1, self.ledger.loaded[0], root)
+
+    def _note_gather(self, known: Known, root: int) -> None:
+        self.ledger.plain(known, "gather", 8, 1, root)
+        received = self.ledger.loaded if known.rank == root else [0] * known.size
+        self.ledger.tables(known, "gatherv", self.ledger.dumped, received, root)
+
+    def _note_scatter(self, known: Known, root: int) -> None:
+        self.ledger.plain(known, "scatter", 8, 1, root)
+        sent = self.ledger.dumped if known.rank == root else [0] * known.size
+        self.ledger.tables(known, "scatterv", sent, self.ledger.loaded, root)
+
+    def _note_allgather(self, known: Known) -> None:
+        self.ledger.plain(known, "allgather", 8, 1)
+        self.ledger.tables(known, "allgatherv", self.ledger.dumped, self.ledger.loaded)
+
+    def _note_alltoall(self, known: Known) -> None:
+        self.ledger.plain(known, "alltoall", 8, 1)
+        self.ledger.tables(known, "alltoallv", self.ledger.dumped, self.ledger.loaded)
+
+    # -- trees of messages ----------------------------------------------------------------------------------
+
+    def _note_reduce(self, known: Known, root: int) -> None:
+        self._note_tree(known, root)
+
+    def _note_tree(self, known: Known, root: int) -> Iterator[int]:
+        """Note a reduction over a binomial tree to rank 0, which sends it on; return the sizes left."""
+        dumped, loaded = iter(self.ledger.dumped), iter(self.ledger.loaded)
+        next(dumped), next(loaded)  # mpi4py copies the object first
+        rank, size, tag = known.rank, known.size, known.private_tag()
+        mask = 1
+        while mask < size:
+            if rank & mask:
+                self._message(known, True, rank & ~mask, tag, next(dumped))
+                break
+            if rank | mask < size:
+                self._message(known, False, rank | mask, tag, next(loaded))
+            mask <<= 1
+        if root != 0 and rank == 0:
+            self._message(known, True, root, tag, next(dumped))
+        elif root != 0 and rank == root:
+            self._message(known, False, 0, tag, next(loaded))
+        return loaded
+
+    def _note_allreduce(self, known: Known) -> None:
+        size = next(self._note_tree(known, 0))
+        self.ledger.plain(known, "bcast", 8, 1)
+        self.ledger.plain(known, "bcast", 1, size)
+
+    def _note_scan(self, known: Known) -> None:
+        """Note a prefix reduction by recursive doubling."""
+        dumped, loaded = iter(self.ledger.dumped), iter(self.ledger.loaded)
+        next(dumped), next(loaded)
+        tag, mask = known.private_tag(), 1
+        while mask < known.size:
+            peer = known.rank ^ mask
+            if peer < known.size:
+                self._exchange(known, peer, tag, 8, 8)
+                self._exchange(known, peer, tag, next(dumped), next(loaded))
+            mask <<= 1
+
+    _note_exscan = _note_scan
+
+    def _message(self, known: Known, is_send: bool, peer: int, tag: int, size: int) -> None:
+        """Note the size's message and the object's."""
+        log = self.ledger.log
+        for length in (8, size):
+            post = log.post(is_send, known.ranks[peer], tag, length, known.number | 1, False, False, is_send)
+            if not is_send:
+                log.matched(post, known.ranks[peer], tag, length)
+            log.waited([post])
+
+    def _exchange(self, known: Known, peer: int, tag: int, sent: int, received: int) -> None:
+        log, other, number = self.ledger.log, known.ranks[peer], known.number | 1
+        first = log.post(True, other, tag, sent, number, False, False, False)
+        second = log.post(False, other, tag, received, number, False, False, False)
+        log.matched(second, other, tag, received)
+        log.waited([second, first])
 
 
 class Recorder:

@@ -24,11 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.timing.clocks import Clocks
-from labkit.trace.beside import Beside
 from labkit.trace.phases import PhaseClock
 from labkit.trace.recorder.joints import join_calls, joint_waits
 from labkit.trace.recorder.windows import ACCESSES, WindowCall
-from labkit.trace.trace import Trace
+from labkit.trace.trace import Beside, Trace
 from labkit.trace.waiting.kinds import kind_number
 
 __all__ = ["clocks_of", "trace_of", "window_waits"]

@@ -12,12 +12,9 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
 from labkit.trace.phases import NO_PHASE
-from labkit.trace.waiting.call_kinds import CallKinds
-from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
-from labkit.trace.waiting.polls import poll_waits
-from labkit.trace.waiting.senders import sent_in
-from labkit.trace.waiting.tables import given_columns, wait_columns
-from labkit.trace.waiting.windows import lock_waits, named
+from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD, CallKinds
+from labkit.trace.waiting.tables import given_columns, poll_waits, wait_columns
+from labkit.trace.waiting.windows import lock_waits, named, sent_in
 from labkit.units import format_share, number_of_ranks
 
 if TYPE_CHECKING:

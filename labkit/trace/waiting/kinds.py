@@ -20,20 +20,38 @@ References
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Collection
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 __all__ = [
-    "COMPUTATION", "GIVEN", "KINDS", "NEIGHBORS", "NOT_BEGUN", "STARTS", "UNTOLD", "WaitKind", "base_of",
-    "is_begun", "kind_number", "pattern_of", "patterns_of",
-]  # fmt: skip
+    "COMPUTATION",
+    "GIVEN",
+    "KINDS",
+    "NEIGHBORS",
+    "NOT_BEGUN",
+    "STARTS",
+    "UNTOLD",
+    "CallKinds",
+    "WaitKind",
+    "base_of",
+    "is_begun",
+    "kind_number",
+    "pattern_of",
+    "patterns_of",
+]
 
 #: what a rank does between its calls, and before it begins (of a real run), where calls are named
 COMPUTATION, NOT_BEGUN = "computation", "not yet begun"
+
 #: all that a rank does, where its calls are not known (a schedule, GOAL)
 UNTOLD = "computation and calls"
+
 #: how the start of a persistent collective is called; its name follows, and a bracket
 STARTS = "Start("
 
@@ -79,7 +97,9 @@ KINDS = [
     WaitKind("wait at neighbors", _ALL, "a rank waits in a neighbourhood operation until a neighbour comes"),
     WaitKind("wait at fence", _RMA, "a rank waits in a fence of a window until the last has come"),
 ]  # fmt: skip
+
 GIVEN = len(KINDS)
+
 #: of windows: of simulated runs see `labkit.trace.waiting.windows`; a recorder may give them as well
 KINDS += [
     WaitKind("late post", _RMA, "an origin waits until the target exposes its window"),
@@ -94,6 +114,7 @@ _PATTERNS = {
     "barrier": 2, **dict.fromkeys(("bcast", "scatter", "scatterv"), 3),
     **dict.fromkeys(("gather", "gatherv", "reduce"), 4), **dict.fromkeys(("scan", "exscan"), 5), "fence": 7,
 }  # fmt: skip
+
 _ALL_NEED_ALL, NEIGHBORS = 1, 6
 
 
@@ -157,3 +178,37 @@ def patterns_of(names: NDArray[np.object_]) -> tuple[NDArray[np.uint8], NDArray[
         np.array([pattern_of(str(name)) for name in names], np.uint8),
         np.array([is_begun(str(name)) for name in names], np.uint8),
     )
+
+
+# The kinds of calls of a run: the same name at the same place in the program.
+
+
+class CallKinds:
+    """The kinds of calls of a run, numbered: the same name at the same place in the program.
+
+    Attributes
+    ----------
+    names, places : arrays of str
+        By number.
+    numbers : array of int
+        By row of `Trace.calls`.
+    """
+
+    def __init__(self, calls: pd.DataFrame | None) -> None:
+        import pandas as pd
+
+        if calls is None or not len(calls):
+            self.names, self.places = np.empty(0, object), np.empty(0, object)
+            self.numbers = np.empty(0, np.int32)
+            return
+        name, names = pd.factorize(calls["call"])
+        place, places = pd.factorize(calls["place"])
+        both, pairs = pd.factorize(name.astype(np.int64) * len(places) + place)
+        self.numbers = both.astype(np.int32)
+        self.names = np.asarray(names, object)[pairs // len(places)]
+        self.places = np.asarray(places, object)[pairs % len(places)]
+
+    def are(self, names: Collection[str]) -> NDArray[np.bool_]:
+        """Return by row of `Trace.calls` whether it is one of these."""
+        known: NDArray[np.bool_] = np.isin(self.names, list(names))[self.numbers]
+        return known

@@ -16,7 +16,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.process.fingerprint import fingerprint, names_of
-from labkit.process.installed import is_installed
+from labkit.process.imports import is_installed
 from labkit.process.versions import engine_digest, labkit_digest
 
 __all__ = ["Codelet", "FunctionSet", "combined"]

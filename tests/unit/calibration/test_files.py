@@ -15,7 +15,7 @@ import labkit as lk
 from labkit import plot
 from labkit.calibration import fit_pieces, from_measurements
 from labkit.calibration.protocol import frame, medians
-from labkit.calibration.quality import judge_quality
+from labkit.calibration.result import judge_quality
 from labkit.cli.main import main
 from labkit.errors import DataError
 from labkit.platform.models import OPTIONS

@@ -13,11 +13,10 @@ import pytest
 
 from labkit.cli import main
 from labkit.cli.demo import job
+from labkit.cli.demo.page import Demo, closing
 from labkit.cli.demo.plan import QUICK, Plan
 from labkit.cli.demo.real import RealSort
-from labkit.cli.demo.result import Demo
 from labkit.cli.demo.simulated import Extrapolation, SimulatedSort
-from labkit.cli.demo.words import closing
 from labkit.errors import MachineError
 from labkit.study import Study
 

@@ -19,8 +19,8 @@ pytest.importorskip("jupyter_bokeh")
 
 from labkit.errors import DataError, LabkitError
 from labkit.jupyter import explorers
-from labkit.jupyter.explorers.patterns import PATTERNS, loads, pairs
-from labkit.jupyter.explorers.sorting_view import INPUTS, inputs, play, sorts
+from labkit.jupyter.explorers.sorting_player import INPUTS, inputs, play, sorts
+from labkit.jupyter.explorers.topology_explorer import PATTERNS, loads, pairs
 
 
 def test_they_have_a_short_name() -> None:

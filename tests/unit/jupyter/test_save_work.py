@@ -13,7 +13,7 @@ import pytest
 import labkit as lk
 from labkit.errors import DataError
 from labkit.jupyter import save_work as saving
-from labkit.jupyter.archive import read_archive
+from labkit.jupyter.save_work import read_archive
 from labkit.place import PLACE_VARIABLE
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.jupyter.explorers.topology_view import look
+from labkit.jupyter.explorers.topology_explorer import look
 from labkit.platform import topologies
 from labkit.platform.spec import kinds, reader
 from labkit.platform.spec.cluster import KINDS

@@ -12,7 +12,7 @@ import labkit as lk
 from labkit.errors import PlatformError
 from labkit.platform.quantities import parse_bandwidth, parse_speed, parse_time
 from labkit.platform.topologies.star import StarSpec
-from labkit.platform.xml.cluster_reader import radical
+from labkit.platform.xml.builder import radical
 from labkit.platform.xml.writer import host_file, platform_xml
 from labkit.platform.zones import ZonesSpec
 

@@ -18,8 +18,8 @@ from PIL import Image
 import labkit as lk
 from labkit import plot
 from labkit.errors import DataError
-from labkit.plot.files import export
-from labkit.plot.files.browser import VARIABLE, find_browser
+from labkit.plot import figure as figures
+from labkit.plot.figure import VARIABLE, find_browser
 from labkit.plot.still import with_words
 from tests.support.browser import needs_browser
 
@@ -125,7 +125,7 @@ def test_a_browser_that_does_not_draw_is_named_with_its_words(
     monkeypatch.setenv(VARIABLE, browser(tmp_path / "c", "echo '<pre id=\"labkit-file\">!no view</pre>'"))
     with pytest.raises(DataError, match=r"\(no view\)"):
         figure.save(tmp_path / "f.svg")
-    monkeypatch.setattr(export, "LIMIT_S", 0.2)
+    monkeypatch.setattr(figures, "LIMIT_S", 0.2)
     monkeypatch.setenv(VARIABLE, browser(tmp_path / "d", "exec sleep 30"))
     with pytest.raises(DataError, match="did not end within"):
         figure.save(tmp_path / "f.svg")
@@ -137,7 +137,7 @@ def test_where_the_sandbox_fails_it_is_left_out(
     made = base64.b64encode(b"<svg/>").decode()
     script = f'case "$*" in *--no-sandbox*) echo \'<pre id="labkit-file">{made}</pre>\';; *) exit 1;; esac'
     monkeypatch.setenv(VARIABLE, browser(tmp_path / "b", script))
-    monkeypatch.setattr(export.os, "geteuid", lambda: 1000, raising=False)
+    monkeypatch.setattr(figures.os, "geteuid", lambda: 1000, raising=False)
     assert figure.save(tmp_path / "f.svg").read_bytes() == b"<svg/>"
 
 
@@ -159,7 +159,7 @@ def test_the_buttons_of_a_page_save_both_formats(figure: plot.Figure, tmp_path: 
     (tmp_path / "g.html").write_text(page.replace("</body>", run), encoding="utf-8")
     command = [
         str(find_browser()),
-        *export._FLAGS,
+        *figures._FLAGS,
         "--no-sandbox",
         f"--user-data-dir={tmp_path / 'u'}",
     ]

@@ -13,7 +13,7 @@ from labkit.errors import ScheduleError
 from labkit.local import sort
 from labkit.schedule.count import count
 from labkit.tally import metrics_of
-from labkit.trace.counted import counted
+from labkit.trace.counters import counted
 
 CALLS = {
     "allreduce": lambda comm: comm.Allreduce(np.ones(16), np.empty(16)),

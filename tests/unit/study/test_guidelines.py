@@ -18,8 +18,8 @@ from labkit.errors import DataError, ExpectationError
 from labkit.selector import Rules
 from labkit.study import Study
 from labkit.study.guidelines import CATALOGUE, catalogue, compare_all, read_statement
-from labkit.study.guidelines.evidence import Sample
 from labkit.study.guidelines.litmus import own_broadcast
+from labkit.study.guidelines.report import Sample
 
 STAR = {"star": {"platform": "star", "model": "lab", "deterministic": True}}
 

@@ -77,11 +77,11 @@ def test_under_a_seed_that_is_not_known_a_program_that_depends_on_it_is_not_spre
 
 
 def test_which_seeds_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    from labkit.study import hash_seed
+    from labkit.study import worker_setup
 
     if not sys.flags.hash_randomization:
-        assert hash_seed.known_seed() == "0"
+        assert worker_setup.known_seed() == "0"
         return
     for given, known in (("17", "17"), ("random", None), ("", None), ("x", None)):
         monkeypatch.setenv("PYTHONHASHSEED", given)
-        assert hash_seed.known_seed() == known
+        assert worker_setup.known_seed() == known

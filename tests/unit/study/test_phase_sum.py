@@ -12,8 +12,7 @@ import pytest
 from labkit.scaling import Term
 from labkit.study import Comparison, Study
 from labkit.study.declared.declaration import Expected
-from labkit.study.declared.judged import judge_all
-from labkit.study.declared.table import paper_table, table_text
+from labkit.study.declared.judged import judge_all, paper_table, table_text
 from labkit.study.phase_sum import PhaseSum
 
 RANKS = [16, 32, 64, 128, 256, 512]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.study.rank_counts import form_of_algorithms, form_of_values, rank_counts
+from labkit.study.points import form_of_algorithms, form_of_values, rank_counts
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.study.bundle.reader import open_bundle
+from labkit.study.bundle.verify_bundle import open_bundle
 from labkit.study.formats.reader import read_data
 from labkit.study.store import read_study, study_of
 

@@ -13,9 +13,9 @@ import labkit as lk
 from labkit.schedule import check
 from labkit.sim.schedules import perform
 from labkit.synthesis import synthesize
+from labkit.synthesis.attempts import up_and_down
 from labkit.synthesis.fabric import fabric_of
 from labkit.synthesis.programs import schedule_of
-from labkit.synthesis.trees import up_and_down
 from tests.support.cables import ring_with_chords
 
 

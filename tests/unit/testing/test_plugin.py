@@ -14,8 +14,7 @@ import pytest
 
 from labkit.errors import DataError, StudyWarning
 from labkit.study import Study
-from labkit.testing.baseline import read_baseline
-from labkit.testing.plugin import Scaling
+from labkit.testing.plugin import Scaling, read_baseline
 
 pytest_plugins = ["pytester"]
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.platform import models
 from labkit.run import run as run_program
-from labkit.trace.bottlenecks import WINDOW, find_bottlenecks
+from labkit.trace.explanation import WINDOW, find_bottlenecks
 
 
 def analysed(run, **options):

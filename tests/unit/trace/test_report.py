@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.trace.report import CallPath, Metric, Report, difference, mean, merge
-from labkit.trace.report.report import Expression
+from labkit.trace.reports import CallPath, Expression, Metric, Report, difference, mean, merge
 from tests.support.traced import work_and_ring
 
 

@@ -14,7 +14,7 @@ import labkit as lk
 from labkit._kernels import RankLog
 from labkit.errors import DataError
 from labkit.trace.phases import NO_PHASE
-from labkit.trace.recorder.summary import RankSummary
+from labkit.trace.recorder.ledger import RankSummary
 from labkit.trace.summary import SUMS, Summary, summary_frame
 from tests.support.random_calls import random_step
 

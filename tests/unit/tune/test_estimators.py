@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from labkit.errors import DataError
-from labkit.tune.runtime.estimators import (
+from labkit.tune.runtime.plan import (
     ESTIMATORS,
     Cluster,
     Drop,

@@ -7,7 +7,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError, LabkitError
-from labkit.tune.neighborhood.functions import FORMS
+from labkit.tune.neighbor_exchange import FORMS
 from tests.support.neighbors import edges, halos
 
 GRIDS = [

@@ -17,10 +17,9 @@ from labkit.selector import Situation, selector_of
 from labkit.selector.formats import read_rules
 from labkit.selector.formats.bands import first_matches
 from labkit.selector.libraries import library_names, names_table
-from labkit.selector.simple import is_usable
+from labkit.selector.rules import is_usable
 from labkit.tune.campaign import Machine
-from labkit.tune.tree import grow
-from labkit.tune.tuned import Tuned
+from labkit.tune.tuned import Tuned, grow
 
 #: ending -> whose it is
 FORMS = {".conf": "ompi", ".ompi.json": "ompi", ".mpich.json": "mpich", ".prf": "pgmpi", ".toml": "ompi"}

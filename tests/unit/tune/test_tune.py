@@ -17,8 +17,7 @@ from labkit.cli.main import main
 from labkit.errors import DataError, PlatformError
 from labkit.selector import Rules, Situation, selector_of
 from labkit.tune.campaign import COLUMNS, Machine
-from labkit.tune.tree import grow
-from labkit.tune.tuned import Tuned
+from labkit.tune.tuned import Tuned, grow
 
 
 @pytest.fixture(scope="module")

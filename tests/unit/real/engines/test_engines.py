@@ -8,10 +8,9 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError, RankError, TimeLimitError
-from labkit.real.engines import report as cluster_report
-from labkit.real.engines.report import failure
+from labkit.real.engines import client as cluster_report
+from labkit.real.engines.client import Reports, failure
 from labkit.real.engines.target import Target, choose, is_cluster
-from labkit.real.engines.watch import Reports
 
 
 def _about(rank, size=4, **more):

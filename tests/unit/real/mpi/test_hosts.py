@@ -6,6 +6,7 @@ import pytest
 
 from labkit.errors import MachineError
 from labkit.process.whereabouts import whereabouts
+from labkit.real.mpi.client import failure
 from labkit.real.mpi.environment import host_options, launch_command, rank_environment
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import (
@@ -17,7 +18,6 @@ from labkit.real.mpi.hosts import (
     shared_cores,
 )
 from labkit.real.mpi.launch import Launch, LaunchEnding
-from labkit.real.mpi.report import failure
 
 OPEN_MPI = Launcher("/opt/mpi/bin/mpiexec", "openmpi", (5, 0, 11), True, "/opt/mpi/lib/libmpi.so.40")
 MPICH = Launcher("/opt/mpich/bin/mpiexec", "mpich", (4, 3, 0), True, None)

@@ -11,12 +11,10 @@ import labkit as lk
 from labkit.errors import MachineError, TimeLimitError
 from labkit.real.mpi.endings import read_ending
 from labkit.real.slurm import commands
-from labkit.real.slurm.batch import Batch, divide
 from labkit.real.slurm.collect import lost_error
-from labkit.real.slurm.commands import State
-from labkit.real.slurm.script import batch_script, job_name
+from labkit.real.slurm.commands import State, batch_script, job_name
 from labkit.real.slurm.store import JobFolder, find_jobs
-from labkit.real.slurm.submit import make_point
+from labkit.real.slurm.submit import Batch, divide, make_point
 from labkit.run import checked_request
 
 

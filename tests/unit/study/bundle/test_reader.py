@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.cli import main
 from labkit.errors import DataError
-from labkit.study.bundle import reader as reading
-from labkit.study.bundle.reader import open_bundle
+from labkit.study.bundle import verify_bundle as reading
+from labkit.study.bundle.verify_bundle import open_bundle
 
 
 def program(comm, n=1):

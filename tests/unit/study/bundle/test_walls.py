@@ -16,8 +16,8 @@ import pytest
 
 from labkit.process.child import ChildProcess
 from labkit.process.confinement.program import WALLS
-from labkit.study.bundle import rerun
-from labkit.study.bundle.rerun import _content
+from labkit.study.bundle import verify_bundle
+from labkit.study.bundle.verify_bundle import _content
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="walls of Linux")
 
@@ -129,7 +129,7 @@ def _command_lines() -> list[bytes]:
 
 
 def test_an_answer_is_read_only_up_to_its_limit_and_only_if_it_is_a_file(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(rerun, "MOST_ANSWER_BYTES", 1000)
+    monkeypatch.setattr(verify_bundle, "MOST_ANSWER_BYTES", 1000)
     sparse, pipe, link = tmp_path / "sparse", tmp_path / "pipe", tmp_path / "link"
     with sparse.open("wb") as file:
         file.truncate(60 << 30)

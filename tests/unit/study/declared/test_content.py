@@ -94,11 +94,11 @@ def test_whatever_is_edited_is_run_again_and_named(folder, capsys, monkeypatch):
     assert plan(capsys) == (4, ["kept.json"])
     (folder / "kept.json").unlink()  # the points hold what they measured themselves
     assert plan(capsys) == (0, [])
-    monkeypatch.setattr("labkit.study.declared.content.__version__", "0.2.0")
+    monkeypatch.setattr("labkit.study.declared.work.__version__", "0.2.0")
     assert plan(capsys) == (4, ["labkit"])
     monkeypatch.undo()
     monkeypatch.chdir(folder)
-    monkeypatch.setattr("labkit.study.declared.content.engine_digest", lambda: "another")
+    monkeypatch.setattr("labkit.study.declared.work.engine_digest", lambda: "another")
     assert plan(capsys) == (4, ["engine"])
 
 
@@ -177,7 +177,7 @@ def test_the_table_is_printed_whatever_happens_to_the_files(folder, capsys, monk
     def refuse(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("labkit.study.declared.table.replace_file", refuse)
+    monkeypatch.setattr("labkit.study.declared.judged.replace_file", refuse)
     assert main(["study", "study.toml"]) == 3
     said = capsys.readouterr()
     assert said.out == table

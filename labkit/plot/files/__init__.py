@@ -1,1 +1,0 @@
-"""Figures as files: a page, a picture, and the browser that draws it."""

@@ -1,0 +1,668 @@
+"""Measured against predicted: the findings as a table, as text and as a card."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from math import floor, log10
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.errors import DataError
+from labkit.html import card, escape, quantity, table
+from labkit.units import format_bytes
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labkit.trace.recorded_run import RecordedRun
+
+__all__ = ["KINDS", "Finding", "Misfits", "find_misfits", "search"]
+
+_SUBJECTS = {"computation": "computation", "message": "the messages", "collective": "collectives"}
+
+# Groups and single times of paired samples that are off, and how unlikely that is.
+
+Array = NDArray[np.float64]
+
+#: what is off by less is not called off; a group needs so many members, and as many beside it
+EFFECT, LEAST = np.log(1.2), 3
+
+#: corrected for all groups that were tried
+CHANCE = 1e-3
+
+#: less likely is as good as impossible: there the seconds decide which is said first
+CERTAIN = 1e-9
+
+#: the whole of a kind is off from here on
+WHOLE = np.log(1.5)
+
+_GOOD, _QUARTER = 0.15, 0.25
+
+_MOST, _TRIES, _NAMES = 4, 3, 4
+
+#: a group matters if its times differ by this share of the predicted run
+_MATTERS = 0.01
+
+#: a single time is a stall if it is off by so many times the excess that one in ten reaches, and by this
+#: share of the predicted run
+_FAR, _SHARE = 10.0, 0.02
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as predicted.
+
+    Attributes
+    ----------
+    kind : str
+        "computation", "message" or "collective".
+    what : str
+        "group", "stall" or "whole".
+    by : str
+        By what it was found, such as "rank", "link", "call and size"; "" of a whole kind.
+    where : str
+        Such as "rank 3", "link up 5", "Allreduce of 8 B".
+    factor : float
+        Measured by predicted time, the median of its members; of a stall NaN.
+    excess_s : float
+        Seconds that its members took longer than predicted, together; below 0: shorter.
+    members : int
+    chance : float
+        How likely so much is if nothing is off there.
+    begin_s, end_s : float
+        When its members were, in the measured run.
+    """
+
+    kind: str
+    what: str
+    by: str
+    where: str
+    factor: float
+    excess_s: float
+    members: int
+    chance: float
+    begin_s: float
+    end_s: float
+
+
+# Samples of two runs of one program, in pairs: computations, messages and collectives with both their times.
+#
+# Waiting for others is in none of the times, so that what is late in one place is off in that place only:
+#
+# computation
+#     From the end of a rank's call to the begin of its next one.
+# message
+#     From when both sides were there to its end; of messages for which the receiver waited in both runs, but
+#     for a tenth of their time at most, and of those too large to be sent before it is there. Those of
+#     collectives count where both runs are simulated and took the same algorithm.
+# collective
+#     From when the last rank came to when the last one left.
+
+#: kinds of samples, and the columns by which each is grouped
+KINDS = {
+    "computation": ("rank", "host", "phase", "rank in a half of the run"),
+    "message": (
+        "host",
+        "out of host",
+        "into host",
+        "pair",
+        "link",
+        "size",
+        "link and size",
+        "out of host and size",
+        "into host and size",
+        "quarter of the run",
+    ),
+    "collective": ("call", "call and size", "quarter of the run"),
+}
+
+#: messages from this size on wait for their receiver everywhere
+_LARGE_BYTES = 1 << 18
+
+#: a receiver that comes within this share of a message's time has waited for it
+_SOON = 0.1
+
+#: computations that are predicted to be shorter say more of the interpreter than of the machine
+_SHORT_S = 1e-5
+
+_LEAST_S = 1e-9
+
+_HALVES = ("", "first", "second")
+
+
+def paired(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
+    """Pair what two recorded runs of a program did.
+
+    Returns
+    -------
+    pandas.DataFrame
+        kind (`KINDS`), measured_s, predicted_s, at_s (begin in the measured run), is_grouped (whether it
+        counts where groups are compared), labels (by column of `KINDS` a list of names).
+
+    Raises
+    ------
+    DataError
+        The runs were not recorded, have different numbers of ranks, or did different things.
+    """
+    import pandas as pd
+
+    for run in (measured, predicted):
+        if run.trace is None or run.trace.calls is None:
+            raise DataError(
+                f"{run.program} on {run.on} has no trace of calls; run the program with trace=True on both "
+                "machines"
+            )
+    if measured.ranks != predicted.ranks:
+        raise DataError(
+            f"the same number of ranks is needed on both machines, got {measured.ranks} measured and "
+            f"{predicted.ranks} predicted"
+        )
+    both = _calls(measured, predicted)
+    hosts = _hosts(predicted)
+    parts = [_computations(both, hosts, measured.makespan_s), _collectives(both, measured.makespan_s)]
+    parts.append(_messages(measured, predicted, hosts))
+    found = pd.concat([part for part in parts if len(part)] or parts[:1], ignore_index=True)
+    found["measured_s"] = found["measured_s"].clip(lower=_LEAST_S)
+    found["predicted_s"] = found["predicted_s"].clip(lower=_LEAST_S)
+    return found
+
+
+def _calls(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
+    """Pair the k-th calls of a name of each rank."""
+    tables = []
+    for run in (measured, predicted):
+        calls = run.trace.calls[["rank", "call", "begin_s", "end_s", "joint", "bytes", "phase"]].copy()
+        calls["call"] = calls["call"].astype(str)
+        calls["row"] = np.arange(len(calls))
+        calls["k"] = calls.groupby(["rank", "call"]).cumcount()
+        before = calls["end_s"].shift(1)
+        first = calls["rank"] != calls["rank"].shift(1)
+        begins = run.trace.begins_s or [0.0] * run.ranks
+        calls["since_s"] = np.where(first, calls["rank"].map(dict(enumerate(begins))), before)
+        tables.append(calls)
+    both = tables[0].merge(tables[1], on=["rank", "call", "k"], suffixes=("", "_predicted"))
+    most = max(len(table) for table in tables)
+    if most and len(both) < 0.9 * most:
+        raise DataError(
+            f"{measured.program} and {predicted.program} did different things: of {len(tables[0])} calls "
+            f"measured and {len(tables[1])} predicted only {len(both)} are the same; compare runs of one "
+            "program with the same arguments"
+        )
+    found: pd.DataFrame = both.sort_values("row", ignore_index=True)
+    return found
+
+
+def _hosts(run: RecordedRun) -> np.ndarray[Any, Any]:
+    if run.trace.setting is None:
+        return np.arange(run.ranks)
+    return np.asarray(run.trace.setting[0].rank_hosts(run.ranks))
+
+
+def _part(at_s: Any, whole_s: float, parts: int) -> Any:
+    return np.clip((np.asarray(at_s) / max(whole_s, _LEAST_S) * parts).astype(int), 0, parts - 1) + 1
+
+
+def _frame(
+    kind: str, measured_s: Any, predicted_s: Any, at_s: Any, grouped: Any, labels: Any
+) -> pd.DataFrame:
+    import pandas as pd
+
+    return pd.DataFrame({
+        "kind": kind, "measured_s": np.asarray(measured_s, float),
+        "predicted_s": np.asarray(predicted_s, float),
+        "at_s": np.asarray(at_s, float), "is_grouped": np.asarray(grouped, bool), "labels": labels,
+    })  # fmt: skip
+
+
+def _computations(both: pd.DataFrame, hosts: Any, whole_s: float) -> pd.DataFrame:
+    same = both["rank"] == both["rank"].shift(1)
+    follows = (both["row"] == both["row"].shift(1) + 1) & (
+        both["row_predicted"] == both["row_predicted"].shift(1) + 1
+    )
+    rows = both[~same | follows]
+    taken = rows["begin_s"] - rows["since_s"]
+    expected = rows["begin_s_predicted"] - rows["since_s_predicted"]
+    half = _part(rows["since_s"], whole_s, 2)
+    labels = [
+        {
+            "rank": [f"rank {rank}"], "host": [f"host {hosts[rank]}"], "phase": [f"phase {phase}"],
+            "rank in a half of the run": [f"rank {rank} in the {_HALVES[part]} half of the run"],
+        }
+        for rank, phase, part in zip(rows["rank"], rows["phase"], half, strict=True)
+    ]  # fmt: skip
+    return _frame("computation", taken, expected, rows["since_s"], expected >= _SHORT_S, labels)
+
+
+def _collectives(both: pd.DataFrame, whole_s: float) -> pd.DataFrame:
+    rows = both[(both["joint"] >= 0) & (both["joint_predicted"] >= 0)]
+    joint = rows.groupby("joint").agg(
+        call=("call", "first"), bytes=("bytes", "max"), at_s=("begin_s", "max"), end_s=("end_s", "max"),
+        begin_predicted=("begin_s_predicted", "max"), end_predicted=("end_s_predicted", "max"),
+        kinds=("joint_predicted", "nunique"), phase=("phase", "first"),
+    )  # fmt: skip
+    joint = joint[joint["kinds"] == 1]
+    quarter = _part(joint["at_s"], whole_s, 4)
+    labels = [
+        {
+            "call": [call], "call and size": [f"{call} of {format_bytes(int(size))}"],
+            "quarter of the run": [f"quarter {part} of the run"],
+        }
+        for call, size, part in zip(joint["call"], joint["bytes"], quarter, strict=True)
+    ]  # fmt: skip
+    return _frame(
+        "collective", joint["end_s"] - joint["at_s"], joint["end_predicted"] - joint["begin_predicted"],
+        joint["at_s"], np.ones(len(joint), bool), labels,
+    )  # fmt: skip
+
+
+def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.DataFrame:
+    real = [run.trace.clocks is not None for run in (measured, predicted)]
+    keys = ["source", "destination", "tag", "bytes", *([] if any(real) else ["context"])]
+    tables = []
+    for run, is_real in zip((measured, predicted), real, strict=True):
+        table = run.trace.messages
+        if any(real) and not is_real:  # a real run's collectives are no messages
+            table = table[_plain(run)]
+        table = table[[*keys, "send_posted_s", "recv_posted_s", "end_s"]]
+        table = table.sort_values("send_posted_s", kind="stable").reset_index(drop=True)
+        table = table.astype(dict.fromkeys(keys, np.int64))  # pandas 2 joins no numbers without a sign
+        table["k"] = table.groupby(keys).cumcount()
+        table["all"] = table.groupby(keys)["k"].transform("size")
+        tables.append(table)
+    # another number of messages: another algorithm of a collective
+    both = tables[0].merge(tables[1], on=[*keys, "k", "all"], suffixes=("", "_predicted"))
+    in_time = [
+        both[f"recv_posted_s{run}"] - both[f"send_posted_s{run}"]
+        <= _SOON * (both[f"end_s{run}"] - both[f"send_posted_s{run}"])
+        for run in ("", "_predicted")
+    ]
+    both = both[(in_time[0] & in_time[1]) | (both["bytes"] >= _LARGE_BYTES)]
+    both = both[both["source"] != both["destination"]]
+    times = []
+    for end in ("", "_predicted"):
+        there = np.maximum(both[f"send_posted_s{end}"], both[f"recv_posted_s{end}"])
+        times.append(both[f"end_s{end}"] - there)
+    names = _route_names(predicted)
+    quarter = _part(both["send_posted_s"], measured.makespan_s, 4)
+    labels = []
+    for a, b, size, part in zip(both["source"], both["destination"], both["bytes"], quarter, strict=True):
+        here, there, each = f"host {hosts[a]}", f"host {hosts[b]}", f", {format_bytes(int(size))} each"
+        links = names(int(a), int(b))
+        labels.append({
+            "host": [here, there], "out of host": [f"out of {here}"], "into host": [f"into {there}"],
+            "pair": [f"from rank {a} to rank {b}"], "link": links,
+            # a bad link shows in large messages, and hardly in small ones over it
+            "link and size": [f"{link}{each}" for link in links],
+            "out of host and size": [f"out of {here}{each}"],
+            "into host and size": [f"into {there}{each}"],
+            "size": [f"messages of {format_bytes(int(size))}"],
+            "quarter of the run": [f"quarter {part} of the run"],
+        })  # fmt: skip
+    return _frame("message", times[0], times[1], both["send_posted_s"], np.ones(len(both), bool), labels)
+
+
+def _plain(run: RecordedRun) -> np.ndarray[Any, Any]:
+    """Which messages of a simulated run are the program's own, and no collective's."""
+    from labkit.trace.waiting.windows import calls_at
+
+    messages, calls = run.trace.messages, run.trace.calls
+    row = calls_at(calls, messages["source"].to_numpy(np.int64), messages["send_posted_s"].to_numpy(float))
+    joint = calls["joint"].to_numpy()
+    inside = (row >= 0) & (joint[np.maximum(row, 0)] >= 0) if len(joint) else np.zeros(len(row), bool)
+    if "send_operation" in messages:
+        inside |= messages["send_operation"].to_numpy() >= 0
+    return ~inside
+
+
+def _route_names(run: RecordedRun) -> Any:
+    """Return what gives the names of the links between two ranks on the predicted machine."""
+    known: dict[tuple[int, int], list[str]] = {}
+    if run.trace.setting is None:
+        return lambda a, b: []
+    built = run.trace.setting[0].build(run.ranks)
+    hosts = _hosts(run)
+
+    def names(a: int, b: int) -> list[str]:
+        pair = (int(hosts[a]), int(hosts[b]))
+        if pair not in known:
+            links, _ = built.route(*pair)
+            known[pair] = [f"link {name}" for name in links]
+        return known[pair]
+
+    return names
+
+
+def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list[Finding]:
+    """Find what is off: what goes the way of the whole run first, there the least likely by chance.
+
+    Parameters
+    ----------
+    samples : pandas.DataFrame
+        See `labkit.trace.machine_misfits.paired`.
+    measured_s, predicted_s : float
+        The makespans.
+    """
+    found: list[Finding] = []
+    for kind in KINDS:
+        rows = samples[samples["kind"] == kind]
+        if len(rows):
+            found += _of_kind(kind, rows, predicted_s)
+    is_slower = measured_s >= predicted_s
+    return sorted(
+        found,
+        key=lambda one: ((one.excess_s >= 0) != is_slower, max(one.chance, CERTAIN), -abs(one.excess_s)),
+    )
+
+
+def _of_kind(kind: str, rows: pd.DataFrame, predicted_s: float) -> list[Finding]:
+    measured, expected, at_s = (rows[name].to_numpy() for name in ("measured_s", "predicted_s", "at_s"))
+    ratio = np.log(measured / expected)
+    use = rows["is_grouped"].to_numpy()
+    shift = np.zeros(len(rows))
+    found: list[Finding] = []
+    if use.sum() >= LEAST:
+        found, shift[use] = _groups(kind, rows[use], ratio[use])
+        found = [one for one in found if abs(one.excess_s) >= _MATTERS * predicted_s]
+    excess = measured - expected * np.exp(shift)
+    return found + _stalls(kind, rows["labels"].tolist(), excess, at_s, predicted_s)
+
+
+def _groups(kind: str, rows: pd.DataFrame, ratio: Array) -> tuple[list[Finding], Array]:
+    """Return the groups that are off, and by how much each sample is, as a logarithm."""
+    measured, expected, at_s = (rows[name].to_numpy() for name in ("measured_s", "predicted_s", "at_s"))
+    places = _places(KINDS[kind], rows["labels"].tolist())
+    center = float(np.median(ratio))
+    if abs(center) < EFFECT or np.mean(np.abs(ratio) < _GOOD) >= _QUARTER:
+        center = min(max(center, -_GOOD), _GOOD)  # where the prediction is right for many, it is right
+    left = ratio - center
+    shift = np.full(len(ratio), center)
+    found: list[Finding] = []
+
+    def add(what: str, by: str, where: str, members: Any, size: float, chance: float) -> None:
+        spent = float((measured[members] - expected[members]).sum())
+        ends = at_s[members] + measured[members]
+        found.append(Finding(
+            kind, what, by, where, float(np.exp(size)), spent, len(members), chance,
+            float(at_s[members].min()), float(ends.max()),
+        ))  # fmt: skip
+
+    if abs(center) >= WHOLE:
+        chance = _sign_chance(ratio, np.sign(center))
+        if chance < CHANCE:
+            common = [(by, where) for (by, where), members in places.items() if len(members) == len(ratio)]
+            by, where = common[-1] if common else ("", f"every {kind}")
+            add("whole", by, where, np.arange(len(ratio)), center, chance)
+    for _ in range(_MOST):
+        best = _best(places, left, shift)
+        if best is None:
+            break
+        (by, where), members, size, chance = best
+        add("group", by, where, members, size + float(np.median(shift[members])), chance)
+        left[members] -= size
+        shift[members] += size
+    return found, shift
+
+
+def _places(columns: tuple[str, ...], labels: list[dict[str, list[str]]]) -> dict[tuple[str, str], Any]:
+    found: dict[tuple[str, str], list[int]] = {}
+    for column in columns:
+        for at, one in enumerate(labels):
+            for name in dict.fromkeys(one[column]):
+                found.setdefault((column, name), []).append(at)
+    # the same members under several names are one group, called by all of them
+    distinct: dict[bytes, tuple[str, list[str], Any]] = {}
+    for (column, name), members in found.items():
+        own = np.array(members)
+        distinct.setdefault(own.tobytes(), (column, [], own))[1].append(name)
+    return {(column, _named(names)): own for column, names, own in distinct.values()}
+
+
+def _named(names: list[str]) -> str:
+    first, *more = dict.fromkeys(names)
+    return f"{first} ({', '.join(more[:_NAMES])})" if more else first
+
+
+def _best(
+    places: dict[tuple[str, str], Any], left: Array, shift: Array
+) -> tuple[tuple[str, str], Any, float, float] | None:
+    """Return the group whose own shift explains most of what is off, if chance does not."""
+    from scipy.stats import mannwhitneyu
+
+    tried = []
+    for key, members in places.items():
+        if len(members) < LEAST or len(left) - len(members) < LEAST:
+            continue
+        own = left[members]
+        size = float(np.median(own))
+        gain = float(np.abs(own).sum() - np.abs(own - size).sum())
+        whole = size + float(np.median(shift[members]))
+        tried.append((gain, key, members, size, min(abs(size), abs(whole))))
+    count = len(tried)
+    tried = [one for one in tried if one[4] >= EFFECT]
+    for _, key, members, size, _ in sorted(tried, key=lambda one: -one[0])[:_TRIES]:
+        rest = np.ones(len(left), bool)
+        rest[members] = False
+        chance = min(1.0, count * float(mannwhitneyu(left[members], left[rest]).pvalue))
+        if chance < CHANCE:
+            return key, members, size, chance
+    return None
+
+
+def _sign_chance(ratio: Array, sign: float) -> float:
+    from scipy.stats import binomtest
+
+    beyond = int((ratio * sign > EFFECT).sum())
+    return float(binomtest(beyond, len(ratio), 0.5, alternative="greater").pvalue)
+
+
+def _stalls(kind: str, labels: Any, excess: Array, at_s: Array, predicted_s: float) -> list[Finding]:
+    """Return single times far beyond all others, those of one place together."""
+    usual = float(np.quantile(np.maximum(excess, 0.0), 0.9, method="lower"))
+    limit = max(_FAR * usual, _SHARE * predicted_s)
+    beyond = np.flatnonzero(excess > limit)
+    if not len(beyond) or len(excess) < 10:
+        return []
+    above = excess[(excess > usual) & (excess <= limit)]
+    tail = max(float((above - usual).mean()) if len(above) else 0.0, usual, 1e-3 * limit)
+    by = {"computation": "rank", "message": "pair", "collective": "call and size"}[kind]
+    places: dict[str, list[int]] = {}
+    for at in beyond:
+        places.setdefault(labels[at][by][0], []).append(int(at))
+    found = []
+    for where, members in places.items():
+        spent = excess[members]
+        largest = float(spent.max())
+        chance = min(1.0, len(excess) * 0.1 * float(np.exp(-min((largest - usual) / tail, 690.0))))
+        if chance < CHANCE:
+            begin_s, end_s = float(at_s[members].min()), float((at_s[members] + spent).max())
+            found.append(Finding(
+                kind, "stall", by, where, float("nan"), float(spent.sum()), len(members), chance, begin_s,
+                end_s,
+            ))  # fmt: skip
+    return found
+
+
+@dataclass(repr=False)
+class Misfits:
+    """What of a measured run is not as it was predicted.
+
+    Attributes
+    ----------
+    program, on, against : str
+        The program, the machine that was measured, the one that was predicted.
+    measured_s, predicted_s : float
+        Makespans.
+    samples : pandas.DataFrame
+        The pairs: kind, measured_s, predicted_s, at_s, is_grouped, labels.
+    findings : list of Finding
+        Of a run that is slower than predicted first what took longer, of a faster one what took shorter;
+        among those the least likely by chance first, below 10^-9 what makes the most seconds.
+    """
+
+    program: str
+    on: str
+    against: str
+    measured_s: float
+    predicted_s: float
+    samples: pd.DataFrame
+    findings: list[Finding]
+
+    def table(self) -> pd.DataFrame:
+        """Return the findings, a row each, with the columns of `Finding`."""
+        import pandas as pd
+
+        names = [field.name for field in fields(Finding)]
+        return pd.DataFrame([asdict(one) for one in self.findings], columns=names)
+
+    def members(self, finding: Finding) -> NDArray[np.int64]:
+        """Return the rows of `samples` that a finding is about."""
+        rows = self.samples
+        own = [
+            at
+            for at, (kind, labels) in enumerate(zip(rows["kind"], rows["labels"], strict=True))
+            if kind == finding.kind
+            and (
+                not finding.by
+                or any(f"{finding.where} (".startswith(f"{one} (") for one in labels[finding.by])
+            )
+        ]
+        found: NDArray[np.int64] = np.array(own, np.int64)
+        if finding.what != "stall":
+            found = found[rows["is_grouped"].to_numpy()[found]]
+            return found
+        excess = (rows["measured_s"] - rows["predicted_s"]).to_numpy()[found]
+        most: NDArray[np.int64] = found[np.argsort(-excess, kind="stable")[: finding.members]]
+        return most
+
+    def reading(self) -> str:
+        """Say what is off, where, by how much, and how likely that is by chance."""
+        took, meant = quantity(self.measured_s, "s", 3), quantity(self.predicted_s, "s", 3)
+        off = self.measured_s / self.predicted_s - 1.0 if self.predicted_s > 0 else 0.0
+        said = f"{self.program} took {took} on {self.on}, and {meant} were predicted for {self.against}"
+        said += f" ({off:+.0%})." if abs(off) >= 0.005 else "."
+        if not self.findings:
+            return (
+                f"{said} In no rank, host, link, call or size were times found that are off by a fifth or "
+                "more beyond chance, and that come to 1 % of the run together "
+                f"({len(self.samples)} pairs of times)."
+            )
+        return " ".join([said, *(_sentence(one) for one in self.findings[:4])])
+
+    def __repr__(self) -> str:
+        return self.reading()
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [escape(one.where), escape(one.kind), escape(one.what),
+             "" if one.what == "stall" else f"{one.factor:.3g}", quantity(one.excess_s, "s", 3),
+             str(one.members), _odds(one.chance)]
+            for one in self.findings
+        ]  # fmt: skip
+        head = ["where", "of", "what", "times as long", "longer by", "times", "by chance"]
+        inner = f"<p>{escape(self.reading())}</p>{table(head, rows) if rows else ''}"
+        return card(f"Measured against predicted: {escape(self.program)}", inner)
+
+
+def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:
+    """Hold a measured run against the predicted one of the same program, and say what is off.
+
+    Slow hosts and cables, stalls, wrong thresholds of collectives show as times that are off in one place:
+    computations of a rank, messages over a link or of a pair, collectives of a size. Waiting for others is in
+    none of these times, so that a delay is found where it arises.
+
+    Parameters
+    ----------
+    measured : Run
+        Recorded with ``trace=True``, on the machine in question.
+    predicted : Run
+        The same program with the same arguments and ranks on the machine as it should be, recorded; mostly a
+        simulated one. Hosts and links are called as that machine calls them.
+
+    Returns
+    -------
+    Misfits
+        Shown, it is a few sentences and a table.
+
+    Raises
+    ------
+    DataError
+        A run without a trace of calls, other numbers of ranks, or programs that do different things.
+
+    Notes
+    -----
+    Of each pair of times the logarithm of measured by predicted is taken, less what the whole kind
+    (computations, messages, collectives) is off: the median, but at most 15 % where a quarter of the pairs
+    is predicted that well. Groups of pairs (of a rank, host, phase, link, pair of ranks, size, call, part
+    of the run; of a link or a host those of one size, too) are compared with all others by the rank-sum
+    test of Mann and Whitney [1]_, which asks nothing of the noise but that it is the same in the group and
+    beside it; chances are multiplied by the number of groups. The group is named whose own median explains
+    most of the absolute deviations, if it is off by at least a fifth, chance makes that at most once in
+    1000 runs, and all of it comes to 1 % of the predicted run; it is taken out, and the search goes on. A
+    kind is off as a whole from a factor of 1.5 on, by a sign test. A stall is a single time whose excess is
+    ten times the one that a tenth of the pairs reaches and 2 % of the predicted run; its chance supposes an
+    exponential tail fitted to the excesses between.
+
+    What it cannot see: a machine of which everything is off by less than a half; places in which
+    fewer than three times were paired; time in no call before or after a rank's calls.
+
+    References
+    ----------
+    .. [1] H. B. Mann, D. R. Whitney: On a test of whether one of two random variables is stochastically
+       larger than the other. Annals of Mathematical Statistics 18, 1947. doi:10.1214/aoms/1177730491
+    """
+    if not hasattr(predicted, "trace"):
+        raise DataError(
+            f"a run is held against another one, which lk.run(...) returned; got {predicted!r:.60}"
+        )
+    samples = paired(measured, predicted)
+    found = search(samples, measured.makespan_s, predicted.makespan_s)
+    return Misfits(
+        measured.program, measured.on, predicted.on, measured.makespan_s, predicted.makespan_s, samples, found
+    )
+
+
+def _sentence(one: Finding) -> str:
+    amount = quantity(abs(one.excess_s), "s", 3)
+    odds = f"by chance {_odds(one.chance)}"
+    if one.what == "stall":
+        where = {"computation": "Computation on", "message": "Messages", "collective": ""}[one.kind]
+        where = f"{where} {one.where}".strip()
+        many = f"{one.members} times, {amount} in all" if one.members > 1 else amount
+        when = (
+            f"from {quantity(one.begin_s, 's', 3)} on"
+            if one.members > 1
+            else f"at {quantity(one.begin_s, 's', 3)}"
+        )
+        return f"{where} stalled: {many}, {when} ({odds})."
+    times = f"{one.factor:.3g} times as long as predicted" if one.factor >= 1 else (
+        f"{one.factor:.2g} of the predicted time"
+    )  # fmt: skip
+    longer = "longer" if one.excess_s >= 0 else "shorter"
+    return f"{_subject(one)} took {times}, {amount} {longer} in all ({one.members} times; {odds})."
+
+
+def _subject(one: Finding) -> str:
+    if one.what == "whole" and not one.by:
+        return f"{one.where[0].upper()}{one.where[1:]}"
+    if one.by in ("call", "call and size"):
+        return one.where
+    if one.by == "size":
+        return one.where[0].upper() + one.where[1:]
+    if one.kind == "message":
+        words = {"link": "over ", "link and size": "over ", "host": "of ", "quarter of the run": "in "}
+        return f"Messages {words.get(one.by, '')}{one.where}"
+    word = "in" if one.by in ("quarter of the run", "phase") else "on"
+    return f"{_SUBJECTS[one.kind].capitalize()} {word} {one.where}"
+
+
+def _odds(chance: float) -> str:
+    """Write a chance.
+
+    Examples
+    --------
+    >>> _odds(3e-7), _odds(0.0)
+    ('1 in 10^6', 'less than 1 in 10^300')
+    """
+    return "less than 1 in 10^300" if chance < 1e-300 else f"1 in 10^{max(floor(-log10(chance)), 0)}"
