@@ -95,12 +95,7 @@ def check_arguments(args: Any, kwargs: Any) -> None:
 
 
 def check_kind(program: Any) -> None:
-    """Refuse what is neither a function nor the path of a script.
-
-    Raises
-    ------
-    ProgramError
-    """
+    """Refuse what is neither a function nor the path of a script."""
     if isinstance(program, str | os.PathLike) or callable(program):
         return
     arrived = type(program).__name__
@@ -116,13 +111,7 @@ def check_kind(program: Any) -> None:
 
 
 def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | Path:
-    """Refuse what cannot be run, and return the callable, or the path of a script that exists.
-
-    Raises
-    ------
-    ProgramError
-        Not a callable or a readable file; a generator or coroutine function; wrong arguments.
-    """
+    """Refuse what cannot be run, and return the callable, or the path of a script that exists."""
     if isinstance(program, str | os.PathLike):
         path = Path(program)
         if path.is_dir() and (path / "__main__.py").is_file():  # what Python runs of a folder

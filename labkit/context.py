@@ -131,21 +131,7 @@ _simulator: Callable[[], Any] = _nothing
 
 
 def install(context: MachineContext | None, mpi: ModuleType | None = None) -> MachineContext | None:
-    """Make `context` the machine of this whole process, and `mpi` the module behind `labkit.MPI`.
-
-    Parameters
-    ----------
-    context : MachineContext or None
-        The context; None takes the present one away.
-    mpi : module, optional
-        `mpi4py.MPI` in a real MPI process: from then on `labkit.MPI` is this module, also for what is
-        unpickled by the name ``labkit.MPI``.
-
-    Returns
-    -------
-    MachineContext or None
-        The context installed before.
-    """
+    """Make `context` the machine of this whole process, and `mpi` the module behind `labkit.MPI`."""
     global _installed, _installed_mpi
     previous, _installed = _installed, context
     if mpi is not None or context is None:
@@ -211,12 +197,6 @@ _watcher: Watcher | None = None
 @contextmanager
 def watching(watcher: Watcher) -> Iterator[None]:
     """Have `watcher` called at the end of every phase, for teaching and debugging; for one thread at a time.
-
-    Parameters
-    ----------
-    watcher : callable
-        ``watcher(rank, phase, variables)``; the variables are those of the function that the phase stands
-        in. It is not told of phases that end with an exception, and takes no simulated time.
 
     Examples
     --------

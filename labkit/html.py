@@ -90,12 +90,6 @@ def _singular(unit: str) -> str:
 def number(value: float, digits: int = 6) -> str:
     """Return a number as text, large ones in full: ``0.25``, ``1024``, ``120,000``; never ``1.2e+05``.
 
-    Parameters
-    ----------
-    value : float
-    digits : int
-        Of numbers below 10,000.
-
     Examples
     --------
     >>> number(120000.0), number(1024), number(0.25), number(2.5e7), number(2048.4, 3)

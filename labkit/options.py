@@ -108,16 +108,7 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
 
 
 def add_run_options(parser: argparse.ArgumentParser, *, help: dict[str, str] | None = None) -> None:
-    """Add the options of a run to a parser.
-
-    Parameters
-    ----------
-    parser : ArgumentParser
-        One whose `argument_default` is SUPPRESS gets no defaults either: its namespace then holds only what
-        was given.
-    help : dict, optional
-        Other words for some of the options, by flag.
-    """
+    """Add the options of a run to a parser."""
     for flags, default, more in _OPTIONS:
         name = flags[-1]
         keywords = dict(more)

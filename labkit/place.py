@@ -46,18 +46,7 @@ _PLACES = {BINDER.name: BINDER}
 
 
 def find_place(environment: Mapping[str, str] | None = None) -> Place | None:
-    """Find out whether this is a place with limits.
-
-    Parameters
-    ----------
-    environment : mapping, optional
-        Default: this process's. ``LABKIT_PLACE=binder`` (set by ``binder/start``) or variables
-        of BinderHub's mean Binder; any other value of ``LABKIT_PLACE`` means no such place.
-
-    Returns
-    -------
-    Place or None
-    """
+    """Find out whether this is a place with limits."""
     environment = os.environ if environment is None else environment
     named = environment.get(PLACE_VARIABLE, "").strip().lower()
     if named:
@@ -66,13 +55,7 @@ def find_place(environment: Mapping[str, str] | None = None) -> Place | None:
 
 
 def check_place(ranks: int, what: str = "ranks of real MPI") -> None:
-    """Refuse more real processes than the place bears.
-
-    Raises
-    ------
-    MachineError
-        The sentence says what to do instead.
-    """
+    """Refuse more real processes than the place bears."""
     place = find_place()
     if place is not None and ranks > place.most_ranks:
         raise MachineError(
@@ -89,18 +72,7 @@ def describe_place() -> dict[str, str]:
 
 
 def place_doubt(name: str | None = None) -> str | None:
-    """Say why wall-clock times of a place allow no verdict.
-
-    Parameters
-    ----------
-    name : str, optional
-        The place's name, as in a run's `machine`; default: where this process runs.
-
-    Returns
-    -------
-    str or None
-        One sentence; None where the times may allow one.
-    """
+    """Say why wall-clock times of a place allow no verdict."""
     place = find_place() if name is None else _PLACES.get(name)
     if place is None:
         return None

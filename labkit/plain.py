@@ -24,21 +24,7 @@ _MOST_TEXT_BYTES = 1 << 30
 def require_file(
     path: str | os.PathLike[str], error: type[LabkitError] = DataError, *, is_whole: bool = True
 ) -> None:
-    """Refuse what is there and is neither a file nor a folder: a pipe waits for ever, a device never ends.
-
-    Parameters
-    ----------
-    path : path
-    error : type of LabkitError
-        What is raised.
-    is_whole : bool
-        Whether it is read whole, as a text: then one of more than a gigabyte is refused, too.
-
-    Raises
-    ------
-    LabkitError
-        The one given.
-    """
+    """Refuse what is there and is neither a file nor a folder: a pipe waits for ever, a device never ends."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):  # who opens it says why
@@ -51,13 +37,7 @@ def require_file(
 
 
 def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
-    """Return a file's text, which is UTF-8.
-
-    Raises
-    ------
-    LabkitError
-        The one given: it cannot be read, or is something else.
-    """
+    """Return a file's text, which is UTF-8."""
     require_file(path, error)
     try:
         return path.read_text(encoding="utf-8-sig")
@@ -70,20 +50,7 @@ def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes | str) -> Path:
-    """Write a file next to its place and move it there: what was there stays until the new one is whole.
-
-    Parameters
-    ----------
-    path : path
-        A link is followed. A device or a pipe is written to, and so is a file in a folder that cannot be.
-    content : bytes or str
-        A text is written as UTF-8.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
+    """Write a file next to its place and move it there: what was there stays until the new one is whole."""
     target, temporary = Path(path), None
     whole = content.encode("utf-8") if isinstance(content, str) else content
     place = Path(os.path.realpath(target))
@@ -120,13 +87,7 @@ def notebook_text(content: bytes) -> str:
 
 
 def toml_of(text: str) -> dict[str, Any]:
-    """Return the tables of a TOML text.
-
-    Raises
-    ------
-    tomllib.TOMLDecodeError
-        It is none, is nested too deeply, or has a whole number of more than 64 bits.
-    """
+    """Return the tables of a TOML text."""
     try:
         tables = tomllib.loads(text)
     except RecursionError:
@@ -149,13 +110,7 @@ def toml_of(text: str) -> dict[str, Any]:
 
 
 def json_of(text: str | bytes) -> Any:
-    """Return the value of a JSON text; whole numbers that no table can hold become floats.
-
-    Raises
-    ------
-    json.JSONDecodeError
-        It is none, is nested too deeply, or has a key twice in one object.
-    """
+    """Return the value of a JSON text; whole numbers that no table can hold become floats."""
     try:
         return json.loads(text, parse_int=_whole, object_pairs_hook=_once)
     except RecursionError:

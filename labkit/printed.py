@@ -81,20 +81,7 @@ class Block:
 
 
 def blocks_of(printed: Iterable[Sequence[Piece]], is_result: bool = False) -> list[Block]:
-    """Put ranks that printed the same together, in the order of the first of them.
-
-    Parameters
-    ----------
-    printed : iterable of sequences of (bool, str)
-        The pieces of each rank, in rank order.
-    is_result : bool
-        Whether they are results.
-
-    Returns
-    -------
-    list of Block
-        Ranks without a word are left out.
-    """
+    """Put ranks that printed the same together, in the order of the first of them."""
     groups: dict[tuple[Piece, ...], list[int]] = {}
     for rank, pieces in enumerate(printed):
         if pieces:
@@ -119,14 +106,7 @@ def _cut(lines: list[Piece], most: int) -> tuple[list[Piece], str]:
 
 
 def printed_text(blocks: Sequence[Block], where: str = "output") -> str:
-    """Write blocks as text: a label before each line.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-    where : str
-        Where the whole of it is, for what is left out.
-    """
+    """Write blocks as text: a label before each line."""
     shown = blocks[:TEXT_BLOCKS]
     width = max((len(block.label) for block in shown), default=0)
     lines = []
@@ -144,14 +124,7 @@ def printed_text(blocks: Sequence[Block], where: str = "output") -> str:
 
 
 def printed_html(blocks: Sequence[Block], where: str = "output") -> str:
-    """Write blocks as HTML without scripts: the first ones open, the others and long ones folded.
-
-    Parameters
-    ----------
-    blocks : sequence of Block
-    where : str
-        Where the whole of it is, for what is left out.
-    """
+    """Write blocks as HTML without scripts: the first ones open, the others and long ones folded."""
     if not blocks:
         return ""
     parts = [_block_html(block, where) for block in blocks[:OPEN_BLOCKS]]

@@ -24,16 +24,6 @@ _MACHINE, _PROGRAMS = "labkit.", ("labkit.algorithms.",)
 def regions_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
     """Read names of functions.
 
-    Parameters
-    ----------
-    given : str or iterable of str, optional
-        Names, or one text of them with commas between.
-
-    Raises
-    ------
-    DataError
-        Something else.
-
     Examples
     --------
     >>> regions_of("merge, solver.Grid.smooth"), regions_of(None)

@@ -309,11 +309,6 @@ def teaching_forms() -> tuple[tuple[str, str], ...]:
 def teaching_form(problem: str, name: str) -> Callable[..., Any]:
     """Return the readable form of an algorithm: a function of the file's name.
 
-    Raises
-    ------
-    ScheduleError
-        If the algorithm has no readable form.
-
     Examples
     --------
     >>> teaching_form("bcast", "binomial").__name__
@@ -334,11 +329,6 @@ def teaching_form(problem: str, name: str) -> Callable[..., Any]:
 @cache
 def get(problem: str, name: str) -> Algorithm:
     """Return an algorithm by the names of its folder and file, parameters after colons.
-
-    Raises
-    ------
-    ScheduleError
-        If there is no such file, its ``ALGORITHM`` disagrees with its place, or it has no such parameter.
 
     Examples
     --------

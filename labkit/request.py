@@ -215,12 +215,7 @@ class Machine:
 
 
 def refuse_for_functions(request: RunRequest) -> None:
-    """Refuse the options of scripts for a function, which gets what it needs as arguments.
-
-    Raises
-    ------
-    ProgramError
-    """
+    """Refuse the options of scripts for a function, which gets what it needs as arguments."""
     given = [name for name in ("stdin", "stream", "start") if request.options.get(name) is not None]
     if given and not isinstance(request.program, Path):
         raise ProgramError(f"{given[0]} belongs to scripts; a function gets what it needs as arguments")
@@ -229,18 +224,7 @@ def refuse_for_functions(request: RunRequest) -> None:
 def own_parameters(
     program: Any, kwargs: Mapping[str, Any], named: Mapping[str, Any], machine: Machine
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tell the program's own parameters from the machine's options, among what was given by name.
-
-    Returns
-    -------
-    kwargs, options : dict
-        The program's keyword arguments, those of `kwargs` among them; and everything else.
-
-    Raises
-    ------
-    ProgramError
-        A parameter is given twice.
-    """
+    """Tell the program's own parameters from the machine's options, among what was given by name."""
     check_arguments((), kwargs)
     found = _parameters(program)
     takes_any = any(one.kind is one.VAR_KEYWORD for one in found.values())

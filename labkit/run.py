@@ -38,13 +38,7 @@ def machine_of(on: Any) -> Machine:
 
 
 def checked_request(program: Any, ranks: int, **how: Any) -> RunRequest:
-    """Return the checked request behind ``run(program, ranks, **how)``.
-
-    Raises
-    ------
-    LabkitError
-        As `run`, before any work starts.
-    """
+    """Return the checked request behind ``run(program, ranks, **how)``."""
     own = {name: how.pop(name) for name in [*how] if name not in RunRequest.__dataclass_fields__}
     return _checked(program, ranks, how.pop("on", "star"), how.pop("kwargs", None), own, **how)
 
@@ -89,14 +83,7 @@ def _or_a_word(error: PlatformError, on: Any) -> PlatformError:
 
 @contextlib.contextmanager
 def together(calls: Sequence[tuple[Any, int, Mapping[str, Any]]]) -> Iterator[Callable[..., Run]]:
-    """Yield a `run` for calls that are known beforehand: a machine with a queue gets all of its own at once.
-
-    Parameters
-    ----------
-    calls : sequence of (program, ranks, keyword arguments)
-        Each as the `run` that is yielded will be called, with its `on`: a machine with a queue knows its
-        runs by all that they are.
-    """
+    """Yield a `run` for calls known beforehand: a machine with a queue gets all of its own at once."""
     with contextlib.ExitStack() as stack:
         runners: dict[Machine, Callable[[RunRequest], Run]] = {}
         for machine in MACHINES:

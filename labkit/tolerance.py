@@ -17,20 +17,7 @@ LARGEST_TOLERANCE = 0.1
 
 
 def check_tolerance(tolerance: Any, machine: str | None = None) -> float:
-    """Refuse what is no tolerance, and any but 0 on a machine that is not simulated.
-
-    Parameters
-    ----------
-    tolerance : float
-        The relative error of a link's capacity that is allowed: 0 (exact) up to, not including, 0.1.
-    machine : str, optional
-        What the machine is called when it is a real one.
-
-    Raises
-    ------
-    MachineError
-        In one sentence.
-    """
+    """Refuse what is no tolerance, and any but 0 on a machine that is not simulated."""
     is_number = isinstance(tolerance, numbers.Real) and not isinstance(tolerance, bool)
     if not is_number or not 0 <= float(tolerance) < LARGEST_TOLERANCE:  # nor NaN
         raise MachineError(

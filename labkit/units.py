@@ -14,16 +14,6 @@ _LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 def format_seconds(value_s: float | None) -> str:
     """Write a time with the SI unit that leaves one to three digits before the point.
 
-    Parameters
-    ----------
-    value_s : float or None
-        A time in seconds; None and NaN are written as a dash.
-
-    Returns
-    -------
-    str
-        For example ``1.23 ms``.
-
     Examples
     --------
     >>> format_seconds(0.001234), format_seconds(0.0), format_seconds(75.0)

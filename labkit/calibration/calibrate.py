@@ -122,22 +122,6 @@ def measure_opposed(
     Ranks 0 and 2 are on one host, 1 and 3 on the other. ``alone`` times messages from rank 0 to rank 1,
     ``opposed`` the same while rank 3 sends as many to rank 2. An exchange between two ranks would not tell:
     the acknowledgements of one direction then travel with the messages of the other.
-
-    Parameters
-    ----------
-    comm : communicator
-        Of four ranks.
-    sizes : tuple of int
-        Payloads in bytes: large ones.
-    repeats, count : int
-        Rounds, and messages that each sends in a row.
-    seed : int
-        Of the order.
-
-    Returns
-    -------
-    dict
-        At rank 0 ``rows``, as of `measure`: seconds are those of a message.
     """
     rank, peer = comm.Get_rank(), comm.Get_rank() ^ 1
     from labkit import MPI  # this rank's: mpi4py's or the simulated one
@@ -170,25 +154,6 @@ def measure_shares(
 
     Rank 1 is near to rank 0, rank 2 is far from it. ``near`` and ``far`` are halves of round trips of small
     messages; ``share`` lets both send to rank 0 at once, and notes when the last message of each is there.
-
-    Parameters
-    ----------
-    comm : communicator
-        Of three ranks.
-    sizes : tuple of int
-        Payloads of the round trips, in bytes: small ones.
-    nbytes : int
-        Payload of the messages that meet: a large one.
-    repeats, count : int
-        Rounds, and messages that each sends at once.
-    seed : int
-        Of the order.
-
-    Returns
-    -------
-    dict
-        At rank 0 ``rows``, as of `measure`; of ``share``, sender_s is when the near rank's messages were
-        there, receiver_s when those of the far one were.
     """
     bench = _Shares(comm, max(nbytes, *sizes), count)
     items = [(name, size) for name in ("near", "far") for size in sizes] + [("share", nbytes)]

@@ -83,20 +83,7 @@ def save(
 
 
 def model_toml(model: NetworkModel, source: str) -> str:
-    """Write a network model as a TOML file.
-
-    Parameters
-    ----------
-    model : NetworkModel
-        The model.
-    source : str
-        Where its numbers come from.
-
-    Returns
-    -------
-    str
-        In the form of the files in ``datasets/models``.
-    """
+    """Write a network model as a TOML file."""
     lines = [f"title = {json.dumps(model.title or model.name)}", f"source = {json.dumps(source)}"]
     for section, keys in _SECTIONS.items():
         lines += ["", f"[{section}]"]
@@ -124,13 +111,7 @@ def platform_toml(name: str, spec: str, model_file: str, source: str) -> str:
 
 
 def simgrid_xml(star: Platform, model: NetworkModel) -> str:
-    """Write the platform for SimGrid, the model's options inside.
-
-    Returns
-    -------
-    str
-        Platform XML (version 4.1): ``smpirun -platform FILE`` needs no further option for the model.
-    """
+    """Write the platform for SimGrid, the model's options inside."""
     from xml.sax.saxutils import quoteattr  # brings http and ssl along
 
     text = platform_xml(star, star.hosts or 2)

@@ -479,11 +479,6 @@ def _directions(table: pd.DataFrame, trip: pd.DataFrame) -> tuple[str, bool]:
 
     Whether messages one way load the other way is seen on two pairs of ranks if there are any; within one
     pair acknowledgements may travel with the messages.
-
-    Returns
-    -------
-    (str, bool)
-        The links' sharing, and whether a transfer loads the way back (by 5 %, the model's only other value).
     """
     slower = _ratio(one(table, "exchange")["sender_s"], trip["sender_s"])
     if slower is None:

@@ -64,11 +64,6 @@ def grid(first: float, last: float, points: int, rng: np.random.Generator) -> tu
     """Choose sizes at random, one in each of `points` equal cells of the logarithmic axis.
 
     A regular grid would see powers of two only, for which many an implementation has its own rules.
-
-    Returns
-    -------
-    tuple of int
-        Ascending, without repetition: fewer than `points` where whole numbers are rare.
     """
     edges = np.linspace(np.log(first), np.log(last), points + 1)
     inner = np.exp(rng.uniform(edges[:-1], edges[1:]))

@@ -67,13 +67,7 @@ class Job:
 def run_jobs(
     comm: Any, jobs: Sequence[Job], repeats: int, seed: int = 0
 ) -> list[tuple[int, int, float, float]]:
-    """Time each job `repeats` times, in an order that is shuffled again in every round.
-
-    Returns
-    -------
-    list of (job number, round, begin_s, end_s)
-        Of this rank, on a clock that all ranks share; the begin is the agreed one.
-    """
+    """Time each job `repeats` times, in an order that is shuffled again in every round."""
     rng = np.random.default_rng(seed)
     calls = [_prepared(comm, job) for job in jobs]
     from labkit import MPI  # this rank's: mpi4py's or the simulated one
@@ -199,20 +193,7 @@ def predict(machine: Platform, model: NetworkModel, ranks: int, jobs: Sequence[J
 
 
 def machine_of(groups: Sequence[int], found: Calibration) -> Platform:
-    """Describe a shaped network with the calibrated link.
-
-    Parameters
-    ----------
-    groups : sequence of int
-        Hosts per switch, as of `tests.support.shaped_network.ShapedNetwork`.
-    found : Calibration
-        Of two hosts. A trunk's latency is that of a cable, or what a third host told (`Fit.shares`).
-
-    Returns
-    -------
-    Platform
-        Hosts in the network's order.
-    """
+    """Describe a shaped network with the calibrated link."""
     if len(groups) == 1:
         return found.star(groups[0])
     fit = found.fit

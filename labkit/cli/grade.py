@@ -139,12 +139,7 @@ def _warn(
 
 
 def _require_room(arguments: argparse.Namespace) -> None:
-    """Refuse what could not be written, before anything is graded.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse what could not be written, before anything is graded."""
     for folder, option in ((arguments.kept, "--kept"), (arguments.feedback, "--feedback")):
         if not folder:
             continue

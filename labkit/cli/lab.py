@@ -77,28 +77,7 @@ def _listed(names: list[str]) -> str:
 
 
 def update(folder: Path, notebooks: Path, assignments: Path | None, is_fresh: bool = False) -> Update:
-    """Make a working copy, or bring one up to date.
-
-    Parameters
-    ----------
-    folder : Path
-        The copy.
-    notebooks : Path
-        Folder of the course's notebooks.
-    assignments : Path or None
-        Folder of the teacher's sources, ``<name>/<name>.ipynb``; the copy gets them without solutions.
-    is_fresh : bool
-        Whether files that were changed here become the course's again; what was here goes to `KEPT`.
-
-    Returns
-    -------
-    Update
-
-    Raises
-    ------
-    DataError
-        The folder cannot be written.
-    """
+    """Make a working copy, or bring one up to date."""
     done = Update(folder)
     try:
         (folder / _MEMORY.parent).mkdir(parents=True, exist_ok=True)
@@ -201,17 +180,7 @@ def _show_algorithms(folder: Path) -> None:
 
 
 def released(source: bytes) -> bytes:
-    """Return a teacher's notebook as students get it: without solutions, hidden tests and outputs.
-
-    Parameters
-    ----------
-    source : bytes
-        The ``.ipynb`` file.
-
-    Returns
-    -------
-    bytes
-    """
+    """Return a teacher's notebook as students get it: without solutions, hidden tests and outputs."""
     book: dict[str, Any] = json.loads(source)
     for cell in book["cells"]:
         text = "".join(cell["source"])
@@ -327,24 +296,7 @@ def _work_folder(given: str | None, notebooks: Path) -> Path:
 
 
 def find_notebooks(folder: str | None = None) -> list[Path]:
-    """Find the numbered notebooks of the course.
-
-    Parameters
-    ----------
-    folder : str, optional
-        Where they are. Default: a folder ``notebooks`` here, in a folder above, in labkit's own checkout, or
-        among what was installed.
-
-    Returns
-    -------
-    list of Path
-        Absolute paths in their order, at least one.
-
-    Raises
-    ------
-    LabkitError
-        There is none; the message says how to get them.
-    """
+    """Find the numbered notebooks of the course."""
     if folder is not None:
         places = [Path(folder)]
     else:

@@ -125,13 +125,7 @@ def _run(reproduction: Reproduction, files: list[str], arguments: argparse.Names
 
 
 def _folders(given: str | None) -> dict[str, Path]:
-    """Return the studies' folders by name.
-
-    Raises
-    ------
-    DataError
-        There are none.
-    """
+    """Return the studies' folders by name."""
     import labkit
     from labkit.study.reproduction import find_reproductions
 

@@ -120,13 +120,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _write_files(
     arguments: argparse.Namespace, folder: Path, work: Work, study: Study, judged: list[Judged]
 ) -> None:
-    """Write all files, as far as they can be.
-
-    Raises
-    ------
-    DataError
-        Naming those that cannot.
-    """
+    """Write all files, as far as they can be."""
     from labkit.cli.study_report import write_report
     from labkit.study.declared import write_table
 

@@ -36,13 +36,7 @@ class _Html:
 
 
 def write_report(work: Work, study: Study, judged: list[Judged], path: Path) -> Path:
-    """Write the page; its pictures are still ones, so that it opens anywhere and prints.
-
-    Raises
-    ------
-    DataError
-        It cannot be written.
-    """
+    """Write the page; its pictures are still ones, so that it opens anywhere and prints."""
     items: list[Any] = [
         f"{len(work.planned.plan)} points, {len(work.missing)} of them missing; {len(study)} values.",
         _Html(_table(judged)),

@@ -168,23 +168,7 @@ def _whole(length: int, datatype: Datatype) -> int:
 
 
 def parse_simple(message: Any, is_writable: bool, blocks: int = 0, is_operand: bool = False) -> Simple:
-    """Read a message of one block, or of `blocks` blocks of equal size.
-
-    Parameters
-    ----------
-    message : buffer or list form
-    is_writable : bool
-        Whether it is received into.
-    blocks : int
-        With 2 or more and no count given, the count is per block.
-    is_operand : bool
-        Whether it is to be combined: a value with its location then keeps the gap between them.
-
-    Raises
-    ------
-    TypeError, ValueError, KeyError, BufferError
-        As mpi4py raises them; also where a given count needs more memory than the buffer has.
-    """
+    """Read a message of one block, or of `blocks` blocks of equal size."""
     if type(message) is np.ndarray and message.size and message.size % (blocks or 1) == 0:
         known = _OF_DTYPE.get(message.dtype)
         flags = message.flags
@@ -269,15 +253,7 @@ def _numbers(values: Any, blocks: int, what: str) -> NDArray[np.int64]:
 
 
 def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
-    """Read a message of `blocks` blocks of any sizes.
-
-    Raises
-    ------
-    TypeError, ValueError, KeyError, BufferError
-        As for `parse_simple`.
-    OverflowError
-        A count or displacement of more than 63 bits.
-    """
+    """Read a message of `blocks` blocks of any sizes."""
     buffer, counts, displs, datatype = _unpack(message, (tuple,))
     memory, kind = _basic(buffer, datatype, is_writable)
     if counts is None:
@@ -312,16 +288,6 @@ def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
 
     Also ``[buf, (counts, displs), types]`` and ``[buf, types]``: one element each, from the beginning on (as
     with None for both).
-
-    Returns
-    -------
-    Vector
-        In bytes.
-
-    Raises
-    ------
-    TypeError, ValueError, KeyError, BufferError
-        As for `parse_simple`.
     """
     if not isinstance(message, list | tuple):
         raise TypeError(f"message: expecting buffer or list/tuple, got {type(message).__name__}")

@@ -347,15 +347,7 @@ def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:
 
 
 def _grid(dims: Sequence[int], periods: Sequence[bool] | bool | None) -> Grid:
-    """Read the shape of a grid.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many periods as dimensions.
-    MPI.Exception
-        ERR_DIMS for a dimension below 1.
-    """
+    """Read the shape of a grid."""
     sizes = tuple(operator.index(dim) for dim in dims)
     rings = (
         (bool(periods),) * len(sizes)

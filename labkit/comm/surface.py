@@ -296,17 +296,7 @@ ANSWERS = {
 
 
 def made(method: Method, expression: str, space: Mapping[str, Any], owner: str = "") -> Callable[..., Any]:
-    """Return a function with a row's signature that evaluates an expression (see the module).
-
-    Parameters
-    ----------
-    method : Method
-    expression : str
-    space : mapping
-        What the expression names, and the values of defaults.
-    owner : str
-        The class, for reports.
-    """
+    """Return a function with a row's signature that evaluates an expression (see the module)."""
     first = "cls" if "requests" in method.arguments else "self"
     head = ", ".join(part for part in (first, method.signature) if part)
     source = f"def {method.name}({head}):\n    return {expression.replace('{args}', method.arguments)}\n"
@@ -326,19 +316,7 @@ def add_methods(
     space: Mapping[str, Any],
     wrap: Callable[[Method, Callable[..., Any]], Any] = lambda method, function: function,
 ) -> None:
-    """Give a class the methods of some rows; those that it has written itself stay.
-
-    Parameters
-    ----------
-    cls : type
-    methods : iterable of Method
-    expression : callable
-        A row's expression; None leaves it out.
-    space : mapping
-        What expressions name, and the values of defaults.
-    wrap : callable
-        ``wrap(method, function)``: what is put into the class.
-    """
+    """Give a class the methods of some rows; those that it has written itself stay."""
     for method in methods:
         text = None if method.name in vars(cls) else expression(method)
         if text is not None:
@@ -346,15 +324,7 @@ def add_methods(
 
 
 def over(method: Method, answer: Any) -> tuple[Any] | None:
-    """Return what a wait returns, once the answer of the test of its kind says that it is over; else None.
-
-    Parameters
-    ----------
-    method : Method
-        A row of `REQUESTS`: the wait, or the test.
-    answer : object
-        What the test has returned.
-    """
+    """Return what a wait returns, once the answer of the test of its kind says that it is over; else None."""
     if method.kind == "some":
         indices = answer if method.is_buffer else answer[0]
         return (answer,) if indices is None or indices else None

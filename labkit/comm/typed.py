@@ -39,13 +39,7 @@ def parse_origin(message: Any, is_writable: bool, rank: int, is_operand: bool = 
 
 
 def target_of(target: Any, origin: Simple) -> Target:
-    """Read a target argument: None, a displacement, or up to ``(displacement, count, datatype)``.
-
-    Raises
-    ------
-    ValueError
-        As mpi4py raises it.
-    """
+    """Read a target argument: None, a displacement, or up to ``(displacement, count, datatype)``."""
     count, datatype = origin.count, origin.datatype
     if target is None:
         return Target(0, count, datatype)

@@ -44,16 +44,7 @@ def uncounted(trace: Any) -> tuple[int, int]:
 
 
 def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) -> int:
-    """Return the bytes that were sent to the busiest rank (``"received"``), or by it (``"sent"``).
-
-    Parameters
-    ----------
-    trace : Trace
-    ranks : int
-    what : str
-    envelope_bytes : int
-        What each message counts besides.
-    """
+    """Return the bytes that were sent to the busiest rank (``"received"``), or by it (``"sent"``)."""
     column = "destination" if what == "received" else "source"
     weights = _posted(trace, "bytes").astype(float) + envelope_bytes
     totals = np.bincount(_posted(trace, column), weights=weights, minlength=ranks)
@@ -70,43 +61,19 @@ def packed_bytes(data: Any) -> int:
 
     Objects are pickled with many bytes that tell nothing, and numbers are wider than what they hold: a bound
     on what a rank learns must not cost points for either, nor be met by who packs it.
-
-    Parameters
-    ----------
-    data : bytes-like
     """
     n_bytes = memoryview(data).nbytes
     return n_bytes if n_bytes <= _SHORT_BYTES else min(n_bytes, len(zlib.compress(data, 1)))
 
 
 def most_told(trace: Any, told: Sequence[int], envelope_bytes: int = 0) -> int:
-    """Return the bytes, packed, that the rank was told which was told most.
-
-    Parameters
-    ----------
-    trace : Trace
-    told : sequence of int
-        For each rank the packed bytes that calls have brought it.
-    envelope_bytes : int
-        What each message to it counts besides.
-    """
+    """Return the bytes, packed, that the rank was told which was told most."""
     came = np.bincount(_posted(trace, "destination").astype(np.int64), minlength=len(told))
     return int((np.asarray(told) + came * envelope_bytes).max())
 
 
 def received_from(trace: Any, ranks: int, origin: int | None, cut: Iterable[Cut] = ()) -> list[int]:
-    """Return the bytes that each rank received from others that can have known what `origin` was given.
-
-    Parameters
-    ----------
-    trace : Trace
-    ranks : int
-    origin : int or None
-        Only messages count that were posted by it, or by a rank that had received one that counts before.
-        None: all messages count.
-    cut : iterable of Cut
-        Messages that were longer than the room of their receive, an error there: they brought nothing.
-    """
+    """Return the bytes that each rank received from others that can have known what `origin` was given."""
     messages = _without(trace.messages, Counter(cut))
     if origin is None:
         totals = np.bincount(messages["destination"], weights=messages["bytes"], minlength=ranks)
@@ -156,11 +123,6 @@ def chain_of(trace: Any, ranks: int) -> int:
     """Return the length of the longest chain of messages, each sent after its sender had received the last.
 
     Unlike rounds, messages that a rank sends or receives beside each other are one behind the same one.
-
-    Parameters
-    ----------
-    trace : Trace
-    ranks : int
     """
     messages = trace.messages
     columns = (messages[name].tolist() for name in ("send_posted_s", "end_s", "source", "destination"))
@@ -183,11 +145,6 @@ def rounds_of(trace: Any, ranks: int) -> int:
     A message follows what its sender had received before it was posted, its sender's message before, and the
     receiver's message before: a rank sends at most one and receives at most one in a round. Computation and
     the machine's speed do not matter.
-
-    Parameters
-    ----------
-    trace : Trace
-    ranks : int
     """
     events = [(float(t), 1, i) for i, t in enumerate(_posted(trace, "send_posted_s"))]
     events += [(float(t), 0, i) for i, t in enumerate(trace.messages["end_s"])]

@@ -67,19 +67,7 @@ Found = Path | DataError
 
 
 def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Found]:
-    """Return the submissions of a folder by student: .py and .ipynb files, or a folder with one for each.
-
-    Returns
-    -------
-    dict of str to Path or DataError
-        By the student's name, in print. The error says why what one has handed in cannot be graded (two
-        files, a folder without one, what cannot be read); it stops nobody else.
-
-    Raises
-    ------
-    DataError
-        There is none.
-    """
+    """Return the submissions of a folder by student: .py and .ipynb files, or a folder with one for each."""
     root = Path(folder)
     if root.is_file():
         return {clean_name(root.stem): root}
@@ -205,27 +193,7 @@ def grade_folder(
     kept: Path | None = None,
     progress: Callable[[Grade, int, int], None] | None = None,
 ) -> list[Grade]:
-    """Grade submissions, several at a time, each in a process of its own.
-
-    Parameters
-    ----------
-    submissions : dict of str to Path or DataError
-        As `find_submissions` gives them; who has an error is not graded.
-    assignment : Assignment
-    jobs : int
-        How many at a time.
-    secret : str
-    accepts_weak : bool
-    kept : path, optional
-        A folder for finished grades: a later call takes from there what has not changed since.
-    progress : callable, optional
-        ``progress(grade, done, all)``, after each.
-
-    Returns
-    -------
-    list of Grade
-        In the order of `submissions`. A grade's status is "ungraded" where grading itself failed.
-    """
+    """Grade submissions, several at a time, each in a process of its own."""
     done: dict[str, Grade] = {}
     lost: list[OSError] = []
 

@@ -47,13 +47,7 @@ def _state() -> Path:
 
 
 def _key() -> bytes:
-    """Return the teacher's key; made at the first use, readable for nobody else.
-
-    Raises
-    ------
-    OSError
-        It cannot be written or read.
-    """
+    """Return the teacher's key; made at the first use, readable for nobody else."""
     path = _state() / "grades.key"
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     # A draft with all of its bytes first: who comes at the same time never reads half a key.
@@ -82,13 +76,7 @@ def _fingerprint(source: str, assignment: Assignment, secret: str) -> str:
 
 
 def keep(folder: Path, grade: Grade, path: Path, assignment: Assignment, secret: str) -> None:
-    """Keep the grade of a file.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
+    """Keep the grade of a file."""
     source = source_of(path)
     if source is None:
         return

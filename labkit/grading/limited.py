@@ -31,28 +31,7 @@ _EXIT_MEMORY, _EXIT_FAILED = 3, 4
 
 
 def limited(function: Callable[..., Any], *arguments: Any, what: str = "the source") -> Any:
-    """Call a function in a child process with limits of memory, CPU time and wall-clock time.
-
-    Parameters
-    ----------
-    function : callable
-        Reads untrusted text. What it returns must be JSON.
-    *arguments
-    what : str
-        What is read, for errors.
-
-    Returns
-    -------
-    object
-        What the function returned, as JSON gives it: tuples are lists.
-
-    Raises
-    ------
-    DataError
-        The function raised it, or any other exception; or a limit was reached.
-    MachineError
-        The function raised it, or no process can be started.
-    """
+    """Call a function in a child process with limits of memory, CPU time and wall-clock time."""
     reader, writer = os.pipe()
     parent = os.getpid()
     try:

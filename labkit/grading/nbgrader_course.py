@@ -38,13 +38,7 @@ __all__ = ["assignments_of", "grade_course", "main", "name_checks", "release_cou
 
 
 def assignments_of(course: Path) -> list[str]:
-    """Return the assignments that a course has the sources of.
-
-    Raises
-    ------
-    DataError
-        There is none.
-    """
+    """Return the assignments that a course has the sources of."""
     found = sorted(path.parent.name for path in (course / "source").glob("*/*.ipynb"))
     if not found:
         raise DataError(f"{str(course)!r} has no source/<assignment>/<assignment>.ipynb")
@@ -81,13 +75,7 @@ def _environment() -> dict[str, str]:
 
 
 def _nbgrader(course: Path, *arguments: str) -> None:
-    """Run one of nbgrader's commands in the course.
-
-    Raises
-    ------
-    DataError
-        It fails; with its last lines.
-    """
+    """Run one of nbgrader's commands in the course."""
     with tempfile.TemporaryFile() as words:
         with ChildProcess(
             module_words("nbgrader", *arguments), environment=_environment(), cwd=course, stdout=words,
@@ -109,18 +97,7 @@ def release_course(course: Path) -> list[Path]:
 
 
 def grade_course(course: Path, jobs: int = 1) -> dict[str, list[Grade]]:
-    """Grade what was submitted, write it into nbgrader's database, and write the feedback.
-
-    Returns
-    -------
-    dict of str to list of Grade
-        By assignment.
-
-    Raises
-    ------
-    DataError
-        Nothing was submitted, or nbgrader fails.
-    """
+    """Grade what was submitted, write it into nbgrader's database, and write the feedback."""
     secret_file = course / "course.secret"
     secret = secret_file.read_text(encoding="utf-8").strip() if secret_file.exists() else ""
     found: dict[str, list[Grade]] = {}
@@ -158,14 +135,7 @@ def _given(course: Path, name: str) -> list[str]:
 
 
 def name_checks(page: str, assignment: Assignment) -> str:
-    """Return a feedback page whose list of "Test cell (Score: 1.0 / 2.0)" says which check each line is.
-
-    Parameters
-    ----------
-    page : str
-        As nbgrader writes it; what does not look so stays as it is.
-    assignment : Assignment
-    """
+    """Return a feedback page whose list of "Test cell (Score: 1.0 / 2.0)" says which check each line is."""
     lines = rf'<a href="#{re.escape(assignment.name)}_(\w+)">Test cell</a> \(Score: ([\d.]+) / ([\d.]+)\)'
     checks = {check.name: check for check in assignment.checks}
 

@@ -39,23 +39,7 @@ def student_id(folder: str) -> str:
 
 
 def prepare(course: Path, assignment: str, submitted: dict[str, Path | DataError], target: Path) -> None:
-    """Write the notebooks that nbgrader is to read: ``target/<student>/<assignment>/<assignment>.ipynb``.
-
-    Parameters
-    ----------
-    course : Path
-        With the teacher's ``release`` of the assignment, or else its ``source``.
-    assignment : str
-    submitted : dict of str to Path or DataError
-        By student (`student_id`).
-    target : Path
-        Made anew.
-
-    Raises
-    ------
-    DataError
-        The teacher's notebook cannot be read.
-    """
+    """Write the notebooks that nbgrader is to read: ``target/<student>/<assignment>/<assignment>.ipynb``."""
     shutil.rmtree(target, ignore_errors=True)
     own = [course / kind / assignment / f"{assignment}.ipynb" for kind in ("release", "source")]
     try:

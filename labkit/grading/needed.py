@@ -58,20 +58,7 @@ class _Statement:
 
 
 def needed_source(cells: Iterable[str], functions: Collection[str] | None = None) -> str:
-    """Return the statements that functions need, in the notebook's order.
-
-    Parameters
-    ----------
-    cells : iterable of str
-        Python, as `labkit.grading.ipynb.cells.python_of` gives it.
-    functions : collection of str, optional
-        What is asked for. Default: everything that is defined, and the constants.
-
-    Returns
-    -------
-    str
-        ``from __future__`` imports come first, wherever they stood.
-    """
+    """Return the statements that functions need, in the notebook's order."""
     statements = [one for cell in cells for one in _statements(cell)]
     if functions is None:
         wanted = {
@@ -89,15 +76,7 @@ def needed_source(cells: Iterable[str], functions: Collection[str] | None = None
 
 
 def without_trials(script: str, functions: Collection[str]) -> str:
-    """Return a script with what only tries its functions out made blank; its lines keep their numbers.
-
-    Parameters
-    ----------
-    script : str
-        Python.
-    functions : collection of str
-        What is asked for.
-    """
+    """Return a script with what only tries its functions out made blank; its lines keep their numbers."""
     try:
         statements = list(_statements(script))
         kept = _kept(statements, set(functions), functions)

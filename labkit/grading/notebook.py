@@ -19,23 +19,7 @@ __all__ = ["points"]
 
 
 def points(assignment: str, check: str, function: Callable[..., Any], on: str | None = None) -> float | None:
-    """Try one check of an assignment on a function; show what it found, and return the points.
-
-    Parameters
-    ----------
-    assignment : str
-        One of labkit's, or the teacher's: ``"total"`` is ``total.py`` beside the notebook.
-    check : str
-        The check's name.
-    function : callable
-    on : str, optional
-        ``"mpi"`` for real MPI, where results are judged but no counts and times.
-
-    Returns
-    -------
-    float or None
-        None for a bonus check: nbgrader refuses a cell whose value is above its points, which are 0.
-    """
+    """Try one check of an assignment on a function; show what it found, and return the points."""
     found = find_assignment(assignment, Path.cwd())
     is_bonus = found.check_named(check).is_bonus
     grade = found.try_out(function, on, only=[check])

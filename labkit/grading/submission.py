@@ -63,13 +63,7 @@ def _read(path: Path, function: str | Sequence[str] | None) -> str:
 
 
 def submitted_text(path: Path) -> str:
-    """Return all of a submission's code as it was handed in, not looked at: of a notebook its code cells.
-
-    Raises
-    ------
-    DataError
-        It cannot be read.
-    """
+    """Return all of a submission's code as it was handed in, not looked at: of a notebook its code cells."""
     text: str = limited(_submitted_text, path, what=clean_name(path.name))
     return text
 
@@ -129,10 +123,6 @@ def require_function(source: str, function: str, name: str = "the submission") -
     """Refuse a source that is no Python, is too much to compile, or never names a function.
 
     Whether it defines the function, its run shows.
-
-    Raises
-    ------
-    DataError
     """
     limited(_require_compiled, source, function, name, what=clean_name(name))
 
@@ -194,20 +184,6 @@ def source_of_cells(sources: list[str], function: str | Sequence[str] | None = N
     """Return what a function needs of code cells, as Python.
 
     A cell that is no Python stops no other one in a notebook, and none here.
-
-    Parameters
-    ----------
-    sources : list of str
-        The cells, in their order.
-    function : str or sequence of str, optional
-        Default: all functions, and constants.
-
-    Raises
-    ------
-    DataError
-        No cell that is Python names the function; what is wrong with the others.
-    MachineError
-        There are magics, and no IPython that could read them.
     """
     source: str = limited(_source_of_cells, sources, function, what="the notebook")
     return source

@@ -13,20 +13,7 @@ _MAGICS = ("%%spmd", "%spmd")
 
 
 def completions(before: str, names: Mapping[str, Any]) -> list[str] | None:
-    """Return what may come next on a line.
-
-    Parameters
-    ----------
-    before : str
-        The line up to the cursor.
-    names : mapping
-        The notebook's, among which machines are found.
-
-    Returns
-    -------
-    list of str or None
-        Whole words in place of the begun one; None where the line is no magic of labkit's.
-    """
+    """Return what may come next on a line."""
     words = before.split()
     if not words or words[0] not in _MAGICS or before.rstrip() == words[0] == before:
         return None

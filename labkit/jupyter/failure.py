@@ -58,12 +58,7 @@ def has_colors(shell: Any) -> bool:
 
 
 def raised_lines(error: LabkitError) -> list[str]:
-    """Write an error that a cell has raised: one sentence, what the ranks report, and the cell's line.
-
-    Parameters
-    ----------
-    error : LabkitError
-    """
+    """Write an error that a cell has raised: one sentence, what the ranks report, and the cell's line."""
     from IPython import get_ipython
 
     shell = get_ipython()
@@ -106,18 +101,7 @@ def _calls(trace: TracebackType | None, readable: Callable[[str], str]) -> list[
 def failure_lines(
     error: LabkitError, cell: str, readable: Callable[[str], str] = str, has_colors: bool = True
 ) -> list[str]:
-    """Write an error of a cell's ranks as a notebook shows it.
-
-    Parameters
-    ----------
-    error : LabkitError
-    cell : str
-        The cell's name in tracebacks.
-    readable : callable, optional
-        Turns the file name of another cell into what people call it.
-    has_colors : bool
-        Whether the lines may hold ANSI colours.
-    """
+    """Write an error of a cell's ranks as a notebook shows it."""
     paint = _paint if has_colors else _plain
     kind = type(error).__name__
     if isinstance(error, RankError) and error.traceback.strip():

@@ -43,11 +43,6 @@ _TOO_FEW = {
 def hint_of(error: BaseException) -> str:
     """Return one sentence that says what to type; an empty text where nothing is known.
 
-    Parameters
-    ----------
-    error : BaseException
-        As a cell has raised it.
-
     Examples
     --------
     >>> hint_of(TypeError("'Run' object is not subscriptable"))

@@ -67,26 +67,7 @@ class Cell:
 
 
 def read_cell(head: str, body: str, name: str, scope: dict[str, Any], flags: int = 0) -> Cell:
-    """Compile a cell.
-
-    Parameters
-    ----------
-    head : str
-        Its first line, the magic; lines are counted from there, as the notebook does.
-    body : str
-        The rest.
-    name : str
-        What tracebacks shall call it.
-    scope : dict
-        The notebook's names.
-    flags : int
-        Of the compiler: what the notebook's cells have imported from ``__future__``.
-
-    Raises
-    ------
-    ProgramError
-        It is no Python, or nothing that a rank can run; the message points into the cell.
-    """
+    """Compile a cell."""
     keep_source(name, f"{head}\n{body}")
     source = f"\n{body}"  # the magic's own line comes first
     try:

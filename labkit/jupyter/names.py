@@ -18,20 +18,7 @@ _IDENTIFIER = "labkit.names"
 
 
 def names_of(before: str, scope: Mapping[str, Any]) -> tuple[list[str], str] | None:
-    """Return what may stand behind the last dot.
-
-    Parameters
-    ----------
-    before : str
-        The text up to the cursor.
-    scope : mapping
-        The notebook's names.
-
-    Returns
-    -------
-    (list of str, str) or None
-        The names that fit, and what is begun of them; None where the dot is not behind anything of labkit's.
-    """
+    """Return what may stand behind the last dot."""
     line = before.rpartition("\n")[2]
     found = _DOTTED.search(line)
     if found is None or line.lstrip().startswith(("%", "!", "#", "import ", "from ")):
@@ -62,18 +49,7 @@ def _inside(thing: Any, name: str) -> Any:
 
 
 def matcher_of(identifier: str, kind: str, find: Callable[[str], tuple[list[str], str] | None]) -> Any:
-    """Return a matcher that IPython asks before Jedi, and alone where it knows the answer.
-
-    Parameters
-    ----------
-    identifier : str
-        The matcher's name.
-    kind : str
-        What IPython calls each thing that is offered.
-    find : callable
-        Gets the text up to the cursor; returns what to offer, in its order, and what is begun of it: None
-        where it does not know.
-    """
+    """Return a matcher that IPython asks before Jedi, and alone where it knows the answer."""
     from IPython.core.completer import (
         CompletionContext,
         SimpleCompletion,

@@ -86,13 +86,7 @@ def help_text() -> str:
 
 
 def cell_options(line: str) -> dict[str, Any]:
-    """Read the words behind ``%%spmd``: only what was given.
-
-    Raises
-    ------
-    ProgramError
-        In one sentence.
-    """
+    """Read the words behind ``%%spmd``: only what was given."""
     found = _read(line, is_session=False)
     out = found.get("out")
     if out is not None and not out.isidentifier():
@@ -115,22 +109,7 @@ def _read(line: str, is_session: bool) -> dict[str, Any]:
 
 
 def effective(given: dict[str, Any], session: dict[str, Any], machine: Any) -> argparse.Namespace:
-    """Put a cell's options over the session's, and those over the defaults.
-
-    Parameters
-    ----------
-    given : dict
-        Of the cell.
-    session : dict
-        Of the session; what only simulated machines have is left out on a real one.
-    machine
-        What they run on; it says how many ranks where nobody else does.
-
-    Raises
-    ------
-    MachineError
-        Nobody says how many ranks.
-    """
+    """Put a cell's options over the session's, and those over the defaults."""
     kind = machine_of(machine)
     parser = argparse.ArgumentParser(add_help=False)
     add_run_options(parser)

@@ -36,31 +36,7 @@ def make_report(
     is_run: bool = False,
     timeout_s: float = 600.0,
 ) -> Path:
-    """Write a notebook as one file.
-
-    Parameters
-    ----------
-    notebook : path
-        An ``.ipynb`` file; it is not changed.
-    target : path, optional
-        Where to, ``.html`` or ``.pdf``; default: beside the notebook, as HTML.
-    is_run : bool
-        Run all cells first, in a copy; else the stored outputs are shown.
-    timeout_s : float
-        Limit of each cell, with `is_run`.
-
-    Returns
-    -------
-    Path
-        The file that was written.
-
-    Raises
-    ------
-    DataError
-        The notebook cannot be read, a cell fails, or the file cannot be written.
-    MachineError
-        A PDF is asked for, and there is no browser that prints one.
-    """
+    """Write a notebook as one file."""
     source = Path(notebook)
     path = Path(target) if target is not None else source.with_suffix(".html")
     if path.suffix.lower() not in (".html", ".htm", ".pdf"):
@@ -124,17 +100,7 @@ def _run(book: nbformat.NotebookNode, path: Path, timeout_s: float) -> None:
 
 
 def report_html(book: nbformat.NotebookNode, name: str, digest: str = "") -> str:
-    """Return a notebook as one page.
-
-    Parameters
-    ----------
-    book : NotebookNode
-        Of format 4; changed: what a page cannot show is taken out.
-    name : str
-        The file's name.
-    digest : str
-        SHA-256 of the notebook, for the last line.
-    """
+    """Return a notebook as one page."""
     from nbconvert import HTMLExporter
     from pygments.formatters import HtmlFormatter  # type: ignore[import-untyped]
 
@@ -218,13 +184,7 @@ def _formulas(text: str) -> str:
 
 
 def print_pdf(page: str, target: Path, browser: str) -> None:
-    """Print a page as PDF by a browser without a screen.
-
-    Raises
-    ------
-    MachineError
-        The browser fails or writes nothing.
-    """
+    """Print a page as PDF by a browser without a screen."""
     with private_folder() as folder:
         source, made = folder / "report.html", folder / "report.pdf"
         source.write_text(page, encoding="utf-8")

@@ -131,17 +131,7 @@ _FIGURE = re.compile(r"^(Figure\(\d+x\d+\)|<Figure size .*>)$", re.MULTILINE)
 
 
 def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
-    """Take apart what the ranks of a cell gave.
-
-    Parameters
-    ----------
-    run : Run
-        Its results are pairs of a value and a dictionary of names, or `CellValue` from real ranks.
-    names : sequence of str
-        The names that the cell assigns.
-    is_quiet : bool
-        Whether the results are not to be shown.
-    """
+    """Take apart what the ranks of a cell gave."""
     outcomes = [_cell_value(result) for result in run.results]
     missing: dict[str, str] = {}
     for outcome in outcomes:

@@ -71,23 +71,7 @@ Left = tuple[str, str]
 def choose_files(
     folder: Path, since: float | None, file_limit_bytes: int, limit_bytes: int
 ) -> tuple[list[Path], list[Left]]:
-    """Choose what is packed of a folder.
-
-    Parameters
-    ----------
-    folder : Path
-        The folder.
-    since : float or None
-        Files that were last changed before, in seconds since the epoch, are not packed, and not counted as
-        left out.
-    file_limit_bytes, limit_bytes : int
-        What one file, and all files together, may have.
-
-    Returns
-    -------
-    (list of Path, list of (str, str))
-        The files, in the order of their paths; what was left out with the reason.
-    """
+    """Choose what is packed of a folder."""
     chosen: list[Path] = []
     left: list[Left] = []
     total = 0
@@ -143,27 +127,7 @@ def _reason(path: Path, about: os.stat_result, file_limit_bytes: int) -> str | N
 
 
 def write_archive(folder: Path, files: list[Path], target: Path) -> list[Left]:
-    """Pack files; the archive appears whole or not at all.
-
-    Parameters
-    ----------
-    folder : Path
-        The paths in the archive are relative to it.
-    files : list of Path
-        What to pack.
-    target : Path
-        The archive.
-
-    Returns
-    -------
-    list of (str, str)
-        Files that could not be read after all.
-
-    Raises
-    ------
-    DataError
-        The archive cannot be written.
-    """
+    """Pack files; the archive appears whole or not at all."""
     left: list[Left] = []
     part = target.with_name(f".{target.name}.part")
     try:
@@ -191,27 +155,7 @@ def write_archive(folder: Path, files: list[Path], target: Path) -> list[Left]:
 
 
 def read_archive(archive: Path, folder: Path, limit_bytes: int) -> list[tuple[str, str]]:
-    """Unpack an archive without overwriting anything.
-
-    Parameters
-    ----------
-    archive : Path
-        A zip file.
-    folder : Path
-        Where its files go.
-    limit_bytes : int
-        What all files together may have.
-
-    Returns
-    -------
-    list of (str, str)
-        Each file and what became of it: restored, the same already, or put beside a different one.
-
-    Raises
-    ------
-    DataError
-        No zip file; names that lead out of the folder; too large; cannot be written.
-    """
+    """Unpack an archive without overwriting anything."""
     try:
         with zipfile.ZipFile(archive) as source:
             entries = [entry for entry in source.infolist() if not entry.is_dir()]

@@ -58,17 +58,7 @@ def _seconds_per_call(job: Callable[[], object], samples: int, sample_s: float) 
 
 
 def fit_cost(cells: list[Cell]) -> Cost:
-    """Fit ``call_s + items (item_s + item_log_s log2(log_of)) + entries entry_s`` to measurements.
-
-    Parameters
-    ----------
-    cells : list of (items, log_of, entries, seconds)
-
-    Returns
-    -------
-    Cost
-        With non-negative coefficients and the largest relative error over the cells.
-    """
+    """Fit ``call_s + items (item_s + item_log_s log2(log_of)) + entries entry_s`` to measurements."""
     items, log_of, entries, seconds = (np.array(column, float) for column in zip(*cells, strict=True))
     terms = np.stack([np.ones_like(items), items, items * np.log2(log_of), entries], axis=1)
     scaled = terms / seconds[:, None]

@@ -280,13 +280,7 @@ def use_calibration(source: str | Path | KernelCosts) -> KernelCosts:
 
 
 def find_calibration(source: Any = None) -> KernelCosts:
-    """Return what a user named: as for `use_calibration`; None is the calibration in use.
-
-    Raises
-    ------
-    DataError
-        If it cannot be found or read, or is of another type.
-    """
+    """Return what a user named: as for `use_calibration`; None is the calibration in use."""
     if source is None:
         return calibration()
     if isinstance(source, KernelCosts):

@@ -63,15 +63,7 @@ class Job(NamedTuple):
 
 
 def jobs(kernel: str, itemsize: int) -> Iterator[Job]:
-    """Yield the grid of one kernel for keys of one size.
-
-    Parameters
-    ----------
-    kernel : str
-        One of `labkit.local.KERNELS`.
-    itemsize : int
-        Bytes of a key.
-    """
+    """Yield the grid of one kernel for keys of one size."""
     return GRIDS[kernel](_Source(itemsize))
 
 

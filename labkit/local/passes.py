@@ -52,13 +52,6 @@ def cells_of(keys: int, begin: int, width: int, bits: int) -> list[Cell]:
     of two: where that leaves a reasonable number of cells one that ends a digit, so that the cells' upper
     bits and their free bits do not share a digit. Cells at the ends that are covered in part get their part
     of the keys.
-
-    Parameters
-    ----------
-    keys, begin, width : int
-        As `labkit.local.Range`.
-    bits : int
-        The digit's width.
     """
     spare = max((width // keys).bit_length() - 3, 0)  # a quarter of the distance of two keys, or less
     first, last = -(-begin >> spare) << spare, (begin + width) >> spare << spare

@@ -213,12 +213,7 @@ def _searched(keys: Keys, limits: Keys, including: NDArray[np.bool_]) -> Counts:
 
 
 def require_integers(keys: Keys) -> None:
-    """Refuse keys that the compiled kernels do not take: anything but integers of this machine.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse keys that the compiled kernels do not take: anything but integers of this machine."""
     if isinstance(keys, Sized):
         raise DataError(f"this kernel needs every key, and {keys!r} has none")
     dtype = keys.dtype

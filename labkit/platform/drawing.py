@@ -82,20 +82,7 @@ class Layout:
 
 
 def picture(layout: Layout, width: int = 360, height: int = 260) -> str:
-    """Draw a layout.
-
-    Parameters
-    ----------
-    layout : Layout
-        Of any machine; trees are stretched to the frame, everything else keeps its proportions.
-    width, height : int
-        Pixels.
-
-    Returns
-    -------
-    str
-        An ``<svg>`` element; its ``<title>`` and ``aria-label`` say what is drawn.
-    """
+    """Draw a layout."""
     to_pixels = _scale(layout, width, height)
     lines: dict[str, list[str]] = {}
     for cable, several in layout.cables.items():

@@ -26,16 +26,6 @@ _COLORS = {
 def kind_of(name: str) -> str:
     """Return the kind of a link.
 
-    Parameters
-    ----------
-    name : str
-        As the simulator's reports write it.
-
-    Returns
-    -------
-    str
-        A plural, to be read in "held by ...".
-
     Examples
     --------
     >>> kind_of("up 3"), kind_of("switch 1.0 -> switch 2.1"), kind_of("4 -> 0 (-y)")

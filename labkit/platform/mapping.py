@@ -222,22 +222,6 @@ def mapping_of(
 ) -> RankMapping:
     """Read a mapping.
 
-    Parameters
-    ----------
-    what : str, path, sequence of int or str, or RankMapping
-        ``block`` (as many ranks on a host as it has cores), ``block:1`` (a host for each rank), ``cyclic``,
-        ``random`` (any core; seed 0), ``random:7``, ``fragmented:7`` (any hosts, each filled); a sequence
-        with the host of each rank, by number or name; or a file: a host on each line, by number or name,
-        ``host:3`` for three ranks in a row; what follows a # is a remark. That is the form of SimGrid's host
-        files too. A name may hold blanks; one that is a number comes before the number.
-    number_of : callable, optional
-        Gives the number of a host from its name, None for an unknown one; default: hosts have no names.
-
-    Raises
-    ------
-    PlatformError
-        It cannot be read; for a file, the line is named.
-
     Examples
     --------
     >>> mapping_of("cyclic").place(6, hosts=4, cores=2).tolist()
@@ -255,13 +239,7 @@ def mapping_of(
 
 
 def named_mapping(text: str) -> RankMapping | None:
-    """Read a mapping that needs no file; None where it is not one of them.
-
-    Raises
-    ------
-    PlatformError
-        A seed that is none.
-    """
+    """Read a mapping that needs no file; None where it is not one of them."""
     if text in ("block", "cyclic"):
         return BlockMapping() if text == "block" else CyclicMapping()
     name, colon, seed = text.partition(":")
@@ -356,10 +334,6 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
 
 def crowding(built: Any) -> list[str]:
     """Say where ranks share cores; nothing where each has one of its own.
-
-    Parameters
-    ----------
-    built : labkit._kernels.Platform
 
     Notes
     -----

@@ -343,24 +343,7 @@ def frozen(value: Any) -> Any:
 def read_model(
     text: str, name: str, path: str, bases: Sequence[str], find: Callable[[str], NetworkModel]
 ) -> NetworkModel:
-    """Read a model file.
-
-    Parameters
-    ----------
-    text : str
-        What the file holds.
-    name : str
-        What to call the model.
-    path : str
-        What to call the file in messages.
-    bases, find
-        The names that `base` may have, and what gives the model of such a name.
-
-    Raises
-    ------
-    PlatformError
-        With the line and the reason.
-    """
+    """Read a model file."""
     try:
         table = toml_of(text)
     except tomllib.TOMLDecodeError as error:
@@ -445,25 +428,7 @@ def _line_of_row(lines: list[str], first: int, row: int) -> int:
 
 
 def read_options(text: str, words: list[str]) -> dict[str, Any]:
-    """Read the options behind a model's name, ``cross_traffic=no`` or ``send_overhead=0:9e-6:7e-10``.
-
-    Parameters
-    ----------
-    text : str
-        All of it, for messages.
-    words : list of str
-        The options.
-
-    Returns
-    -------
-    dict
-        Field of `NetworkModel` to value.
-
-    Raises
-    ------
-    PlatformError
-        An option that is not known or cannot be read.
-    """
+    """Read the options behind a model's name, ``cross_traffic=no`` or ``send_overhead=0:9e-6:7e-10``."""
     options: dict[str, Any] = {}
     for word in words:
         key, sign, value = word.partition("=")
@@ -549,26 +514,6 @@ def _from_text(text: str) -> tuple[NetworkModel, dict[str, Any]]:
 
 def get(model: str | os.PathLike[str] | NetworkModel | None = None, **options: Any) -> NetworkModel:
     """Find a model by name or file, and change single numbers of it.
-
-    Parameters
-    ----------
-    model : str, path, NetworkModel or None
-        A name of `names()`; the path of a model file, ending in ``.toml``; either with options behind
-        commas, ``smpi,cross_traffic=no,send_overhead=0:9e-6:7e-10;1420:1.4e-5:2e-10``; or a model. None is
-        the default, ``lab``.
-    **options
-        Fields of `NetworkModel` to replace, such as ``cross_traffic=False``, ``detached_below_bytes=0`` or
-        ``wtime_s=0.0``.
-
-    Returns
-    -------
-    NetworkModel
-        A changed model's name says so: ``smpi(cross_traffic=False)``.
-
-    Raises
-    ------
-    PlatformError
-        Unknown name or option, or a value that no model can have; of a file with the line.
 
     Examples
     --------

@@ -264,13 +264,7 @@ class Noise:
 
 
 def noise_of(noise: Noise | str | None) -> Noise:
-    """Read the option `noise` of a run: a Noise, its text (`Noise.parse`), or "none" or None.
-
-    Raises
-    ------
-    PlatformError
-        Anything else.
-    """
+    """Read the option `noise` of a run: a Noise, its text (`Noise.parse`), or "none" or None."""
     if noise is None:
         return Noise()
     if isinstance(noise, str):

@@ -72,23 +72,6 @@ def _in_range(rate: float, what: str, text: str, unit: str) -> float:
 def parse_bandwidth(text: str, is_simgrid: bool = False) -> float:
     """Read a bandwidth, ``1.25GBps`` (bytes) or ``10Gbps`` (bits), as bytes per second.
 
-    Parameters
-    ----------
-    text : str
-        A positive number followed by Bps or bps with a prefix (k, M, G, T; Ki, Mi, Gi, Ti).
-    is_simgrid : bool
-        Allow SimGrid's further prefixes, and bare numbers.
-
-    Returns
-    -------
-    float
-        Bytes per second.
-
-    Raises
-    ------
-    PlatformError
-        If it is not a number with a known unit, or not positive.
-
     Examples
     --------
     >>> parse_bandwidth("10Gbps") == parse_bandwidth("1.25GBps") == 1.25e9
@@ -104,11 +87,6 @@ def parse_bandwidth(text: str, is_simgrid: bool = False) -> float:
 
 def parse_time(text: str, is_simgrid: bool = False) -> float:
     """Read a time such as ``24us`` as seconds; a bare 0 is allowed, in SimGrid's files any number.
-
-    Raises
-    ------
-    PlatformError
-        If it is not a number with a known unit (s, ms, us, ns, ps), or negative.
 
     Examples
     --------
@@ -129,11 +107,6 @@ def parse_time(text: str, is_simgrid: bool = False) -> float:
 def parse_speed(text: str, is_simgrid: bool = False) -> float:
     """Read a computing speed such as ``1Gf`` as flop per second; SimGrid also writes ``1gigaflops``.
 
-    Raises
-    ------
-    PlatformError
-        If it is not a number with a known unit (f or flops with a prefix), or not positive.
-
     Examples
     --------
     >>> parse_speed("1Gf"), parse_speed("16.7Gflops")
@@ -146,13 +119,7 @@ def parse_speed(text: str, is_simgrid: bool = False) -> float:
 
 
 def parse_whole(text: str, what: str, most: int = 2**31 - 1) -> int:
-    """Read a whole number from 1 on.
-
-    Raises
-    ------
-    PlatformError
-        It is something else, or too large.
-    """
+    """Read a whole number from 1 on."""
     if not (text.isascii() and text.strip().isdigit()) or len(text) > 12 or not 1 <= int(text) <= most:
         raise PlatformError(f"{what} {text[:40]!r} is not a whole number from 1 to {most:,}")
     return int(text)

@@ -32,16 +32,6 @@ class Storage:
 def storage_of(value: object) -> Storage:
     """Read the option `storage` of a run.
 
-    Parameters
-    ----------
-    value : Storage, str or None
-        As text ``bw=2GBps,lat=500us``, or one of the two.
-
-    Raises
-    ------
-    MachineError
-        It is something else.
-
     Examples
     --------
     >>> storage_of("lat=500us")

@@ -98,13 +98,7 @@ def efficiency(
 
 
 def _scaling_of(studies: Mapping[str, Study]) -> tuple[str, str]:
-    """Tell weak from strong scaling, and say by what.
-
-    Raises
-    ------
-    DataError
-        Some studies are of the one kind and some of the other.
-    """
+    """Tell weak from strong scaling, and say by what."""
     found = {name: _told(study) for name, study in studies.items()}
     known = {name: told for name, told in found.items() if told is not None}
     if not known:

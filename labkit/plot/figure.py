@@ -223,21 +223,7 @@ def _of_playwright() -> Iterator[str]:
 
 
 def draw_file(figure: Drawn, kind: Literal["png", "svg"] | str, beside: Path | None = None) -> bytes:
-    """Draw a figure and return the file's bytes.
-
-    Parameters
-    ----------
-    figure : Drawn
-    kind : "png" or "svg"
-        PNG has two pixels per point of the figure.
-    beside : Path, optional
-        A folder that the browser may read, where it does not see the system's temporary ones.
-
-    Raises
-    ------
-    DataError
-        No browser, or one that does not draw; the message says what to install.
-    """
+    """Draw a figure and return the file's bytes."""
     browser = find_browser()
     if browser is None:
         raise DataError(

@@ -32,17 +32,7 @@ _MOST_BARS = 20_000
 
 
 def phase_lanes(run: Run, span: Range1d, width: int) -> Any:
-    """Draw a lane for every phase: its height is the share of the ranks that are in the phase.
-
-    Parameters
-    ----------
-    run : Run
-        With phases.
-    span : Range1d
-        Of the time.
-    width : int
-        Pixels.
-    """
+    """Draw a lane for every phase: its height is the share of the ranks that are in the phase."""
     names = _phase_names(run)
     fig = figure(
         width=width, height=24 + 24 * len(names), x_range=span, tools=TOOLS, active_drag=None,
@@ -254,18 +244,7 @@ def _canvas(span: Range1d, run: Run, width: int, height: int) -> Any:
 
 
 def time_bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> Any:
-    """Draw a bar for everything that a rank did, in the colours of `labkit.trace.states`.
-
-    Parameters
-    ----------
-    what : Activity
-    run : Run
-        With a trace.
-    span : Range1d
-        Of the time.
-    width, height : int
-        Pixels; with a height of 0 it follows the number of ranks.
-    """
+    """Draw a bar for everything that a rank did, in the colours of `labkit.trace.states`."""
     fig = _canvas(span, run, width, height or min(160 + 22 * what.ranks, 760))
     items = []
     for kind, state in enumerate(STATES):

@@ -36,33 +36,7 @@ def guess(
     label: str = "",
     width: int = 760,
 ) -> Figure:
-    """Draw a prediction compared with the outcome.
-
-    Parameters
-    ----------
-    predicted : mapping of str to float, or Expectation
-        Numbers by name; or a growth (`labkit.scaling.read_expectation`), drawn through the first measured
-        point.
-    found : mapping of str to float, Verdict or Model
-        Numbers by the same names; or what was fitted.
-    unit : str
-        Of the numbers.
-    title : str
-        Above the picture of numbers.
-    label : str
-        Of the axis of numbers: what they are; the unit, unless given.
-    width : int
-        Pixels.
-
-    Returns
-    -------
-    Figure
-
-    Raises
-    ------
-    DataError
-        When the names differ, or numbers stand against a growth.
-    """
+    """Draw a prediction compared with the outcome."""
     if isinstance(predicted, Expectation) and isinstance(found, Verdict | Model):
         return _growth(predicted, found, width)
     if isinstance(predicted, Expectation) or isinstance(found, Verdict | Model):

@@ -59,21 +59,6 @@ class Row(NamedTuple):
 def kept_rows(above: Sequence[int], weight: Sequence[float], most: int, chosen: int) -> list[int]:
     """Choose the nodes that are shown where there are too many: the heaviest, with all that they lie in.
 
-    Parameters
-    ----------
-    above : sequence of int
-        The node around each, which stands before it; -1 of a root.
-    weight : sequence of float
-    most : int
-        Nodes at most, or a few more: as many as lie around the last one.
-    chosen : int
-        One that is shown in any case.
-
-    Returns
-    -------
-    list of int
-        In rising order.
-
     Examples
     --------
     >>> kept_rows([-1, 0, 1, 0], [0, 1, 5, 2], 3, 0)
@@ -104,20 +89,7 @@ def tree_data(rows: Sequence[Row], chosen: int, width: int) -> dict[str, Any]:
 
 
 def tree_pane(title: str, data: dict[str, Any], room: int, name: str, width: int, height: int) -> Any:
-    """Draw a pane.
-
-    Parameters
-    ----------
-    title : str
-    data : dict
-        `tree_data`.
-    room : int
-        Rows that there is room for.
-    name : str
-        Of the glyphs that a tap hits; their source's column ``node`` says which it was.
-    width, height : int
-        Pixels.
-    """
+    """Draw a pane."""
     fig = figure(
         width=width, height=height, tools=TOOLS, active_drag=None, x_range=Range1d(0, width),
         y_range=Range1d(room - 0.4, -0.6), toolbar_location=None,

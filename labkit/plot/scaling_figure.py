@@ -37,18 +37,7 @@ def add_legend(
     data: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
     taken: float = 0.0,
 ) -> None:
-    """Give a figure with fixed ranges a legend that covers none of its data.
-
-    Parameters
-    ----------
-    fig : bokeh figure
-        With `Range1d` on both axes.
-    items : sequence of (str, list of renderers)
-    data : iterable of (x, y)
-        Points and lines that must stay in sight, in data coordinates.
-    taken : float
-        Pixels of the figure's height that lines of text above and below the frame will take.
-    """
+    """Give a figure with fixed ranges a legend that covers none of its data."""
     legend = Legend(items=list(items), orientation="vertical", click_policy="hide")
     legend.label_text_font, legend.label_text_font_size = FONT, "12px"
     legend.border_line_color, legend.background_fill_alpha = "#dddddd", 0.85
@@ -68,13 +57,6 @@ def add_legend(
 
 def free_corner(data: Sequence[tuple[Floats, Floats]], size: tuple[float, float]) -> str | None:
     """Return the first corner in which a box covers none of the data; None where there is none.
-
-    Parameters
-    ----------
-    data : sequence of (x, y)
-        Arrays of places in the frame, from 0 at the left and the bottom to 1.
-    size : (float, float)
-        Of the box, in shares of the frame.
 
     Examples
     --------

@@ -168,25 +168,7 @@ def _stacked(pictures: Sequence[bytes]) -> bytes:
 
 
 def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
-    """Draw a figure without a browser.
-
-    Parameters
-    ----------
-    figure : Drawn
-    kind : "svg", "png" or "pdf"
-    scale : float
-        Of a PNG: its pixels per pixel of the screen.
-
-    Returns
-    -------
-    bytes
-        The file, the same for the same figure.
-
-    Raises
-    ------
-    ImportError
-        matplotlib is not installed (labkit's extra ``lab`` has it).
-    """
+    """Draw a figure without a browser."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Page

@@ -64,20 +64,7 @@ _TAKEN = {
 
 
 def asks_for_its_subject(figure: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Return a figure that refuses what it does not draw before it looks at it.
-
-    Parameters
-    ----------
-    figure : callable
-        Its first parameter is what it draws; the annotation says of which classes.
-    name : str
-        What people call it, such as ``labkit.plot.gantt``.
-
-    Returns
-    -------
-    callable
-        The same, with its name, signature and docstring.
-    """
+    """Return a figure that refuses what it does not draw before it looks at it."""
     if not isinstance(figure, FunctionType):
         return figure
     first = next(iter(inspect.signature(figure).parameters.values()), None)

@@ -39,14 +39,7 @@ def grid_of(small: Sequence[Any], columns: int | None = None) -> Any:
 
 
 def dress(layout: Any, words: dict[str, str]) -> None:
-    """Replace the save tool of a layout's toolbars by one for PNG and one for SVG, words included.
-
-    Parameters
-    ----------
-    layout : bokeh LayoutDOM
-    words : dict
-        reading (empty: none is written below), alt, title, name (of the file).
-    """
+    """Replace the save tool of a layout's toolbars by one for PNG and one for SVG, words included."""
     parts = list(layout.references())
     for toolbar in (one for one in parts if isinstance(one, Toolbar)):
         saves = any(isinstance(tool, SaveTool) for tool in toolbar.tools)

@@ -85,13 +85,7 @@ def topology(
 
 
 def way(machine: Platform, built: Any, cables: Cables, route: tuple[int, int]) -> tuple[list[Cable], str]:
-    """Return the hops of a route, by the names of the drawing, and what they cost, as text.
-
-    Raises
-    ------
-    PlatformError
-        Hosts that are not there, or have no route.
-    """
+    """Return the hops of a route, by the names of the drawing, and what they cost, as text."""
     src, dst = route
     hosts = built.host_count
     if not all(isinstance(host, int) and 0 <= host < hosts for host in route):
@@ -114,20 +108,7 @@ def draw_layout(
     hops: Sequence[tuple[str, str]] = (),
     form: str = PERCENT,
 ) -> Any:
-    """Draw a machine's layout as a Bokeh figure.
-
-    Parameters
-    ----------
-    layout : Layout
-    width, height : int
-        Pixels.
-    value_of, mapper : callable and LinearColorMapper, optional
-        The value of the cable between two ends, and its colour; thicker where it is larger.
-    hops : sequence of (str, str)
-        Cables to be drawn thick: a route.
-    form : str
-        How the values are written.
-    """
+    """Draw a machine's layout as a Bokeh figure."""
     fig = figure(width=width, height=height, tools=TOOLS, match_aspect=False)
     if value_of is None:
         by_tint: dict[str, list[list[tuple[float, float]]]] = {}

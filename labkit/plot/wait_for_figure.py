@@ -83,22 +83,6 @@ def wait_for(error: DeadlockError) -> Drawing:
 
     A notebook shows it by itself above the report of a deadlock.
 
-    Parameters
-    ----------
-    error : DeadlockError
-        Of a run or a replay.
-
-    Returns
-    -------
-    Drawing
-        The cycle is thick and orange; ranks that have ended are dashed. At most 24 ranks are drawn, those of
-        the cycle first.
-
-    Raises
-    ------
-    DataError
-        No deadlock, or one of which only the report is known.
-
     Examples
     --------
     >>> import labkit as lk

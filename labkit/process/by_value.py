@@ -31,21 +31,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
 
 
 def dumps(thing: Any) -> bytes:
-    """Pickle something for `pickle.loads` in another process.
-
-    Parameters
-    ----------
-    thing : object
-
-    Returns
-    -------
-    bytes
-
-    Raises
-    ------
-    Exception
-        Whatever the pickling of its parts raises.
-    """
+    """Pickle something for `pickle.loads` in another process."""
     file = io.BytesIO()
     Pickler(file).dump(thing)
     return file.getvalue()

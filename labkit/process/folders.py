@@ -64,11 +64,6 @@ def make_folder(parent: str | None = None) -> str:
     """Make a folder that nobody else can read, named after this process (default: among temporary files).
 
     What runs that ended without cleaning up have left behind is removed first.
-
-    Raises
-    ------
-    OSError
-        There is no room for it.
     """
     remove_leftovers()
     return tempfile.mkdtemp(prefix=_prefix(), dir=parent)
@@ -87,13 +82,7 @@ def shared_folder(run_folder: str) -> str | None:
 
 @contextlib.contextmanager
 def private_folder(parent: str | None = None) -> Iterator[Path]:
-    """Make a folder that nobody else can read, and remove it in the end.
-
-    Raises
-    ------
-    MachineError
-        There is no room for it.
-    """
+    """Make a folder that nobody else can read, and remove it in the end."""
     try:
         made = make_folder(parent)
     except OSError as error:
@@ -134,14 +123,7 @@ def leftovers() -> list[Leftover]:
 
 
 def remove_leftovers(*, is_thorough: bool = False) -> list[Leftover]:
-    """Remove what this user's runs that ended without cleaning up have left behind, and return it.
-
-    Parameters
-    ----------
-    is_thorough : bool
-        Also remove folders of other boots and containers in which nothing has changed for a day, and files
-        of Open MPI in shared memory that no process maps: each process without a launcher leaves 16 MB.
-    """
+    """Remove what this user's runs that ended without cleaning up have left behind, and return it."""
     removed = _remove_unmapped() if is_thorough else []
     for one in leftovers():
         if one.is_certain or (is_thorough and one.age_s > SILENT_S):

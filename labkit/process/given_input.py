@@ -18,20 +18,7 @@ __all__ = ["given_input"]
 
 @contextlib.contextmanager
 def given_input(what: Any, *, is_relayed: bool = False) -> Iterator[int]:
-    """Yield a descriptor for the ``stdin`` of a child process.
-
-    Parameters
-    ----------
-    what : str, file, int or None
-        A text; an open file or its descriptor, which the child shares; nothing.
-    is_relayed : bool
-        Read a terminal here and hand on its lines: mpiexec does not read one that is not its own.
-
-    Raises
-    ------
-    ProgramError
-        It is none of these.
-    """
+    """Yield a descriptor for the ``stdin`` of a child process."""
     if what is None:
         yield subprocess.DEVNULL
     elif isinstance(what, str):

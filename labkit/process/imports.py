@@ -28,26 +28,7 @@ _BY_NAME = frozenset(
 
 
 def program_digests(file: Path, package: str = "") -> dict[str, str]:
-    """Return the SHA-256 of a program's file and of all files that it imports.
-
-    Parameters
-    ----------
-    file : Path
-        A script or a module.
-    package : str
-        The package that the module is in.
-
-    Returns
-    -------
-    dict of str to str
-        By the files' paths from the program's folder, or the modules' names elsewhere; the program is the
-        first.
-
-    Raises
-    ------
-    OSError
-        The program's file cannot be read.
-    """
+    """Return the SHA-256 of a program's file and of all files that it imports."""
     folder = os.path.realpath(file.parent)
     found = imported_files(file, package=package)
     digests = {file.name: sha256(file.read_bytes()).hexdigest()}
@@ -60,24 +41,7 @@ def program_digests(file: Path, package: str = "") -> dict[str, str]:
 
 
 def imported_files(program: CodeType | Path, folder: str | None = None, package: str = "") -> dict[str, Path]:
-    """Return the files of all modules that a program imports, and that these import, by the modules' names.
-
-    Parameters
-    ----------
-    program : CodeType or Path
-        Of a module, a script or a function; or the file of a module or a script.
-    folder : str, optional
-        Where the program lies, if it has no file: modules are looked for there first, then on ``sys.path``,
-        then in folders that texts of the program name.
-    package : str
-        The package that its relative imports begin in.
-
-    Returns
-    -------
-    dict of str to Path
-        Only files outside Python, labkit and installed packages; the program itself is not among them unless
-        it is imported.
-    """
+    """Return the files of all modules that a program imports, and these in turn, by the modules' names."""
     found: dict[str, Path] = {}
     if isinstance(program, Path):
         folder = str(program.parent)

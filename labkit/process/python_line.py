@@ -59,11 +59,6 @@ def python_line(words: Sequence[str]) -> PythonLine:
 
     The name of an interpreter before them, as mpiexec needs it, is passed over with its options.
 
-    Raises
-    ------
-    ProgramError
-        There is no program, or no name behind ``-m`` or ``-c``.
-
     Examples
     --------
     >>> python_line(["python3", "-u", "-m", "pkg.mod", "4"])
@@ -88,13 +83,7 @@ def python_line(words: Sequence[str]) -> PythonLine:
 
 
 def without_runner(line: PythonLine) -> PythonLine:
-    """Take off mpi4py's own runners (``-m mpi4py prog.py``, ``-m mpi4py.futures prog.py``): for simulations.
-
-    Raises
-    ------
-    ProgramError
-        An option of the runner that is not simulated.
-    """
+    """Remove mpi4py's own runners (``-m mpi4py prog.py``, ``-m mpi4py.futures prog.py``) for simulations."""
     if line.module in _POOLS:
         inner = python_line(line.args)
         return PythonLine(inner.program, inner.args, inner.module, line.rc, is_pool=True)
@@ -123,20 +112,7 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def module_file(name: str, folders: Iterable[str] | None = None) -> Path:
-    """Find the file that ``python -m name`` runs, without importing anything.
-
-    Parameters
-    ----------
-    name : str
-        Of a module, or of a package with a ``__main__``.
-    folders : iterable of str, optional
-        Where to look; default: this process's search path.
-
-    Raises
-    ------
-    ProgramError
-        There is no such module, or it is no Python source.
-    """
+    """Find the file that ``python -m name`` runs, without importing anything."""
     places = list(sys.path if folders is None else folders)
     parts = name.split(".")
     spec = None

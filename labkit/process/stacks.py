@@ -72,15 +72,7 @@ class Frame:
 
 
 def is_framework(file: str, package: str = _PACKAGE) -> bool:
-    """Whether a file belongs to what runs programs, rather than to a program.
-
-    Parameters
-    ----------
-    file : str
-        As a frame names it.
-    package : str
-        The folder of the labkit that ran there; default: this one.
-    """
+    """Whether a file belongs to what runs programs, rather than to a program."""
     return file == "<frozen runpy>" or file.startswith(_framework(package))
 
 
@@ -90,19 +82,7 @@ def _framework(package: str) -> tuple[str, ...]:
 
 
 def read_stack(path: Path) -> list[Frame]:
-    """Read the last stack that a rank wrote: the program's frames, outermost first.
-
-    Parameters
-    ----------
-    path : Path
-        The rank's stack file, as `faulthandler` writes it: threads apart, innermost frame first.
-
-    Returns
-    -------
-    list of Frame
-        The frames of the thread that runs the program, without those of what runs it; empty when there is
-        none.
-    """
+    """Read the last stack that a rank wrote: the program's frames, outermost first."""
     try:
         text = path.read_text("utf-8", "replace")
     except OSError:
@@ -158,13 +138,7 @@ def _package(file: str) -> str:
 
 
 def places_text(places: dict[tuple[Frame, ...] | str, list[int]]) -> str:
-    """Write down which ranks were where.
-
-    Parameters
-    ----------
-    places : dict
-        Ranks by their stack, or by a text for ranks that have none.
-    """
+    """Write down which ranks were where."""
     lines = []
     for place, ranks in list(places.items())[:SHOWN_PLACES]:
         if isinstance(place, str):
@@ -191,14 +165,7 @@ def own_folders() -> tuple[str, ...]:
 
 
 def traceback_without(error: BaseException, is_own: Callable[[str], bool]) -> str:
-    """Format a traceback without labkit's own frames: they say nothing to the program's author.
-
-    Parameters
-    ----------
-    error : BaseException
-    is_own : callable
-        Whether a file is labkit's. Where all frames are, they stay.
-    """
+    """Format a traceback without labkit's own frames: they say nothing to the program's author."""
     whole = traceback.TracebackException.from_exception(error)
     seen: set[int] = set()
     pending: list[traceback.TracebackException | None] = [whole]

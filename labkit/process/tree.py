@@ -20,18 +20,6 @@ def job_processes(token: str, root: int | None = None) -> set[int]:
     A process belongs to the job when it carries the job's token in its environment, or when it descends from
     `root` or lives in root's session. Each way alone has a hole: a program may clear its environment, and a
     process whose parent died is adopted by another one.
-
-    Parameters
-    ----------
-    token : str
-        The value of `JOB_VARIABLE`.
-    root : int, optional
-        Process id of the launcher, leader of its own session.
-
-    Returns
-    -------
-    set of int
-        Process ids, zombies and this process left out. Empty where there is no ``/proc``.
     """
     marker = f"{JOB_VARIABLE}={token}".encode()
     parents: dict[int, int] = {}

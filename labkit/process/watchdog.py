@@ -46,13 +46,7 @@ _prctl: Any = None
 
 
 def watch_parent(clean: Callable[[], None]) -> None:
-    """End this process when its parent is gone; see `labkit.process.child.ChildProcess`.
-
-    Parameters
-    ----------
-    clean : callable
-        Called first: what the parent would have ended and removed.
-    """
+    """End this process when its parent is gone; see `labkit.process.child.ChildProcess`."""
     pipe = int(os.environ.pop(PARENT_VARIABLE))
 
     def wait() -> None:
@@ -82,18 +76,7 @@ def die_with_parent(parent: int) -> None:
 
 
 def tie_rank(directory: str, shared_files: str) -> None:
-    """Start what ties this process to the owner of its job, in threads that wait.
-
-    Parameters
-    ----------
-    directory : str
-        The job's directory, with the named pipe `PIPE` whose other end its owner alone holds (without
-        one, as in a batch job, there is nobody to die with), the list ``folders`` of what is to be removed
-        and, where ranks may be out of the reach of the owner's signals, the file ``owner``: the machine that
-        it is on.
-    shared_files : str
-        File with the paths of this rank's files in shared memory.
-    """
+    """Start what ties this process to the owner of its job, in threads that wait."""
     with contextlib.suppress(OSError), open(os.path.join(directory, "owner"), encoding="ascii") as file:
         _thread.start_new_thread(_listen, (directory,))  # without `threading`: a rank's start is short
         if file.read() != whereabouts()["boot"]:

@@ -8,14 +8,7 @@ __all__ = ["whereabouts"]
 
 
 def whereabouts() -> dict[str, str]:
-    """Tell where this process is.
-
-    Returns
-    -------
-    dict
-        ``host``, its name; ``boot``, the same for all containers of one machine, which therefore share its
-        clock and its cores; ``table``, the same for processes that can signal each other.
-    """
+    """Tell where this process is."""
     boot, table = "", ""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

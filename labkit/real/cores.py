@@ -9,13 +9,7 @@ __all__ = ["available_cores"]
 
 
 def available_cores() -> int:
-    """Count the cores this process may run on: its affinity mask and its container's quota.
-
-    Returns
-    -------
-    int
-        At least 1. A quota of 1.5 cores counts as 1.
-    """
+    """Count the cores this process may run on: its affinity mask and its container's quota."""
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # not Linux

@@ -24,16 +24,7 @@ Where = tuple[Frame, ...] | str
 
 
 def first_error(records: Iterable[Mapping[str, Any]], machine: str = "") -> LabkitError | None:
-    """Return the error that counts of those that ranks have noted, None without any.
-
-    Parameters
-    ----------
-    records : iterable of mapping
-        kind ("machine", "abort", "result" or another), rank, text, and the time at which it came: a fault of
-        the machine counts first, then the earliest.
-    machine : str
-        What to add to a fault of the machine.
-    """
+    """Return the error that counts of those that ranks have noted, None without any."""
     record = min(records, key=lambda one: (one["kind"] != "machine", one["time"]), default=None)
     if record is None:
         return None

@@ -42,16 +42,7 @@ class ResultError(Exception):
 def load_program(
     header: Mapping[str, Any], payload: bytes, rank: int, repetition: int, comm: Callable[[], Any]
 ) -> Callable[[], Any]:
-    """Unpack the program anew, with seeds of its own: a repetition must not see what the last one changed.
-
-    Parameters
-    ----------
-    header, payload
-        As `labkit.real.travel.pack_job` made them.
-    rank, repetition : int
-    comm : callable
-        Returns the communicator that a function gets.
-    """
+    """Unpack the program anew, with seeds of its own: a repetition must not see what the last one changed."""
     if "numpy" not in sys.modules and may_use_numpy(header, payload):
         importlib.import_module("numpy.random")  # now, where no clock runs yet
     if header.get("numbers") and "numpy" in sys.modules:
@@ -137,15 +128,7 @@ def flush_streams() -> None:
 
 
 def pack_result(result: Any, file: BinaryIO, rank: int) -> None:
-    """Pickle a rank's result into a file.
-
-    Raises
-    ------
-    ResultError
-        It cannot be pickled.
-    OSError
-        There is no room for it.
-    """
+    """Pickle a rank's result into a file."""
     if result is None:  # of every script; the import would be half of what starting one costs
         return pickle.dump(None, file)
 

@@ -21,13 +21,6 @@ def seed_rank(seed: int, rank: int) -> None:
     ``random`` and ``numpy.random`` get states of their own, and ``numpy.random.default_rng()`` without a seed
     one that repeats instead of the operating system's. Neither is imported for that: what is not there yet
     is seeded when the program imports it.
-
-    Parameters
-    ----------
-    seed : int
-        The run's seed.
-    rank : int
-        The rank, >= 0.
     """
     sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, _SeedsOnImport)]
     for name, seeds in (("random", _seed_random), ("numpy.random", _seed_numpy)):

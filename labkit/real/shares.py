@@ -34,13 +34,7 @@ Share = list[tuple[dict[str, Any], Any]]
 
 
 def read_result(rank: int, source: bytes | BinaryIO) -> Any:
-    """Unpickle one result of a rank.
-
-    Raises
-    ------
-    MachineError
-        It cannot be read here; the message names the rank.
-    """
+    """Unpickle one result of a rank."""
     try:
         return pickle.loads(source) if isinstance(source, bytes) else pickle.load(source)
     except Exception as error:  # unpickling runs foreign code: anything may be raised
@@ -54,11 +48,6 @@ def read_share(rank: int, file: BinaryIO, repeats: int) -> Share:
     """Read a rank's (times, result) of each repetition from its result file.
 
     At most `repeats`: where they went on until the times were known well enough, the last one is marked.
-
-    Raises
-    ------
-    MachineError
-        A result cannot be read here.
     """
     share: Share = []
     for _ in range(repeats):
@@ -74,24 +63,7 @@ def gather_runs(
     clocks: Sequence[Sequence[int]] | None = None,
     **facts: Any,
 ) -> list[Run]:  # fmt: skip
-    """Turn the ranks' shares into one run per repetition.
-
-    Parameters
-    ----------
-    shares : sequence of Share
-        In rank order.
-    output : sequence of bytes
-        What each rank printed.
-    clocks : sequence of sequence of int, optional
-        The ranks grouped by the clock that they read (default: one for all). The times of each group count
-        from its first rank's entry, just behind a barrier.
-    **facts
-        What all runs have in common: program, on, host_seconds, machine, notes, is_valid.
-
-    Returns
-    -------
-    list of Run
-    """
+    """Turn the ranks' shares into one run per repetition."""
     runs = []
     for repetition in range(len(shares[0])):
         times = [share[repetition][0] for share in shares]

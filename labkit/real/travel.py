@@ -35,23 +35,6 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
 
     What is defined in ``__main__`` (a notebook), in a closure, or in a module that a new interpreter could
     not import goes by value; labkit and everything importable goes by name.
-
-    Parameters
-    ----------
-    program : callable
-        The program.
-    args, kwargs
-        Its arguments after the communicator.
-
-    Returns
-    -------
-    bytes
-        The pickle of ``(program, args, kwargs)``.
-
-    Raises
-    ------
-    ProgramError
-        Something in it cannot be pickled; the message names the variable where it can be found.
     """
     with _homeless_modules_by_value():
         try:
@@ -65,15 +48,7 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
 
 
 def pack_job(request: RunRequest, **more: Any) -> tuple[dict[str, Any], bytes]:
-    """Pack a run for ranks of their own.
-
-    Returns
-    -------
-    header : dict
-        What they must know before they unpack the program; `more` is added.
-    payload : bytes
-        The pickle of the program and its arguments; empty for a script, which is named by its path.
-    """
+    """Pack a run for ranks of their own."""
     header = {
         "sources": unwritten_sources(), "ranks": request.ranks, "seed": request.seed,
         "repeats": request.repeats, "numbers": _how_numbers_are_shown(), **more,
@@ -97,25 +72,13 @@ def _how_numbers_are_shown() -> str | bool:
 
 
 def pack(*things: Any) -> list[bytes]:
-    """Pickle each of these as `pack_program` does: what another interpreter could not import goes by value.
-
-    Raises
-    ------
-    Exception
-        Whatever the pickling of their parts raises.
-    """
+    """Pickle each as `pack_program` does: what another interpreter could not import goes by value."""
     with _homeless_modules_by_value():
         return [_dumps(thing) for thing in things]
 
 
 def unwritten_sources() -> dict[str, str]:
-    """Collect the source text that exists in no file: notebook cells and interactive input.
-
-    Returns
-    -------
-    dict
-        Source text by the name under which code objects know it.
-    """
+    """Collect the source text that exists in no file: notebook cells and interactive input."""
     sources: dict[str, str] = {}
     size = 0
     for name, entry in reversed(list(linecache.cache.items())):  # newest first: they are the likeliest

@@ -37,20 +37,7 @@ class Shown(Protocol):
 
 
 def run_html(run: Shown, has_output: bool = True) -> str:
-    """Render a run: headline, figures, phases, notes, and the output of each rank, folded.
-
-    Parameters
-    ----------
-    run : Run
-        Any run; every text in it is escaped.
-    has_output : bool
-        Whether what the ranks printed belongs to it.
-
-    Returns
-    -------
-    str
-        A fragment of HTML without scripts or links.
-    """
+    """Render a run: headline, figures, phases, notes, and the output of each rank, folded."""
     parts = [f"<div class='labkit-run'><div><strong>{escape(run.headline())}</strong></div>"]
     facts = " · ".join(f"{escape(name)} {escape(text)}" for name, text in run.facts())
     parts.append(f"<div style='opacity:0.8'>{facts}</div>")

@@ -35,17 +35,7 @@ _EXPONENTIAL = tuple(Term(Fraction(e, 4), q) for e in (2, 3, 4, 5, 6, 8, 12) for
 
 
 def family(*, falls: bool = False, is_steep: bool = False, is_exponential: bool = False) -> tuple[Term, ...]:
-    """Return the terms that models are made of, for data of this kind; "wide" is in all of them.
-
-    Parameters
-    ----------
-    falls : bool
-        Whether the data fall over the range.
-    is_steep : bool
-        Whether they rise nearly as p^2, or faster, at the end.
-    is_exponential : bool
-        Whether their power of p rises over the range besides.
-    """
+    """Return the terms that models are made of, for data of this kind; "wide" is in all of them."""
     terms = {*WIDE, *LEVELS, *(falling() if falls else ())}
     return tuple(sorted({*terms, *(_STEEP if is_steep else ()), *(_EXPONENTIAL if is_exponential else ())}))
 

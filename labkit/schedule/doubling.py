@@ -82,17 +82,7 @@ def times(
     work: Callable[[Turn], Numbers] | None = None,
     start: Numbers | None = None,
 ) -> Numbers:
-    """Return when every member is done, if ``message(n)`` is what a message about a subtree of `n` takes.
-
-    Parameters
-    ----------
-    size : int
-    message : callable
-    work : callable, optional
-        ``work(turn)``: what follows at those that got something.
-    start : array, optional
-        When every member begins; default: at 0.
-    """
+    """Return when every member is done, if ``message(n)`` is what a message about a subtree of `n` takes."""
     number = np.arange(size)
     at = np.zeros_like(number) if start is None else start.copy()
     for turn in turns(number, size):

@@ -215,13 +215,7 @@ PROBLEMS: dict[str, Problem] = {
 
 
 def problem(name: str) -> Problem:
-    """Return the contract of a collective.
-
-    Raises
-    ------
-    ScheduleError
-        If no collective has this name.
-    """
+    """Return the contract of a collective."""
     try:
         return PROBLEMS[name]
     except KeyError:

@@ -70,18 +70,6 @@ class Rounds:
 def rounds(schedule: Schedule) -> Rounds:
     """Take a schedule apart into rounds.
 
-    Parameters
-    ----------
-    schedule : Schedule
-        For few ranks: every operation of all of them is looked at once a round.
-
-    Raises
-    ------
-    ScheduleError
-        It deadlocks.
-    Refuted
-        It is wrong in another way; `labkit.schedule.check` says where.
-
     Examples
     --------
     >>> from labkit import registry

@@ -21,25 +21,7 @@ _WANTED = "an algorithm is a generator of steps: yield group.send(...), group.re
 
 
 def steps_of(generator: Callable[[Group], Iterable[Step]], group: Group, label: str) -> Iterator[Step]:
-    """Yield the steps of a generator.
-
-    Parameters
-    ----------
-    generator : callable
-        ``generator(group)`` yields steps.
-    group : Group
-    label : str
-        Of the schedule, for messages.
-
-    Yields
-    ------
-    Step
-
-    Raises
-    ------
-    ScheduleError
-        It returns what has no steps, yields what is none, or asks an array along the ranks for one answer.
-    """
+    """Yield the steps of a generator."""
     called = f"{label}: {getattr(generator, '__name__', 'the algorithm')}(group)"
     try:
         made = generator(group)
@@ -63,16 +45,7 @@ def _named(value: object) -> str:
 
 
 def op_text(buffers: Sequence[str], counts: Sequence[int], op: Op) -> str:
-    """Return one operation as text.
-
-    Parameters
-    ----------
-    buffers : sequence of str
-        Their names.
-    counts : sequence of int
-        The rank's numbers of blocks, by buffer.
-    op : Op
-    """
+    """Return one operation as text."""
     target = section_text(buffers, counts, op.section)
     verb = f"{op.kind.name.lower():6} "
     if op.kind is Kind.WAIT:

@@ -67,13 +67,7 @@ def _part(count: int, part: int, parts: int) -> tuple[int, int]:
 def sizes_of(
     schedule: Schedule, buffer: str, n_blocks: int, n_elements: int, counts: Counts | None = None
 ) -> Sizes:
-    """Return the block sizes of a caller's buffer of `n_elements` elements.
-
-    Raises
-    ------
-    ScheduleError
-        If the elements cannot be cut into the blocks the collective wants.
-    """
+    """Return the block sizes of a caller's buffer of `n_elements` elements."""
     label = f"{schedule.problem.name}/{schedule.name}: buffer {buffer!r}"
     if schedule.problem.layout == "split":
         return Sizes("split", n_elements)

@@ -73,12 +73,6 @@ class Unordered(Exception):
 def combined(left: Value, right: Value, commutative: bool) -> Value:
     """Return ``left op right``.
 
-    Raises
-    ------
-    Unordered
-        If blocks of different numbers meet, a contribution would count twice, or operands that must stay
-        in rank order are not neighbours in it (what is left out between them can never get in later).
-
     Examples
     --------
     >>> combined((0, ((0, 2),)), (0, ((2, 3),)), commutative=False)

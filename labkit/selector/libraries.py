@@ -17,13 +17,7 @@ LIBRARIES = {"ompi": "Open MPI", "mpich": "MPICH", "pgmpi": "PGMPITuneLib", "smp
 
 @cache
 def names_table(library: str) -> dict[str, Any]:
-    """Return a library's table: operation to what the file says of it.
-
-    Raises
-    ------
-    DataError
-        For a library without a table.
-    """
+    """Return a library's table: operation to what the file says of it."""
     if library not in LIBRARIES:
         raise DataError(f"library must be one of: {', '.join(LIBRARIES)}; got {library!r}")
     path = FOLDER / "selectors" / f"{library}_names.toml"
@@ -41,11 +35,6 @@ def untuned(library: str) -> dict[str, list[str]]:
 
 def library_names(library: str, operation: str) -> list[str]:
     """Return those of labkit's algorithms of an operation that an MPI library has.
-
-    Raises
-    ------
-    DataError
-        For a library or an operation without a table.
 
     Examples
     --------

@@ -21,14 +21,6 @@ _KEY = "segment_bytes="
 def settled(at: Situation, name: str, node: int | None) -> str:
     """Return the name with the numbers that this call settles.
 
-    Parameters
-    ----------
-    at : Situation
-    name : str
-        An algorithm's, parameters behind colons.
-    node : int or None
-        How many consecutive ranks share a host, for algorithms by nodes that leave it open.
-
     Examples
     --------
     >>> settled(Situation("bcast", 4, 100_000), "pipeline:segment_bytes=8192", None)
@@ -44,13 +36,7 @@ def settled(at: Situation, name: str, node: int | None) -> str:
 
 
 def without_bytes(operation: str, name: str) -> str:
-    """Return the name without the length of segments.
-
-    Raises
-    ------
-    ScheduleError
-        For a length that is none, or an algorithm that has no segments.
-    """
+    """Return the name without the length of segments."""
     return _parts(operation, name)[0]
 
 

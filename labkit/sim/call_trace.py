@@ -11,13 +11,7 @@ __all__ = ["keep_calls", "write_calls"]
 
 
 def keep_calls(simulation: Simulation, target: str | os.PathLike[str] | None) -> Path | None:
-    """Let the simulation note every call; where its trace will go, None without a target.
-
-    Raises
-    ------
-    DataError
-        The target cannot be written.
-    """
+    """Let the simulation note every call; where its trace will go, None without a target."""
     if target is None:
         return None
     from labkit.trace.formats.ti_writer import check_target

@@ -18,24 +18,7 @@ __all__ = ["choices_on", "node_of", "time_alone"]
 
 
 def choices_on(machine: Platform, ranks: int, model: Any = None, coll: Any = None) -> Choices:
-    """Return the choices of a run.
-
-    Parameters
-    ----------
-    machine : Platform
-        With its mapping.
-    ranks : int
-        Of the run.
-    model : str or NetworkModel, optional
-        Network model; default: the machine's.
-    coll : any
-        As `labkit.selector.selector_of` takes it.
-
-    Raises
-    ------
-    ScheduleError
-        For an unknown collective, algorithm or selector.
-    """
+    """Return the choices of a run."""
     node, network = node_of(machine.rank_hosts(ranks)), machine.network(model)
     selector = coll if isinstance(coll, Selector) else selector_of(coll)
     return Choices(

@@ -138,13 +138,7 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
 
 
 def find_cycle(waits: dict[int, Waiting]) -> list[int]:
-    """Find ranks that wait for each other in a circle; empty when there are none.
-
-    Parameters
-    ----------
-    waits : dict of int to Waiting
-        The blocked ranks; whoever is missing has finished.
-    """
+    """Find ranks that wait for each other in a circle; empty when there are none."""
     state: dict[int, int] = {}
     blocked_of: dict[int, list[int]] = {}  # by id: the ranks of a collective have their peers in common
     for start in waits:
@@ -167,13 +161,7 @@ def find_cycle(waits: dict[int, Waiting]) -> list[int]:
 
 
 def failure(waits: dict[int, Waiting], ranks: int) -> DeadlockError:
-    """Return the error of a deadlock: its report, and the graph of who waits for whom.
-
-    Parameters
-    ----------
-    waits, ranks
-        As in `report`.
-    """
+    """Return the error of a deadlock: its report, and the graph of who waits for whom."""
     error = DeadlockError(report(waits, ranks))
     error.cycle, error.ranks, error.blocked = find_cycle(waits), ranks, len(waits)
     chosen = islice(dict.fromkeys([*error.cycle, *waits]), _MOST_DRAWN)
@@ -182,14 +170,7 @@ def failure(waits: dict[int, Waiting], ranks: int) -> DeadlockError:
 
 
 def describe(hub: Any, calls: Calls) -> DeadlockError:
-    """Return the error of a simulated run.
-
-    Parameters
-    ----------
-    hub : labkit._kernels.Hub
-        With every unfinished rank suspended.
-    calls : Calls
-    """
+    """Return the error of a simulated run."""
     blocked = [rank for rank in range(hub.ranks) if hub.state(rank) not in ("finished", "not started")]
     hub.freeze(True)
     waits = {rank: waiting_of(hub, calls, rank) for rank in blocked}

@@ -21,21 +21,7 @@ __all__ = ["schedule_trace", "without_collectives", "write_goal"]
 
 
 def without_collectives(trace: Any, on: Any = "star", coll: Any = None) -> bytes:
-    """Replace the collectives of a trace by the messages of their algorithms.
-
-    Parameters
-    ----------
-    trace : path or ActionTrace
-    on : str or Platform
-        The trace is replayed there; it decides nothing but what a receive from any source gets.
-    coll : mapping, optional
-        Algorithms, as in `labkit.replay`.
-
-    Returns
-    -------
-    bytes
-        Lines of a time-independent trace.
-    """
+    """Replace the collectives of a trace by the messages of their algorithms."""
     actions = read_actions(trace) if isinstance(trace, str | os.PathLike) else trace
     return _messages(actions, on, chooser(Choices(selector_of(coll))))
 
@@ -51,20 +37,7 @@ def _messages(actions: Any, on: Any, choose: Any) -> bytes:
 
 
 def schedule_trace(schedule: Any, n_bytes: int = 8) -> bytes:
-    """Write the messages of one collective's schedule as a time-independent trace.
-
-    Parameters
-    ----------
-    schedule : labkit.schedule.Schedule
-        Any but those of vector collectives, whose sizes differ from rank to rank.
-    n_bytes : int
-        The message of a bcast, reduction or scan; one block of the others.
-
-    Raises
-    ------
-    ScheduleError
-        A vector collective.
-    """
+    """Write the messages of one collective's schedule as a time-independent trace."""
     name, root = schedule.problem.name, schedule.root
     if schedule.problem.layout == "table":
         raise ScheduleError(f"{name} has blocks of many sizes; record a run of it instead (trace_ti)")
@@ -91,24 +64,6 @@ def write_goal(
     flops_per_s: float = 1e9,
 ) -> None:
     """Write a trace or a schedule as GOAL.
-
-    Parameters
-    ----------
-    path : path
-        Packed when its name ends in .gz.
-    source : path, ActionTrace or Schedule
-        A time-independent trace (its collectives become the messages of their algorithms), or a schedule.
-    n_bytes : int
-        Of a schedule: see `schedule_trace`.
-    coll : mapping, optional
-        Algorithms of a trace's collectives.
-    flops_per_s : float
-        GOAL counts nanoseconds: what turns a trace's flops into them. Rounded to whole ones.
-
-    Raises
-    ------
-    DataError, ScheduleError
-        The source cannot be read or used.
 
     Notes
     -----

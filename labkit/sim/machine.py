@@ -151,13 +151,7 @@ class Simulated(Machine):
 
 
 def platform_for(on: Any, ranks: int, model: Any = None, mapping: Any = None, shape: Any = None) -> Platform:
-    """Refuse a platform that is not known or too small, a model, mapping or shape that is not known.
-
-    Returns
-    -------
-    Platform
-        What the ranks get of the platform, with its ranks mapped.
-    """
+    """Refuse a platform that is not known or too small, a model, mapping or shape that is not known."""
     from labkit.platform import models, platform
 
     machine = platform(on).mapped(mapping).shaped(shape).allocated(ranks)

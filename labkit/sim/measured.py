@@ -80,18 +80,6 @@ _ALLOWED = (
 def measured_of(compute: Any) -> Measured:
     """Read the option `compute` of a run.
 
-    Parameters
-    ----------
-    compute : str, Measured, Run, Study, Computation or Records
-        ``"charged"``: only what is charged takes time. ``"measured"``, or with a factor ``"measured:0.5"``.
-        ``"recorded:FILE"``: as the file has it; what it does not have is measured, and added to it. A run or
-        a study: as it was there.
-
-    Raises
-    ------
-    MachineError
-        Anything else; a run or study without computation.
-
     Examples
     --------
     >>> measured_of("measured:0.5").scale, measured_of("charged").is_everything

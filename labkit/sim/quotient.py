@@ -120,21 +120,7 @@ def _common(section: tuple[Any, ...]) -> tuple[int, int, int, int, int]:
 
 
 def fold(schedule: Schedule, machine: Any, network: Any, elements: int) -> Folded | None:
-    """Return the quotient of a schedule on a machine, None where it is known to have none.
-
-    Parameters
-    ----------
-    schedule : Schedule
-    machine : Platform
-    network : NetworkModel
-    elements : int
-        Elements of the message, where it is cut into parts.
-
-    Returns
-    -------
-    Folded or None
-        A schedule of two ranks; `is_broken` after its last step if the symmetry does not hold.
-    """
+    """Return the quotient of a schedule on a machine, None where it is known to have none."""
     if schedule.size < LEAST_RANKS or machine.description.alike_pair() is None:
         return None
     if network.penalties:  # they count how many different hosts a host talks to: here it would be one

@@ -21,13 +21,7 @@ _NAMES = {"send_recv": "Sendrecv", "wait_all": "Waitall", "reducescatter": "Redu
 
 
 def replayed_calls(columns: Mapping[str, Any]) -> pd.DataFrame:
-    """Return `Trace.calls` of a replay; their places in a program are not known.
-
-    Parameters
-    ----------
-    columns : mapping
-        ``_kernels.Replay.call_columns``.
-    """
+    """Return `Trace.calls` of a replay; their places in a program are not known."""
     import pandas as pd
 
     rank = np.asarray(columns["rank"], np.int64)

@@ -48,23 +48,7 @@ __all__ = ["simulate"]
 
 
 def simulate(request: RunRequest) -> Run:
-    """Run a program once on simulated ranks.
-
-    Parameters
-    ----------
-    request : RunRequest
-        As `labkit.sim.machine.Simulated.checked` returned it; with ``isolate=None`` the program sees to the
-        isolation of its ranks itself.
-
-    Returns
-    -------
-    Run
-
-    Raises
-    ------
-    RankError, DeadlockError, MismatchError, TimeLimitError, KeyboardInterrupt
-        The run failed; nothing of it is left.
-    """
+    """Run a program once on simulated ranks."""
     # Real or not, it is decided before a run puts its own in that place and a trace wraps its methods.
     import labkit.MPI  # noqa: F401
 

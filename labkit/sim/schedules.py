@@ -139,29 +139,7 @@ def perform(
     noise: Any = None,
     seed: int = 0,
 ) -> Simulated:
-    """Carry out a collective on real data, in simulation.
-
-    Parameters
-    ----------
-    schedule : Schedule
-    buffers : sequence of dict
-        For each rank its buffers by name (``send``, ``recv`` or ``data``); results are left in them.
-    on, model, start_s, noise, seed
-        As in `simulate`.
-    op : str or callable or MPI operator, optional
-        For reductions.
-    counts : sequence of dict, optional
-        For vector collectives: for each rank buffer name to counts, or to (counts, displacements).
-
-    Returns
-    -------
-    Simulated
-
-    Raises
-    ------
-    ScheduleError
-        Buffers that are missing or do not fit; see also `simulate`.
-    """
+    """Carry out a collective on real data, in simulation."""
     if len(buffers) != schedule.size:
         raise ScheduleError(f"{schedule!r} needs the buffers of {schedule.size} ranks, got {len(buffers)}")
     rows = []

@@ -30,27 +30,7 @@ HAND_OVER_S = 5.0
 
 
 def simulate_script(request: RunRequest) -> Run:
-    """Run a script on simulated ranks, each with its own `__main__` and its own copy of the user's modules.
-
-    Parameters
-    ----------
-    request : RunRequest
-        As `labkit.sim.machine.Simulated.checked` returned it.
-
-    Returns
-    -------
-    Run
-        Its results are None: a script returns nothing.
-
-    Raises
-    ------
-    RankError, DeadlockError, TimeLimitError
-        The run failed.
-    MachineError
-        The simulator's process failed or was killed.
-    RunInterrupted
-        The user interrupted it; what the ranks had printed is kept.
-    """
+    """Run a script on simulated ranks, each with its own `__main__` and copy of the user's modules."""
     started = time.monotonic()
     options = {name: value for name, value in request.options.items() if name != "stdin"}
     with private_folder() as folder, given_input(request.options.get("stdin")) as stdin:

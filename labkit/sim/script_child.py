@@ -251,15 +251,7 @@ def _run_script(comm: Any, line: ScriptStart, code: Any, world: RankWorld) -> No
 
 
 class _Descriptors:
-    """What goes past `sys.stdout`, to descriptor 1: commands, compiled code, `os.write`.
-
-    Parameters
-    ----------
-    folder : Path
-        Of this run.
-    is_stream : bool
-        Whether the ranks' output goes on to whoever started this process, as it comes; else it is the run's.
-    """
+    """What goes past `sys.stdout`, to descriptor 1: commands, compiled code, `os.write`."""
 
     def __init__(self, folder: Path, is_stream: bool) -> None:
         #: where the ranks' output goes

@@ -80,13 +80,7 @@ def _place(frame: FrameType, code: CodeType, method: str) -> Place:
 
 
 def place_of(frame: FrameType | None) -> Place | None:
-    """Find the innermost line of the program in a stack, and what it called of the interface.
-
-    Parameters
-    ----------
-    frame : frame or None
-        The innermost frame of a rank.
-    """
+    """Find the innermost line of the program in a stack, and what it called of the interface."""
     method = ""
     while frame is not None:
         code = frame.f_code
@@ -106,12 +100,7 @@ def innermost_frame(error: BaseException) -> FrameType | None:
 
 
 def lines_of(places: Iterable[tuple[int, str]]) -> list[str]:
-    """Group ranks that say the same: ``ranks 1-3, 5: text``.
-
-    Parameters
-    ----------
-    places : iterable of (rank, text)
-    """
+    """Group ranks that say the same: ``ranks 1-3, 5: text``."""
     groups: dict[str, list[int]] = {}
     for rank, text in places:
         found = groups.get(text)

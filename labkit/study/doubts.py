@@ -15,21 +15,7 @@ __all__ = ["doubted", "unmeasured"]
 
 
 def doubted(verdict: Verdict, machines: Any) -> Verdict:
-    """Give a verdict over measurements that are not valid the reason that their place is.
-
-    Parameters
-    ----------
-    verdict : Verdict
-        The verdict.
-    machines : mapping or None
-        The machines of the study, by name, as its notes have them.
-
-    Returns
-    -------
-    Verdict
-        Undecided, with the reason first: on such a place, neither more values nor more care would help. The
-        same verdict when no machine of the study was at such a place.
-    """
+    """Give a verdict over measurements that are not valid the reason that their place is."""
     if not isinstance(machines, Mapping):
         return verdict
     places = {str(one["place"]) for one in machines.values() if isinstance(one, Mapping) and "place" in one}
@@ -45,15 +31,7 @@ def unmeasured(
     given: Mapping[str, float | int | str],
     deviation: str | Term | None,
 ) -> Verdict:
-    """Return the verdict over a curve that is 0 everywhere: undecided, as any bound would hold.
-
-    Parameters
-    ----------
-    nothing : NothingMeasured
-        What was raised for the curve.
-    expectation, given, deviation
-        As in `labkit.study.Study.expect`.
-    """
+    """Return the verdict over a curve that is 0 everywhere: undecided, as any bound would hold."""
     curve = nothing.curve
     e = bind(expectation, curve, {**curve.given, **given})
     return Verdict(

@@ -30,13 +30,7 @@ _one_at_a_time = threading.Lock()
 
 
 def check_executor(executor: Any) -> None:
-    """Refuse what cannot run points.
-
-    Raises
-    ------
-    MachineError
-        It has no method ``submit``, or is a class.
-    """
+    """Refuse what cannot run points."""
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         raise MachineError(
             "executor must be an executor as in concurrent.futures, with a method submit(function, *args), "
@@ -135,27 +129,7 @@ class ExecutorPool:
 
 
 def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes) -> bytes:
-    """Run one point in a process that others use as well: an engine, or the worker of an executor.
-
-    Parameters
-    ----------
-    version : str
-        Of labkit where the sweep was called.
-    setting : mapping
-        See `labkit.study.worker_setup.setting_of`.
-    job, point : bytes
-        Packed by `labkit.real.travel.pack`.
-
-    Returns
-    -------
-    bytes
-        See `answer`.
-
-    Raises
-    ------
-    MachineError
-        This process has another version of labkit.
-    """
+    """Run one point in a process that others use as well: an engine, or the worker of an executor."""
     from labkit.study.worker import answer, load
 
     if version != __version__:
@@ -165,15 +139,7 @@ def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes
 
 
 def failure_of(error: Exception, worker: str) -> LabkitError:
-    """Return the failure of a point whose worker did not answer.
-
-    Parameters
-    ----------
-    error : Exception
-        Raised in place of the answer.
-    worker : str
-        The name of such a worker: ``"engine"``.
-    """
+    """Return the failure of a point whose worker did not answer."""
     kind, text = getattr(error, "ename", type(error).__name__), " ".join(str(error).split())[:300]
     if kind == "ModuleNotFoundError" and "labkit" in text:
         return MachineError(f"labkit cannot be used on the {worker}: {text}; install it there")

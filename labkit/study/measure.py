@@ -209,14 +209,7 @@ def _is_same(one: list[dict[str, Any]] | Exception, other: list[dict[str, Any]] 
 
 
 def host_cost_s(run: Run) -> float:
-    """Estimate what a simulation costs this host from what it did, so that the answer is always the same.
-
-    Returns
-    -------
-    float
-        Seconds: 200 us for a rank, 5 us for a message, 1 us for an event of the engine, and 3 ns for a
-        comparison of the kernels of `labkit.local`; about what a core of 2020 takes.
-    """
+    """Estimate what a simulation costs this host from what it did, so that the answer is always the same."""
     counts = getattr(run, "counts", None)
     compared = 0.0
     if counts is not None and "comparisons" in counts:
@@ -226,16 +219,7 @@ def host_cost_s(run: Run) -> float:
 
 
 def with_seed(program: Any, args: Sequence[Any], parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Return a program's keyword arguments, with the parameter `seed` that it may have.
-
-    Parameters
-    ----------
-    program, args, parameters
-        As they are called; a `seed` among the arguments stays.
-    seed : int
-        Of the run. It is the program's `seed` where that has no default, and added to a default that is a
-        whole number; any other default stays.
-    """
+    """Return a program's keyword arguments, with the parameter `seed` that it may have."""
     given = dict(parameters)
     if not callable(program) or "seed" in given:
         return given

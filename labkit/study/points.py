@@ -85,17 +85,6 @@ _MOST_CURVES = 50
 def rank_counts(ranks: Any) -> list[int]:
     """Return numbers of ranks as a list.
 
-    Parameters
-    ----------
-    ranks : int, str, or iterable of them
-        A string is a range: ``"16..256"`` means its ends, the powers of two between them, and the numbers
-        halfway between these: 16, 24, 32, 48, 64, 96, 128, 192, 256.
-
-    Raises
-    ------
-    DataError
-        Anything else.
-
     Examples
     --------
     >>> rank_counts("3..20"), rank_counts([1, 2])
@@ -136,13 +125,7 @@ def _compared(known: Iterable[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def form_of_algorithms(taken: Mapping[str, Mapping[int, Iterable[str]]]) -> list[str]:
-    """Say which collectives take another algorithm where the number of ranks is no power of two.
-
-    Parameters
-    ----------
-    taken : mapping
-        Operation -> number of ranks -> names of the algorithms.
-    """
+    """Say which collectives take another algorithm where the number of ranks is no power of two."""
     said = []
     for operation, by_ranks in taken.items():
         names = {p: sorted(set(own)) for p, own in by_ranks.items()}
@@ -237,13 +220,7 @@ def plan_points(
     coll: Any = None,
     noise: Sequence[Any] | None = None,
 ) -> list[Point]:
-    """Return every combination, the ranks outermost; `noise` is a list of choices, or None.
-
-    Raises
-    ------
-    DataError
-        There is nothing to run, ranks are no whole numbers, or a parameter has the name of a column.
-    """
+    """Return every combination, the ranks outermost; `noise` is a list of choices, or None."""
     varied = {name for name, value in (("coll", coll), ("noise", noise)) if value is not None}
     clash = sorted(set(parameters) & (_RESERVED | varied))
     if clash:
@@ -282,14 +259,7 @@ def plan_points(
 
 
 def collective_choices(coll: Any) -> list[Any]:
-    """Return the choices of collective algorithms that a sweep goes through; [None]: there is none.
-
-    Parameters
-    ----------
-    coll : str, mapping, path, Selector, or list of them
-        A text is as on the command line, ``"allreduce=ring,bcast=binomial"``. Lists in a mapping,
-        ``{"allreduce": ["ring", "rabenseifner"]}``, give all their combinations.
-    """
+    """Return the choices of collective algorithms that a sweep goes through; [None]: there is none."""
     found: list[Any] = []
     for one in _varied(coll):
         if isinstance(one, str) and "=" in one:

@@ -296,13 +296,7 @@ def find_reproductions(folder: Path) -> dict[str, Path]:
 
 
 def read_reproduction(folder: Path) -> Reproduction:
-    """Read ``study.toml`` of a folder.
-
-    Raises
-    ------
-    DataError
-        It cannot be read, or has keys that are unknown or missing.
-    """
+    """Read ``study.toml`` of a folder."""
     path = folder / "study.toml"
     try:
         content = toml_of(path.read_text(encoding="utf-8"))

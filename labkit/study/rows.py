@@ -135,13 +135,7 @@ def phase_seconds(phases: pd.DataFrame) -> list[tuple[str, float]]:
 
 
 def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
-    """Return rows as a data frame with the columns in their order.
-
-    Raises
-    ------
-    DataError
-        When there is no row, or one has no metric or value.
-    """
+    """Return rows as a data frame with the columns in their order."""
     data = pd.DataFrame(list(rows))
     if data.empty:
         raise DataError("a study holds at least one measurement, a row with metric and value; there are none")

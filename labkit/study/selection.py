@@ -134,13 +134,7 @@ def pick_all(
     parameter: str | None = None,
     where: Mapping[str, Any] | None = None,
 ) -> dict[str, Curve]:
-    """Pick every curve that `pick` would have to choose from, by what tells it from the others.
-
-    Raises
-    ------
-    DataError
-        When there is none, or it is not clear along which parameter they go.
-    """
+    """Pick every curve that `pick` would have to choose from, by what tells it from the others."""
     rows = rows_where(data, where or {})
     metric = metric_of(rows, metric, phase)
     rows, _ = _phase(rows[rows["metric"] == metric], metric, phase)
@@ -263,13 +257,7 @@ def _without_zeros(rows: pd.DataFrame, metric: str, column: str, symbol: str) ->
 
 
 def rows_where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
-    """Return the rows whose columns have these values, or one of a list of them.
-
-    Raises
-    ------
-    DataError
-        There is no such column, or no such row.
-    """
+    """Return the rows whose columns have these values, or one of a list of them."""
     for column, value in where.items():
         if column not in data.columns:
             known = [str(name) for name in data.columns]

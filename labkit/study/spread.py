@@ -47,13 +47,7 @@ class Pool(Protocol):
 
 
 def check_workers(jobs: Any, executor: Any, plan: list[Point], options: Any) -> Any:
-    """Return the workers of a sweep: their number (1: none), a cluster or an executor.
-
-    Raises
-    ------
-    MachineError
-        They cannot work, or would disturb what is measured.
-    """
+    """Return the workers of a sweep: their number (1: none), a cluster or an executor."""
     if executor is not None:
         if jobs is not None:
             raise MachineError("jobs and executor both choose the workers of a sweep; leave one of them out")
@@ -139,16 +133,7 @@ def spread(
     pool: Pool,
     second: SecondLook | None = None,
 ) -> bool:
-    """Run the points on the workers, and keep them in the order of the plan; return whether all were run.
-
-    Parameters
-    ----------
-    job, plan, harvest, bar
-        As for `one_by_one`.
-    pool : Pool
-    second : SecondLook, optional
-        Whether the program depends on the hash seed; then the points are run in this process.
-    """
+    """Run the points on the workers, and keep them in the order of the plan; return whether all were run."""
     packed = pack_points(plan)  # what cannot travel is refused before anything runs
     work = _Spread(job, plan, harvest, pool, packed, second)
     try:
@@ -231,13 +216,7 @@ class _Spread:
         self.pool = pool_of(available_cores(), self.job, len(self.left))
 
     def take(self, point: Point, found: Found) -> None:
-        """Take in a point, and keep all whose turn has come.
-
-        Raises
-        ------
-        _Depends
-            What it does depends on the hash seed.
-        """
+        """Take in a point, and keep all whose turn has come."""
         self.done[self.at[point.number]] = found
         if self.second is not None:
             if not self.second.is_of(point):

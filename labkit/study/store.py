@@ -80,22 +80,7 @@ def study_files(data: pd.DataFrame, notes: Mapping[str, Any]) -> dict[str, bytes
 
 
 def write_zip(path: str | os.PathLike[str], files: Mapping[str, bytes], what: str) -> Path:
-    """Write files as one zip, in their order; the same files give the same bytes.
-
-    Parameters
-    ----------
-    path : path
-        An older file there is replaced only when the new one is complete.
-    files : mapping
-        Content by name.
-    what : str
-        What it is, for messages.
-
-    Raises
-    ------
-    DataError
-        It cannot be written.
-    """
+    """Write files as one zip, in their order; the same files give the same bytes."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
@@ -121,37 +106,21 @@ MOST_CELLS = 5_000_000
 
 
 def check_archive(archive: zipfile.ZipFile, name: str, most: int = MOST_TABLE_BYTES) -> None:
-    """Refuse a zip that would be large unpacked; no more is unpacked than its table of contents says.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse a zip that would be large unpacked; no more is unpacked than its table of contents says."""
     total = sum(info.file_size for info in archive.infolist())
     if total > most:
         raise DataError(f"{name!r} is refused: unpacked it would have {total:,} B, over {most:,} B")
 
 
 def check_table(content: bytes, name: str) -> None:
-    """Refuse a table (CSV) that would take far more memory than its text.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse a table (CSV) that would take far more memory than its text."""
     cells = content.count(b",") + content.count(b"\n") + content.count(b"\r")
     if cells > MOST_CELLS:
         raise DataError(f"{name!r} is refused: its table has {cells:,} cells, over {MOST_CELLS:,}")
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
-    """Read a study written by `write_study`: its rows and its notes.
-
-    Raises
-    ------
-    DataError
-        When the file is damaged, not a study, or of a newer version.
-    """
+    """Read a study written by `write_study`: its rows and its notes."""
     name = str(path)
     require_file(path, is_whole=False)
     try:

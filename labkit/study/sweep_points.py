@@ -248,13 +248,7 @@ class Planned:
 
 
 def run_points(job: Job, plan: list[Point], harvest: Harvest, bar: Any, workers: Any = 1) -> bool:
-    """Run the points, and again those where two seeds agreed, with all seeds, if they differ elsewhere.
-
-    Returns
-    -------
-    bool
-        Whether all points were run.
-    """
+    """Run the points, and again those where two seeds agreed, with all seeds, if they differ elsewhere."""
 
     def run(job: Job, plan: list[Point], has_second_look: bool = False) -> bool:
         if workers == 1:
@@ -342,13 +336,7 @@ def _handed_in(job: Job, plan: list[Point]) -> Iterator[Job]:
 
 
 def _repeats(repeats: Any, has_real: bool) -> tuple[Repeats | None, Repeats | None, int]:
-    """Return when to stop on real machines and in simulation, None where the number decides, and that number.
-
-    Raises
-    ------
-    DataError
-        It is neither.
-    """
+    """Return when to stop on real machines and in simulation (None: the number decides), and that number."""
     if isinstance(repeats, Repeats):
         return repeats, repeats, repeats.most
     if repeats is None:

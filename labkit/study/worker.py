@@ -47,19 +47,7 @@ def load(data: bytes) -> Any:
 
 
 def answer(job: Job, point: bytes) -> bytes:
-    """Run one point, and pack what was found.
-
-    Parameters
-    ----------
-    job : Job
-    point : bytes
-        A packed `labkit.study.points.Point`.
-
-    Returns
-    -------
-    bytes
-        A pickled `Found`.
-    """
+    """Run one point, and pack what was found."""
     from labkit.process.by_value import dumps
 
     out, err = io.StringIO(), io.StringIO()

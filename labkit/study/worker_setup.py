@@ -22,13 +22,7 @@ __all__ = ["fingerprint", "known_seed", "pack_job", "pack_points", "setting_of",
 
 
 def pack_job(job: Job) -> bytes:
-    """Pack what all points have in common.
-
-    Raises
-    ------
-    ProgramError
-        A part of it cannot travel; the message names it.
-    """
+    """Pack what all points have in common."""
     try:
         return pack(job)[0]
     except Exception as error:  # pickling runs foreign code: anything may be raised

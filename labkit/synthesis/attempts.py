@@ -53,15 +53,7 @@ def dissemination(fabric: Fabric, chunk_bytes: float, order: Sequence[int], is_n
 
 
 def doubling(fabric: Fabric, n_bytes: float, order: Sequence[int]) -> Plan:
-    """Plan recursive doubling among ranks in an order; those beyond a power of two fold in and out.
-
-    Parameters
-    ----------
-    fabric : Fabric
-    n_bytes : float
-    order : sequence of int
-        Ranks: in round k those whose places differ in bit k exchange.
-    """
+    """Plan recursive doubling among ranks in an order; those beyond a power of two fold in and out."""
     p = fabric.size
     core = floor_power_of_two(p)
     found: list[Transfer] = []
@@ -195,21 +187,7 @@ class _Way:
 
 
 def search(task: Task, time: Callable[[Schedule], float], good_s: float) -> list[Attempt]:
-    """Try plans until the allowance is used up, or one is hardly slower than the bound.
-
-    Parameters
-    ----------
-    task : Task
-    time : callable
-        A schedule's simulated seconds.
-    good_s : float
-        A time that needs no improvement.
-
-    Returns
-    -------
-    list of Attempt
-        In the order in which they were tried.
-    """
+    """Try plans until the allowance is used up, or one is hardly slower than the bound."""
     found: dict[_Way, Attempt] = {}
     spent = 0
 
@@ -395,24 +373,7 @@ def edges_of(fabric: Fabric) -> int:
 
 
 def up_and_down(fabric: Fabric, parts: int, n_bytes: float, seed: int = 0, window: int = 1) -> Plan:
-    """Plan an allreduce of a message that is cut into chunks, each with its own tree.
-
-    Parameters
-    ----------
-    fabric : Fabric
-    parts : int
-        Chunks of the message, and trees.
-    n_bytes : float
-        The message.
-    seed : int
-        Draws roots, and the order in which trees are looked for.
-    window : int
-        Messages under way on a link: 2 hide latencies.
-
-    Returns
-    -------
-    Plan
-    """
+    """Plan an allreduce of a message that is cut into chunks, each with its own tree."""
     trees = _trees_trees(fabric, parts, n_bytes / parts, random.Random(seed))
     return _Schedule(fabric, trees, n_bytes / parts, window).plan()
 

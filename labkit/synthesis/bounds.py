@@ -218,15 +218,6 @@ def lower_bound(fabric: Fabric, problem: str, n_bytes: float, root: int = 0) -> 
 
     Where a network model lets longer messages be faster, beyond a threshold of its factors or of the
     processors' times, the bound of more bytes may be the lower one.
-
-    Parameters
-    ----------
-    fabric : Fabric
-    problem : str
-        Any collective; of one on blocks of any sizes (allgatherv) with blocks of one size.
-    n_bytes : float
-        The message of a bcast, reduction or scan, one block of the others.
-    root : int
     """
     return lower_bounds(fabric, problem, [n_bytes], root)[0]
 

@@ -199,24 +199,7 @@ class _Case:
 def frontier(
     fabric: Fabric, problem: str, root: int = 0, *, most_chunks: int = 6, most_extra_rounds: int = 4
 ) -> Iterator[Point]:
-    """Yield schedules from the least latency to the least bandwidth.
-
-    Parameters
-    ----------
-    fabric : Fabric
-        Of up to 8 ranks; for a combining collective the machine backwards.
-    problem : str
-    root : int
-    most_chunks : int
-        C is at most that.
-    most_extra_rounds : int
-        R is at most S plus that.
-
-    Raises
-    ------
-    ScheduleError
-        Too many ranks.
-    """
+    """Yield schedules from the least latency to the least bandwidth."""
     case = _Case(fabric, problem, root)
     if case.size == 1:
         return
@@ -389,13 +372,7 @@ def exact_attempts(
     chunks: int | None,
     time: Callable[[Schedule], float],
 ) -> list[Attempt]:
-    """Return the schedules of the frontier, simulated.
-
-    Raises
-    ------
-    ScheduleError
-        None was found in time.
-    """
+    """Return the schedules of the frontier, simulated."""
     found = []
     most = {"most_chunks": 1 if problem == "reduce_scatter" else 6 if chunks is None else chunks}
     points = list(frontier(searched(fabric, problem), problem, root, **most))

@@ -30,23 +30,7 @@ def has_relays(fabric: Fabric) -> bool:
 
 
 def routed(fabric: Fabric, parts: int, chunk_bytes: float, seed: int = 0, window: int = 1) -> Plan:
-    """Plan an all-to-all from rank to near rank.
-
-    Parameters
-    ----------
-    fabric : Fabric
-    parts : int
-        Chunks of a block: chunk ``(source * p + destination) * parts + j``.
-    chunk_bytes : float
-    seed : int
-        Draws the order in which ways are looked for.
-    window : int
-        Messages under way on a link: 2 hide latencies.
-
-    Returns
-    -------
-    Plan
-    """
+    """Plan an all-to-all from rank to near rank."""
     routes = _balanced(fabric, parts, chunk_bytes, random.Random(seed))
     return _Relayed(fabric, routes, parts, chunk_bytes, window).plan()
 
@@ -195,23 +179,7 @@ def direct(fabric: Fabric, origins: Sequence[int], chunk_bytes: float) -> Plan:
 
 
 def exchange(fabric: Fabric, parts: int, chunk_bytes: float, seed: int = 0, window: int = 1) -> Plan:
-    """Plan an all-to-all.
-
-    Parameters
-    ----------
-    fabric : Fabric
-    parts : int
-        Chunks of a block: chunk ``(source * p + destination) * parts + j``; they go one after another.
-    chunk_bytes : float
-    seed : int
-        Draws the order of equals.
-    window : int
-        Messages under way on a link: 2 hide latencies.
-
-    Returns
-    -------
-    Plan
-    """
+    """Plan an all-to-all."""
     return _Direct(fabric, parts, chunk_bytes, seed, window).plan()
 
 

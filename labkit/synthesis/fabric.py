@@ -216,13 +216,7 @@ class Fabric:
 
 
 def fabric_of(platform: Platform, ranks: int, model: NetworkModel) -> Fabric:
-    """Read a platform with so many ranks on it.
-
-    Raises
-    ------
-    PlatformError
-        Two ranks are not joined.
-    """
+    """Read a platform with so many ranks on it."""
     built = platform.build(ranks)
     number: dict[str, int] = {}
     capacity, fatpipe = [], []

@@ -339,22 +339,6 @@ def _until(one: Transfer) -> float:
 def schedule_of(
     problem: str, size: int, root: int, parts: int, plan: Plan, is_paced: bool = True
 ) -> Schedule:
-    """Return the schedule that carries out a plan.
-
-    Parameters
-    ----------
-    problem : str
-        allgather, reduce_scatter_block, reduce_scatter, allreduce, bcast, reduce or alltoall.
-    size, root : int
-    parts : int
-        Into how many blocks a message, or each block, is cut: the plan's chunks.
-    plan : Plan
-    is_paced : bool
-        Whether a message waits for those before it on its links; else only for what it carries.
-
-    Returns
-    -------
-    labkit.schedule.Schedule
-    """
+    """Return the schedule that carries out a plan."""
     with uncollected():
         return _Writer(problem, size, root, parts, plan, is_paced).write()

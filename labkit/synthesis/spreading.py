@@ -91,20 +91,7 @@ def neighbors(fabric: Fabric, options: Options) -> list[list[int]]:
 
 
 def spread(fabric: Fabric, origins: Sequence[int], chunk_bytes: float, options: Options) -> Plan:
-    """Plan how every chunk gets from its origin to every rank.
-
-    Parameters
-    ----------
-    fabric : Fabric
-    origins : sequence of int
-        The rank that has each chunk in the beginning.
-    chunk_bytes : float
-    options : Options
-
-    Returns
-    -------
-    Plan
-    """
+    """Plan how every chunk gets from its origin to every rank."""
     with uncollected():
         return _Spreading(fabric, origins, chunk_bytes, options).run()
 

@@ -56,18 +56,7 @@ class _Step:
 
 
 def write_msccl(path: str | os.PathLike[str], schedule: Schedule) -> None:
-    """Write a schedule.
-
-    Parameters
-    ----------
-    path : path
-    schedule : Schedule
-
-    Raises
-    ------
-    ScheduleError
-        A collective that the form does not have.
-    """
+    """Write a schedule."""
     name = schedule.problem.name
     if name not in _NAMES:
         raise ScheduleError(f"MSCCL's form has {', '.join(_NAMES)}; not {name}")

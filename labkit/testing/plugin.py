@@ -181,13 +181,7 @@ def probe(model: str) -> str:
 
 
 def read_baseline(path: Path) -> Baseline | None:
-    """Read a baseline; None where there is none.
-
-    Raises
-    ------
-    DataError
-        For a file that is no baseline.
-    """
+    """Read a baseline; None where there is none."""
     try:
         found = json_of(path.read_text(encoding="utf-8"))
         return Baseline(**found)

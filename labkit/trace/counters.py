@@ -81,16 +81,6 @@ EVENTS: Mapping[str, Event] = {
 def checked_counters(given: Any) -> tuple[str, ...]:
     """Return the names of the counters that a run is asked for.
 
-    Parameters
-    ----------
-    given : str or sequence of str or None
-        Of `EVENTS`; a text has commas between them.
-
-    Raises
-    ------
-    MachineError
-        One is not known.
-
     Examples
     --------
     >>> checked_counters("page-faults, instructions")
@@ -252,14 +242,6 @@ def _add_collectives(rows: list[dict[str, Any]], calls: pd.DataFrame, phases: pd
 
 def refused(names: Sequence[str], states: Sequence[int], share: float = 1.0) -> list[str]:
     """Say which counters the machine does not give, or not wholly, and why.
-
-    Parameters
-    ----------
-    names : sequence of str
-    states : sequence of int
-        Of `labkit._kernels.RankLog.count`: 0 counted, 1 in the program's own code only, below 0 an error.
-    share : float
-        Of the time in which the processor counted.
 
     Examples
     --------

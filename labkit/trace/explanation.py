@@ -294,22 +294,7 @@ class Bottlenecks:
 def find_bottlenecks(
     trace: Trace, built: Any, model: Any, makespan_s: float, bins: int = 200, work: int = WORK
 ) -> Bottlenecks:
-    """Solve the allocations of a recorded run again.
-
-    Parameters
-    ----------
-    trace : Trace
-    built : labkit._kernels.Platform
-        The machine of the run.
-    model : labkit._kernels.Model
-        Its network model.
-    makespan_s : float
-        End of the last bin of `Bottlenecks.utilisation`, in seconds.
-    bins : int
-        Fewer are used on machines with very many links.
-    work : int
-        Limit of the solver's work, in flows filled; 0: none.
-    """
+    """Solve the allocations of a recorded run again."""
     rows = trace.messages
     links = int(built.link_count)
     bins = max(1, min(bins, CELLS // max(links, 1)))
@@ -474,18 +459,7 @@ class Explanation:
 
 
 def explain_run(run: RecordedRun) -> Explanation:
-    """Explain a recorded run.
-
-    Parameters
-    ----------
-    run : Run
-        Recorded with ``trace=True``.
-
-    Raises
-    ------
-    DataError
-        The run has no trace, or its network model shares no links.
-    """
+    """Explain a recorded run."""
     trace = run.trace
     if trace is None:
         raise DataError(
@@ -608,19 +582,7 @@ def _no_links() -> pd.DataFrame:
 
 
 def explained(given: Any, takes: str) -> Explanation:
-    """Return a recorded run's explanation, made here or before.
-
-    Parameters
-    ----------
-    given : Run or Explanation
-    takes : str
-        How the sentence about anything else begins, up to "a recorded run".
-
-    Raises
-    ------
-    DataError
-        It is something else, or a run that was not recorded.
-    """
+    """Return a recorded run's explanation, made here or before."""
     if isinstance(given, Explanation):
         return given
     if not hasattr(given, "explain"):

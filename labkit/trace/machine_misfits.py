@@ -572,24 +572,6 @@ def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:
     computations of a rank, messages over a link or of a pair, collectives of a size. Waiting for others is in
     none of these times, so that a delay is found where it arises.
 
-    Parameters
-    ----------
-    measured : Run
-        Recorded with ``trace=True``, on the machine in question.
-    predicted : Run
-        The same program with the same arguments and ranks on the machine as it should be, recorded; mostly a
-        simulated one. Hosts and links are called as that machine calls them.
-
-    Returns
-    -------
-    Misfits
-        Shown, it is a few sentences and a table.
-
-    Raises
-    ------
-    DataError
-        A run without a trace of calls, other numbers of ranks, or programs that do different things.
-
     Notes
     -----
     Of each pair of times the logarithm of measured by predicted is taken, less what the whole kind

@@ -51,11 +51,6 @@ def by_entry(rows: Iterable[Entry]) -> list[Entry]:
     """Return phases in the order of their begins; of those that begin at once, in which a rank entered them.
 
     Times alone do not tell that of phases that take none.
-
-    Parameters
-    ----------
-    rows : iterable of Entry
-        Those of a rank in the order in which it left them.
     """
     left: dict[int, list[list[Entry]]] = {}  # by rank: phases that are over, each before those inside it
     for row in rows:

@@ -381,18 +381,7 @@ _ROUNDING = 1e-12
 
 
 def difference(one: Report, other: Report) -> Report:
-    """Return what the first has more than the second; below zero: less.
-
-    Parameters
-    ----------
-    one, other : Report
-        Of as many ranks. What only one of them has counts as 0 in the other.
-
-    Raises
-    ------
-    DataError
-        The numbers of ranks differ.
-    """
+    """Return what the first has more than the second; below zero: less."""
     first, second = _together(one, other)
     values = {name: first.values[name] - second.values[name] for name in first.values}
     rounding_s = _ROUNDING * max(one.makespan_s, other.makespan_s)  # of the clock that times are read from
@@ -408,13 +397,7 @@ def difference(one: Report, other: Report) -> Report:
 
 
 def mean(*reports: Report) -> Report:
-    """Return the mean of reports of as many ranks; what one of them lacks counts as 0 there.
-
-    Raises
-    ------
-    DataError
-        There is none, or the numbers of ranks differ.
-    """
+    """Return the mean of reports of as many ranks; what one of them lacks counts as 0 there."""
     all_ = _together(*reports)
     values = {name: np.mean([one.values[name] for one in all_], axis=0) for name in all_[0].values}
     title = f"mean of {len(all_)}: {_titles(reports)}"
@@ -517,25 +500,7 @@ _GROUPS = {"point to point": "waits_p2p", "collective": "waits_collective", "one
 
 
 def report_of(run: RecordedRun) -> Report:
-    """Return the report of a run.
-
-    Parameters
-    ----------
-    run : Run
-        Recorded with ``trace=True``, on any machine.
-
-    Returns
-    -------
-    Report
-        Its metrics: time with its parts (computation, calls, each wait state), visits, messages, bytes, delay
-        costs (direct and indirect), time on the critical path. What did not occur is left out among the wait
-        states, but for their sum.
-
-    Raises
-    ------
-    DataError
-        The run has no trace.
-    """
+    """Return the report of a run."""
     profile, waiting = profile_and_waiting(run)
     paths, row_of = _tree(waiting.paths, run.program)
     shape = (len(paths), run.ranks)

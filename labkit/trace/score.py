@@ -130,16 +130,6 @@ class Score:
 def score_of(run: RecordedRun) -> Score:
     """Estimate the buffers of a trace from a recorded run, simulated or real.
 
-    Parameters
-    ----------
-    run : Run
-        Recorded with ``trace=True``; a short one, or a simulated one, tells what a real one needs.
-
-    Raises
-    ------
-    DataError
-        The run was not recorded, or it has no calls (a schedule, GOAL).
-
     Notes
     -----
     What counts is what `labkit.trace.recorder` keeps of a rank until its program ends: 56 B of a call, 40 B

@@ -61,21 +61,7 @@ class Machine:
 def candidates(
     operation: str, algorithms: Sequence[str] | None = None, network: NetworkModel | None = None
 ) -> list[str]:
-    """Return the names that are tried: all of the registry, and segments of some lengths where there are any.
-
-    Parameters
-    ----------
-    operation : str
-    algorithms : sequence of str, optional
-        The names to try.
-    network : NetworkModel, optional
-        Of the machine, which may have a network for the operation.
-
-    Raises
-    ------
-    DataError
-        For an operation or algorithm that is not known.
-    """
+    """Return the names that are tried: all of the registry, with some lengths of segments."""
     known = [name for name in registry.problems() if name in PROBLEMS]
     if operation not in known:
         hint = nearest(operation, known, 1)

@@ -86,21 +86,7 @@ class Pattern:
 
 
 def grid_pattern(comm: Any, shape: tuple[int, ...], width: int) -> Pattern:
-    """Return the exchange of halos of `width` cells at all faces of a grid.
-
-    Parameters
-    ----------
-    comm : Cartesian communicator
-        With as many dimensions as the array, or fewer: then of the array's first ones.
-    shape : tuple of int
-        Of the local array, halos included.
-    width : int
-
-    Raises
-    ------
-    DataError
-        An array with too few dimensions, or too small for its halos.
-    """
+    """Return the exchange of halos of `width` cells at all faces of a grid."""
     dims = list(comm.dims)
     if len(shape) < len(dims):
         raise DataError(f"the grid has {len(dims)} dimensions, the array only {len(shape)}: {shape}")
@@ -134,21 +120,7 @@ def grid_pattern(comm: Any, shape: tuple[int, ...], width: int) -> Pattern:
 
 
 def graph_pattern(comm: Any, shape: tuple[int, ...], send: Sequence[Any], receive: Sequence[Any]) -> Pattern:
-    """Return the exchange of regions along the edges of a graph communicator.
-
-    Parameters
-    ----------
-    comm : communicator with a topology
-    shape : tuple of int
-        Of the local array.
-    send, receive : sequence
-        For each outgoing and each incoming edge, in their order, a tuple of slices (or one slice).
-
-    Raises
-    ------
-    DataError
-        Not as many regions as edges, a region that is no box in the array, or ends that differ in size.
-    """
+    """Return the exchange of regions along the edges of a graph communicator."""
     me, ranks = int(comm.Get_rank()), int(comm.Get_size())
     in_edges, out_edges = (list(edges) for edges in comm.inoutedges)
     ends = {"send": (send, out_edges), "recv": (receive, in_edges)}
@@ -417,17 +389,7 @@ class Exchange:
 
 
 def codelet_of(name: str, exchange_of: Callable[..., Exchange], has_short_rings: bool) -> Codelet:
-    """Return a form as a codelet.
-
-    Parameters
-    ----------
-    name : str
-        One of `FORMS`.
-    has_short_rings : bool
-        Whether some rank has the same neighbour on both sides.
-    exchange_of : callable
-        ``exchange_of(*args)``: the exchange of the array that a call is given.
-    """
+    """Return a form as a codelet."""
     attributes = FORMS[name]
 
     def begin(comm: Any, *args: Any) -> Callable[[], Any]:

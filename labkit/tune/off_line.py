@@ -31,41 +31,6 @@ def off_line(
 ) -> Tuned:
     """Simulate every algorithm of a collective at every number of ranks and size, and grow a decision tree.
 
-    Parameters
-    ----------
-    operation : str
-        Such as ``"allreduce"``.
-    on : str or Platform
-        A simulated machine.
-    ranks : sequence of int, optional
-        Numbers of ranks; default: those of 4, 8, 16, 32 and 64 that the machine holds.
-    sizes : sequence of int
-        Bytes: the message of a bcast, reduction or scan, one block of the others.
-    model : str, optional
-        Network model; default: the platform's.
-    algorithms : sequence of str, optional
-        Which to try, such as ``["ring", "pipeline:segment_bytes=8192"]``; default: all of the registry, those
-        with segments with two lengths besides.
-    library : str, optional
-        ``"ompi"``, ``"mpich"``, ``"pgmpi"`` or ``"smpi"``: only what this library has, so that its rules can
-        be written.
-    leaves : int
-        Maximum number of leaves of the decision tree.
-    progress : bool, optional
-        Whether a bar is shown; default: in notebooks and terminals.
-
-    Returns
-    -------
-    Tuned
-        `best`, `tree`, `rules` (for ``coll=`` of a run), `penalty`, `compare`, `save`.
-
-    Raises
-    ------
-    DataError
-        For an operation, algorithm or library that is not known, or amounts that are none.
-    PlatformError
-        For a machine that is not known, or too small.
-
     Examples
     --------
     >>> tuned = off_line("bcast", "star:16", [4, 16], [8, 10**6], algorithms=["linear", "binomial"])

@@ -196,13 +196,7 @@ def write_rules(
     path: Path, operation: str, tree: Sequence[Leaf], rows: Sequence[Mapping[str, Any]], title: str,
     times: pd.DataFrame,
 ) -> Path:  # fmt: skip
-    """Write a tree in the form that the file's ending says; see `labkit.tune.Tuned.save`.
-
-    Raises
-    ------
-    DataError
-        Another ending; an algorithm that the library has not; a file that cannot be written.
-    """
+    """Write a tree in the form that the file's ending says; see `labkit.tune.Tuned.save`."""
     ranks = sorted({int(p) for p in times["ranks"]})
     texts: dict[Path, str]
     if path.suffix == ".prf":
@@ -253,14 +247,7 @@ def _text(
 
 
 def _bands(tree: Sequence[Leaf], ranks: Sequence[int]) -> list[Band]:
-    """Return a tree as bands from 1 rank on: one for each number of ranks at which something changes.
-
-    Parameters
-    ----------
-    tree : sequence of Leaf
-    ranks : sequence of int
-        Where a band begins besides: sizes that are counted over all blocks are exact there.
-    """
+    """Return a tree as bands from 1 rank on: one for each number of ranks at which something changes."""
     starts = sorted({1, *ranks, *(int(leaf.ranks[0]) for leaf in tree if leaf.ranks[0] > 0)})
     bands = []
     for low, high in zip(starts, [*starts[1:], inf], strict=True):
@@ -271,13 +258,7 @@ def _bands(tree: Sequence[Leaf], ranks: Sequence[int]) -> list[Band]:
 
 
 def _one_for_all(operation: str, tree: Sequence[Leaf], times: pd.DataFrame) -> tuple[str, str]:
-    """Return the algorithm that loses least where one is taken everywhere, and what is lost, as a sentence.
-
-    Raises
-    ------
-    DataError
-        None of SMPI's can be used at all points.
-    """
+    """Return the algorithm that loses least if used everywhere, and a sentence on the loss."""
     known = library_names("smpi", operation)
     wide = times.pivot_table(index=["ranks", "bytes"], columns="algorithm", values="time_s")
     best = wide.min(axis=1)

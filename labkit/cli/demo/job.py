@@ -28,15 +28,7 @@ Say = Callable[[str], None]
 
 
 def run_demo(extent: Literal["quick", "full", "large"] = "full", say: Say = print) -> Demo:
-    """Run the demo.
-
-    Parameters
-    ----------
-    extent : {"quick", "full", "large"}
-        Fewer ranks and columns; up to 256 ranks fitted; or up to 1024, which takes minutes.
-    say : callable
-        Gets each line as soon as there is something to say.
-    """
+    """Run the demo."""
     begin = time.monotonic()
     plan = {"quick": QUICK, "full": FULL, "large": LARGE}[extent]
     header = describe_host()

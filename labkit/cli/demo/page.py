@@ -274,14 +274,7 @@ def _extrapolation(demo: Demo) -> list[str]:
 
 
 def write_page(demo: Demo, path: Path) -> Path:
-    """Write the page of a demo.
-
-    Parameters
-    ----------
-    demo : Demo
-    path : Path
-        The HTML file; it needs no network.
-    """
+    """Write the page of a demo."""
     first = demo.simulated[0].machine
     items: list[Any] = [INTRODUCTION, REAL]
     items += [_real_table(demo), _real_remark(demo)] if demo.real else [f"**Not run:** {demo.mpi_trouble}"]

@@ -63,21 +63,7 @@ class RealSort:
 def sort_on_real_mpi(
     plan: Plan, source: flights.Source = "package", done: Callable[[list[RealSort]], None] = lambda _: None
 ) -> list[RealSort]:
-    """Sort the flights on real MPI, every column with every sorter and every number of ranks.
-
-    Parameters
-    ----------
-    plan : Plan
-    source : {"package", "extract"}
-        All flights or the extract.
-    done : callable
-        Told of the results of one sorter and one number of ranks as soon as they are there.
-
-    Raises
-    ------
-    MachineError
-        If there is no MPI that works.
-    """
+    """Sort the flights on real MPI, every column with every sorter and every number of ranks."""
     results: list[RealSort] = []
     for p in plan.real:
         outcome = run(sort_flights, p, "mpi", args=(plan.sorters, plan.columns, source), timeout_s=TIMEOUT_S)

@@ -74,19 +74,7 @@ class SimulatedSort:
 
 
 def simulate(plan: Plan, done: Callable[[SimulatedSort], None] = lambda _: None) -> list[SimulatedSort]:
-    """Sort with every sorter of a plan on each of its machines; fit and judge every phase.
-
-    Parameters
-    ----------
-    plan : Plan
-    done : callable
-        Told of each sweep as soon as its results were compared with NumPy.
-
-    Raises
-    ------
-    CheckError
-        If a result is not the sorted sequence of the keys.
-    """
+    """Sort with every sorter of a plan on each of its machines; fit and judge every phase."""
     sweeps = []
     for sorter in plan.sorters:
         for machine, on in plan.machines.items():
@@ -166,17 +154,7 @@ class Extrapolation:
 
 
 def extrapolate(swept: SimulatedSort, ranks: int, limit_s: float | None = 60.0) -> Extrapolation:
-    """Simulate one more, larger machine, and compare the makespan with what the fits predict for it.
-
-    Parameters
-    ----------
-    swept : SimulatedSort
-        The sweep whose fits are put to the test.
-    ranks : int
-        More than any of the sweep.
-    limit_s : float or None
-        Limit of host time.
-    """
+    """Simulate one more, larger machine, and compare the makespan with what the fits predict for it."""
     from labkit.study import sweep
 
     study = sweep(

@@ -17,24 +17,7 @@ _DATATYPES = {8: 0, 4: 1, 2: 3, 1: 6, 16: 26, 32: 27}
 
 
 def action_of(call: Call, ranks: int, rank: int, context: int) -> str:
-    """Write a collective call as the action of SimGrid's text, without the rank at its begin.
-
-    Parameters
-    ----------
-    call : Call
-    ranks : int
-        Size of its communicator.
-    rank : int
-        The caller's rank in it.
-    context : int
-        Number of its communicator; 0: the world.
-
-    Returns
-    -------
-    str
-        Vector collectives count bytes, others elements. No flops: what a combination costs, the program
-        charges itself.
-    """
+    """Write a collective call as the action of SimGrid's text, without the rank at its begin."""
     problem = PROBLEMS[call.problem]
     if problem.action is None:
         raise UnsupportedError(

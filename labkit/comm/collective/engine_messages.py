@@ -54,11 +54,6 @@ def filled(sent: Simple, own: Simple, rank: int, name: str) -> Simple:
 
     All ranks must expect as much of a rank, not as much as it sends: with less, the rest of its block is what
     the receive buffer of that rank had there, as with algorithms of real MPI that pass whole blocks on.
-
-    Raises
-    ------
-    MPI.Exception
-        ERR_TRUNCATE if it is longer.
     """
     if sent.bytes > own.bytes:
         raise MPIException(

@@ -13,12 +13,6 @@ def with_algorithm(comm: Any, operation: str, name: str) -> Any:
     """Return a communicator of the same ranks whose calls of one collective run one algorithm.
 
     All ranks of the communicator call it together; it takes no time and no messages.
-
-    Parameters
-    ----------
-    comm : Intracomm
-    operation, name : str
-        As the registry calls them; the length of segments may be left to the call (``segment_bytes=8192``).
     """
     label = "labkit.tune"
     private = comm._own_context(label, {"operation": operation, "algorithm": name})

@@ -37,13 +37,7 @@ _ERR_BUFFER, _ERR_COUNT, _ERR_ROOT, _ERR_OP, _ERR_ARG, _ERR_TRUNCATE = 1, 2, 8, 
 
 
 def maker_of(method: Method) -> Maker:
-    """Return what makes the calls of a collective method on buffers.
-
-    Raises
-    ------
-    ScheduleError
-        A collective with tables of sizes whose buffers are of a form that no maker here reads.
-    """
+    """Return what makes the calls of a collective method on buffers."""
     problem = PROBLEMS[method.problem]
     if not problem.shapes:
         return _nothing
@@ -277,13 +271,7 @@ def _reduce_scatter(
 
 
 def counts_of(comm: Any, given: Sequence[int] | None, mine: int, may_ask: bool) -> NDArray[np.int64]:
-    """Return every rank's number of elements: as given, or as the ranks tell each other.
-
-    Raises
-    ------
-    TypeError, ValueError, MPI.Exception
-        None are given where nobody can be asked; there are not as many as ranks; one is negative.
-    """
+    """Return every rank's number of elements: as given, or as the ranks tell each other."""
     if given is None and may_ask:
         everybodys = np.empty(comm.size, np.int64)
         comm.Allgather(np.array([mine], np.int64), everybodys)

@@ -104,13 +104,7 @@ class Call:
 
 
 def shared_calls(name: str) -> Any:
-    """Return what the ranks of the run under way share about communicators and collective calls.
-
-    Raises
-    ------
-    UnsupportedError
-        Outside any run; `name` is the call to blame.
-    """
+    """Return what the ranks of the run under way share about communicators and collective calls."""
     running = context.simulated()
     if running is None:
         raise make_outside(name)
@@ -118,15 +112,7 @@ def shared_calls(name: str) -> Any:
 
 
 def call_under_way(handle: Any, kind: str, name: str, null: tuple[int, str]) -> tuple[Any, Any, int]:
-    """Return what a call on a window or file begins with: the run's calls, its state, this rank in it.
-
-    Raises
-    ------
-    MPI.Exception
-        The first of `null`, for a handle without a state: the second says what that is.
-    UnsupportedError
-        Outside any run.
-    """
+    """Return what a call on a window or file begins with: the run's calls, its state, this rank in it."""
     state = handle._state
     if state is None:
         raise MPIException(null[0], f"{name}: this is {null[1]}")
@@ -134,13 +120,7 @@ def call_under_way(handle: Any, kind: str, name: str, null: tuple[int, str]) -> 
 
 
 def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:
-    """Note that the running rank comes to a collective made of messages; its number.
-
-    Raises
-    ------
-    MismatchError
-        If the ranks do not agree.
-    """
+    """Note that the running rank comes to a collective made of messages; its number."""
     return int(shared_calls(name).arrive(comm, name, facts).number)
 
 
@@ -156,13 +136,7 @@ def leave(name: str) -> None:
 
 
 def perform(comm: Any, call: Call) -> None:
-    """Carry out the running rank's part of a collective call.
-
-    Raises
-    ------
-    MismatchError
-        If the ranks do not agree.
-    """
+    """Carry out the running rank's part of a collective call."""
     calls = shared_calls(call.name)
     shared, buffers, has_data, may_repeat = _agree(calls, comm, call)
     if call.gathered is not None:
@@ -178,19 +152,7 @@ def perform(comm: Any, call: Call) -> None:
 
 
 def start(comm: Any, call: Call) -> Any:
-    """Begin the running rank's part of a collective call, which goes on beside what the rank does.
-
-    Returns
-    -------
-    Request
-
-    Raises
-    ------
-    MismatchError
-        If the ranks do not agree.
-    UnsupportedError
-        If the run is written down as a time-independent trace.
-    """
+    """Begin the running rank's part of a collective call, which goes on beside what the rank does."""
     calls = shared_calls(call.name)
     refuse_in_recordings(calls, call.name)
     shared, buffers, has_data, _ = _agree(calls, comm, call)

@@ -14,15 +14,7 @@ _ERR_ROOT = 8
 
 
 def check_root(root: Any, size: int) -> int:
-    """Return a root as a whole number.
-
-    Raises
-    ------
-    TypeError, OverflowError
-        It is no number, or none of C's; mpi4py cuts a float off.
-    MPI.Exception
-        MPI_ERR_ROOT: it is no rank of the communicator.
-    """
+    """Return a root as a whole number."""
     try:
         rank = whole(root)
     except TypeError:

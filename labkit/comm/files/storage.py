@@ -39,12 +39,7 @@ class Server:
 
 
 def server_of(calls: Any) -> Server:
-    """Return the file server of a run.
-
-    Parameters
-    ----------
-    calls : CollectiveCalls
-    """
+    """Return the file server of a run."""
     if calls.server is None:
         calls.server = Server(storage_of(calls.storage))
     server: Server = calls.server

@@ -160,15 +160,7 @@ def _settle(future: Future, is_good: bool, value: Any) -> None:
 
 
 def serve(comm: Any, master: int, prepare: Callable[[], Any] | None = None) -> None:
-    """Be a worker: do the master's tasks until it lets this rank go.
-
-    Parameters
-    ----------
-    comm : Intracomm
-    master : int
-    prepare : callable, optional
-        Called before the first message is read that has to find what it names.
-    """
+    """Be a worker: do the master's tasks until it lets this rank go."""
     serving = simulated().calls.private
     key = _SERVING, simulated().rank
     before, serving[key] = serving.get(key), (comm, master)

@@ -25,17 +25,7 @@ def public(cls: Class) -> Class:
 
 
 def refuse(owner: str, name: str, known: frozenset[str]) -> Exception:
-    """Return the error for a missing attribute: not built yet, or a typo.
-
-    Parameters
-    ----------
-    owner : str
-        ``"MPI"`` or ``"MPI.Comm"``...
-    name : str
-        What was asked for.
-    known : frozenset of str
-        The names mpi4py has there.
-    """
+    """Return the error for a missing attribute: not built yet, or a typo."""
     if name in known:
         return MissingError(f"{owner}.{name} is not simulated yet; on real MPI (on='mpi') it works")
     return AttributeError(f"{owner} has no attribute {name!r}")

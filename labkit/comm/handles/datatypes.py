@@ -280,13 +280,7 @@ _BY_CODE: dict[str, Datatype] = _codes()
 
 
 def lookup(datatype: Datatype | str) -> Datatype:
-    """Return the datatype for a datatype or a code.
-
-    Raises
-    ------
-    KeyError
-        If no datatype belongs to the code.
-    """
+    """Return the datatype for a datatype or a code."""
     if isinstance(datatype, Datatype):
         return datatype
     try:
@@ -296,15 +290,7 @@ def lookup(datatype: Datatype | str) -> Datatype:
 
 
 def find_format(code: str | None) -> Datatype:
-    """Return the datatype for a buffer's format.
-
-    Raises
-    ------
-    KeyError
-        If MPI has none, for example for Python objects (``"O"``) or records.
-    BufferError
-        If the byte order is not the machine's.
-    """
+    """Return the datatype for a buffer's format."""
     if code is None or code == "B":
         return DATATYPES["BYTE"]
     if code[0] == ">":

@@ -42,15 +42,7 @@ def is_foreign(value: Any) -> bool:
 
 
 def foreign_array(value: Any) -> NDArray[Any]:
-    """Return the array as one of NumPy's, on the same memory.
-
-    Raises
-    ------
-    BufferError
-        It lies where this processor cannot read, is read-only or not contiguous, or has a mask.
-    TypeError, KeyError, ValueError
-        What it says of itself is none of what DLPack and `__cuda_array_interface__` have.
-    """
+    """Return the array as one of NumPy's, on the same memory."""
     return _read(value)[0]
 
 

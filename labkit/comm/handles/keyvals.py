@@ -94,13 +94,7 @@ def _known(kind: str, keyval: int) -> _Keyval:
 
 
 def _called(function: Callable[..., Any], thing: Any, keyval: int, value: Any) -> Any:
-    """Call a callback with a handle that is null afterwards, as mpi4py does; its errors are MPI's.
-
-    Raises
-    ------
-    MPI.Exception
-        The one that it raises; ERR_OTHER for any other, which is printed.
-    """
+    """Call a callback with a handle that is null afterwards, as mpi4py does; its errors are MPI's."""
     try:
         return function(type(thing)(thing), keyval, value)
     except MPIException as error:

@@ -23,13 +23,7 @@ def _counts() -> dict[str, int]:
 
 
 def take_one(kind: str, what: str) -> None:
-    """Count one more of a kind.
-
-    Raises
-    ------
-    RuntimeError
-        If the rank has as many as mpi4py allows.
-    """
+    """Count one more of a kind."""
     counts = _counts()
     if counts.get(kind, 0) >= _MOST:
         raise RuntimeError(

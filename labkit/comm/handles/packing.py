@@ -54,13 +54,7 @@ def address_of(memory: _Bytes) -> int:
 
 
 def check_span(body: TypeBody, room: int, count: int, offset: int = 0) -> None:
-    """Refuse elements that real MPI would look for in foreign memory.
-
-    Raises
-    ------
-    ValueError
-        Some of their bytes lie before the buffer or behind it.
-    """
+    """Refuse elements that real MPI would look for in foreign memory."""
     first, end = body.map.span(count)
     if offset + first < 0 or offset + end > room:
         name = body.name if body.name not in ("", "Dup ") else "a derived datatype"
@@ -82,16 +76,7 @@ def scattered(body: TypeBody, address: int, data: Any) -> None:
 
 
 def charge(pieces: Iterable[tuple[TypeBody, int]], is_call: bool = True) -> None:
-    """Charge the running simulated rank with gathering or scattering elements, where packing is charged.
-
-    Parameters
-    ----------
-    pieces : iterable of (TypeBody, int)
-        Datatypes, and how many elements; those without gaps are sent as they lie.
-    is_call : bool
-        Whether it goes on inside a call of MPI. Pack and Unpack are calls as well, but where the program's
-        own code is timed their time is in it.
-    """
+    """Charge the running simulated rank with gathering or scattering elements, where packing is charged."""
     machine = context.simulated()
     if machine is None or machine.packing is None or (machine.is_measured and not is_call):
         return

@@ -21,13 +21,7 @@ _DEFAULT = int(CONSTANTS["DISTRIBUTE_DFLT_DARG"])
 def subarray(
     inner: Typemap, sizes: list[int], subsizes: list[int], starts: list[int], is_c_order: bool
 ) -> Typemap:
-    """Return the map of a part of an array.
-
-    Raises
-    ------
-    MPI.Exception
-        ERR_ARG for a part that is empty or reaches beyond the array.
-    """
+    """Return the map of a part of an array."""
     for size, part, start in zip(sizes, subsizes, starts, strict=True):
         if size < 1 or not 1 <= part <= size or not 0 <= start <= size - part:
             raise MPIException(
@@ -46,22 +40,7 @@ def distributed(
     axes: tuple[list[int], list[int], list[int], list[int]],
     is_c_order: bool,
 ) -> Typemap:
-    """Return the map of a rank's part of a distributed array.
-
-    Parameters
-    ----------
-    inner : Typemap
-    size, rank : int
-    axes : tuple of list of int
-        By dimension: size of the array, way, block size, ranks of the grid.
-    is_c_order : bool
-        Of the array; the grid is in row-major order always.
-
-    Raises
-    ------
-    MPI.Exception
-        ERR_ARG if the grid does not have `size` ranks, or blocks cannot hold the array.
-    """
+    """Return the map of a rank's part of a distributed array."""
     shape, ways, blocks, grid = axes
     if math.prod(grid) != size or not 0 <= rank < size or min([*shape, *grid, 1]) < 1:
         raise MPIException(_ERR_ARG, f"rank {rank} of {size} has no place in a grid {grid}")

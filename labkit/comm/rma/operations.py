@@ -375,13 +375,7 @@ def _kind_of(op: Op, wanted: Target) -> str:
 
 
 def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], None]:
-    """Return what writes ``place = place op data``.
-
-    Raises
-    ------
-    MPI.Exception
-        ERR_OP for an operator of the program's own, or one that MPI does not define on the type.
-    """
+    """Return what writes ``place = place op data``."""
     if not isinstance(op, Op):
         raise no_operator(op)
     if op._constant is None or not op:

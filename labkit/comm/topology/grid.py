@@ -114,25 +114,6 @@ class Grid:
 def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
     """Return a balanced grid of so many ranks.
 
-    Parameters
-    ----------
-    nnodes : int
-        Number of ranks.
-    dims : int or sequence of int
-        Number of dimensions, or the dimensions: those that are 0 are found, the others stay.
-
-    Returns
-    -------
-    list of int
-        The dimensions; those found are in descending order.
-
-    Raises
-    ------
-    ValueError
-        If the number of dimensions is negative.
-    MPI.Exception
-        ERR_DIMS if the dimensions given do not divide the number of ranks.
-
     Notes
     -----
     Prime factors, the largest first, go to the dimension that is the smallest so far, as in Open MPI.

@@ -18,19 +18,7 @@ _MOST_NESTED = 8
 
 
 def parsed(text: str, name: str) -> ast.Module:
-    """Return the tree of a Python source.
-
-    Parameters
-    ----------
-    text : str
-    name : str
-        By which an error names it.
-
-    Raises
-    ------
-    DataError
-        It is no Python.
-    """
+    """Return the tree of a Python source."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a student's "\d" is for the student
@@ -48,19 +36,6 @@ def python_of(cell: str, name: str = "the cell") -> str:
 
     Magics become calls of ``get_ipython()``, as IPython makes them, but ``%time``, ``%%time``, ``%%capture``
     and others that run their code in the notebook's own names: these become their code.
-
-    Parameters
-    ----------
-    cell : str
-    name : str
-        By which an error names it.
-
-    Raises
-    ------
-    DataError
-        It is no Python, not even for IPython.
-    MachineError
-        It needs IPython, which is not installed.
     """
     try:
         cell.encode()

@@ -32,23 +32,6 @@ def read_notebook(text: str) -> Any:
     """Return the value of a notebook's JSON; of a large one its cells only, without outputs.
 
     Notebooks of formats 2 and 3 become such of format 4, as Jupyter upgrades them.
-
-    Parameters
-    ----------
-    text : str
-
-    Returns
-    -------
-    object
-        Of a large one a dict with ``cells``, if it has them; of a cell ``cell_type``, ``source`` and what of
-        ``metadata`` is nbgrader's, if it has them.
-
-    Raises
-    ------
-    ValueError, RecursionError
-        It is no JSON.
-    DataError
-        A code cell is far longer than what may be handed in.
     """
     if len(text) <= _SMALL:
         return _upgraded(json.loads(text))

@@ -52,25 +52,7 @@ _BODY = """\
 
 
 def add_assignment(course: Path, file: Path) -> list[Path]:
-    """Give a course an assignment of the teacher's own: its checks, and a notebook to complete.
-
-    Parameters
-    ----------
-    course : Path
-        Made, with nbgrader's settings, where there is none.
-    file : Path
-        A Python file with an ``ASSIGNMENT``.
-
-    Returns
-    -------
-    list of Path
-        The files written.
-
-    Raises
-    ------
-    DataError
-        The assignment cannot be read, has a name that cannot be used, or is there already.
-    """
+    """Give a course an assignment of the teacher's own: its checks, and a notebook to complete."""
     assignment = find_assignment(file)
     name = assignment.name
     if name in ASSIGNMENTS:

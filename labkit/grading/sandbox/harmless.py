@@ -26,13 +26,7 @@ __all__ = ["answer"]
 
 
 def answer(wtime: Callable[[], float]) -> None:
-    """Let a rank ask for its use of the machine, for limits and clocks, and write to the null device.
-
-    Parameters
-    ----------
-    wtime : callable
-        The rank's own clock, in seconds.
-    """
+    """Let a rank ask for its use of the machine, for limits and clocks, and write to the null device."""
     if resource is not None:
         struct, endless = resource.struct_rusage, (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         _put(resource, "getrusage", lambda who: struct((wtime(), 0.0, *[0] * 14)))

@@ -60,13 +60,7 @@ SHOWN_BY_NAME = ("display", "get_ipython")
 
 
 def imported_by(source: str) -> list[str]:
-    """Return the modules that a source names in imports and that may be loaded for it, in order.
-
-    Parameters
-    ----------
-    source : str
-        It is not run. One that is no Python imports nothing.
-    """
+    """Return the modules that a source names in imports and that may be loaded for it, in order."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -86,24 +80,7 @@ def imported_by(source: str) -> list[str]:
 
 
 def compiled(source: str) -> bytes | None:
-    """Return a source as Python's code, marshalled, so that its ranks need not compile it one by one.
-
-    Parameters
-    ----------
-    source : str
-        It is not run.
-
-    Returns
-    -------
-    bytes or None
-        None for one that cannot be compiled, or not without a warning: each rank does, and says so itself.
-
-    Raises
-    ------
-    DataError
-        The code is far longer than what such a source compiles to.
-    MemoryError
-    """
+    """Return a source as Python's code, marshalled, so that its ranks need not compile it one by one."""
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")

@@ -48,15 +48,7 @@ _INNOCENT = ("<frozen importlib", "/traceback.py", "/linecache.py", "/warnings.p
 
 
 def watch(notes: list[str], own_file: str = "submission.py") -> None:
-    """Note from now on what code of a file asks for.
-
-    Parameters
-    ----------
-    notes : list of str
-        Gets a sentence's rest for each, each once.
-    own_file : str
-        The name under which the submission was compiled.
-    """
+    """Note from now on what code of a file asks for."""
     seen: set[str] = set()
     is_busy = [False]  # looking at frames is an event, too
     folders = installed()

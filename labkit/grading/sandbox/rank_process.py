@@ -129,12 +129,6 @@ class _Tasks:
         self._caller = caller
 
     def __call__(self, task: int) -> Any:
-        """Have a task done.
-
-        Raises
-        ------
-        IndexError
-            There is no such task.
-        """
+        """Have a task done."""
         answer, parts = self._caller.ask({"op": "task", "task": operator.index(task)})
         return decode(answer["value"], parts)

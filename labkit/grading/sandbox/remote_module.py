@@ -101,14 +101,7 @@ def _set_clock(timeit: Any, wtime: Any) -> None:
 
 
 def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
-    """Make this process a rank; the communicator of all ranks.
-
-    Parameters
-    ----------
-    caller : Caller
-    job : dict
-        With the rank and the number of ranks.
-    """
+    """Make this process a rank; the communicator of all ranks."""
     comm = RemoteComm(caller, 0, job["rank"], job["ranks"])
     machine = RemoteContext(caller, job["rank"], job["ranks"])
     module = simulated_module()

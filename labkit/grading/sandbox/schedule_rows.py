@@ -25,16 +25,7 @@ Rows = NDArray[np.int64]
 
 
 def rows_of(generator: Callable[[Any], Any], arguments: list[Any]) -> Rows:
-    """Return the rows of a schedule.
-
-    Parameters
-    ----------
-    generator : callable
-        ``generator(group)`` yields steps.
-    arguments : list
-        The problem's name, number of ranks, root, whether the operator commutes, parts, names of temporaries,
-        and the ranks to describe (None: all).
-    """
+    """Return the rows of a schedule."""
     name, size, root, commutative, parts, temporaries, ranks = arguments
     schedule = build(
         name, generator, size, root=root, commutative=commutative, parts=parts, temporaries=temporaries
@@ -59,20 +50,7 @@ def schedule_from(
     parts: int = 1,
     temporaries: tuple[str, ...] = (),
 ) -> Schedule:
-    """Build a schedule from rows that a submission handed over.
-
-    Parameters
-    ----------
-    rows : object
-        What arrived.
-    name, size, root, commutative, parts, temporaries
-        As for `labkit.schedule.build`; the grader's own, not the submission's.
-
-    Raises
-    ------
-    ScheduleError
-        The rows are none, or name ranks, kinds or buffers that do not exist.
-    """
+    """Build a schedule from rows that a submission handed over."""
     if not isinstance(rows, np.ndarray) or rows.dtype != np.int64 or rows.ndim != 2:
         raise ScheduleError("what was handed over is no schedule")
     if rows.shape[1] != COLUMNS:

@@ -71,25 +71,7 @@ def write_frame(
     deadline_s: float | None = None,
     is_alive: _Alive | None = None,
 ) -> None:
-    """Send a frame.
-
-    Parameters
-    ----------
-    descriptor : int
-        Non-blocking when there is a deadline.
-    header : dict
-        Plain JSON; ``parts`` is set here.
-    parts : sequence of bytes-like
-        What travels beside it.
-    deadline_s : float, optional
-        Of the monotonic clock.
-    is_alive : callable, optional
-        Asked every now and then while nothing is taken, with 0; False ends the wait.
-
-    Raises
-    ------
-    Closed, TooLate, Idle
-    """
+    """Send a frame."""
     views = [memoryview(part).cast("B") for part in parts]
     text = json.dumps({**header, "parts": [len(view) for view in views]}).encode()
     size = sum(len(view) for view in views)
@@ -113,23 +95,7 @@ def _put(descriptor: int, view: memoryview, deadline_s: float | None, is_alive: 
 
 
 def read_frame(descriptor: int, deadline_s: float | None = None, is_alive: _Alive | None = None) -> Frame:
-    """Receive a frame; its parts are views of one buffer.
-
-    Parameters
-    ----------
-    descriptor : int
-        Non-blocking when there is a deadline.
-    deadline_s : float, optional
-        Of the monotonic clock.
-    is_alive : callable, optional
-        Asked every now and then, with the bytes that have come since; False ends the wait.
-
-    Raises
-    ------
-    WireError
-        It is malformed or too long.
-    Closed, TooLate
-    """
+    """Receive a frame; its parts are views of one buffer."""
     header_bytes, payload_bytes = _HEAD.unpack(_get(descriptor, _HEAD.size, deadline_s, is_alive))
     if header_bytes > MOST_HEADER_BYTES or payload_bytes > MOST_PAYLOAD_BYTES:
         raise WireError(
@@ -251,13 +217,7 @@ class _Encoder:
 
 
 def decode(value: Any, parts: Sequence[Any], *, is_writable: bool = True) -> Any:
-    """Turn what `encode` made into values again, believing nothing.
-
-    Raises
-    ------
-    WireError
-        It is not what `encode` makes.
-    """
+    """Turn what `encode` made into values again, believing nothing."""
     try:
         return _Decoder(parts, is_writable).decode(value, 0)
     except WireError:

@@ -97,28 +97,7 @@ def algorithms(problem: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def prepare(problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str) -> Prepared:
-    """Take a collective apart.
-
-    Parameters
-    ----------
-    problem, name : str
-        As in `labkit.registry.get`.
-    ranks : int
-        At most 32.
-    root : int
-        Overlooked where the collective has none.
-    n_bytes : int
-        The message of a bcast, reduction or scan; one block of the others.
-    on : str
-        The machine that it is simulated on.
-
-    Raises
-    ------
-    ScheduleError
-        Unknown, or not for so many ranks.
-    PlatformError
-        No such machine.
-    """
+    """Take a collective apart."""
     if not 1 <= ranks <= MOST_RANKS:
         raise ScheduleError(f"the player shows 1 to {MOST_RANKS} ranks, got {ranks}")
     algorithm = registry.get(problem, name)
@@ -149,16 +128,7 @@ _LABELLED = 16
 
 
 def draw_round(found: Rounds, step: int, buffer: str) -> Any:
-    """Draw a round.
-
-    Parameters
-    ----------
-    found : Rounds
-    step : int
-        0: the start.
-    buffer : str
-        Whose blocks are shown; of a barrier, who knows whom to have entered.
-    """
+    """Draw a round."""
     sent = found.messages[step - 1] if step else []
     left = _circle(found.schedule.size, sent)
     right = _knowledge(found, step) if not found.schedule.buffers else _blocks(found, step, buffer)
@@ -315,16 +285,7 @@ def _knowledge(found: Rounds, step: int) -> Any:
 
 
 def round_figure(prepared: Prepared, step: int, buffer: str) -> Figure:
-    """Draw one round.
-
-    Parameters
-    ----------
-    prepared : Prepared
-    step : int
-        0 is the start, before any message; k what happened in round k, and what ranks hold after it.
-    buffer : str
-        Whose blocks are shown.
-    """
+    """Draw one round."""
     found = prepared.found
     step = min(max(step, 0), len(found))
     schedule = found.schedule

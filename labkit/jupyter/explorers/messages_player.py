@@ -112,18 +112,7 @@ def _waiting(one: dict[str, Any]) -> str:
 
 
 def messages_of(run: Run) -> Messages:
-    """Take a run's messages.
-
-    Parameters
-    ----------
-    run : Run
-        With ``trace=True``.
-
-    Raises
-    ------
-    DataError
-        No trace, no messages, or too many to be looked at one by one.
-    """
+    """Take a run's messages."""
     if not isinstance(run, Run):
         raise DataError(f"the player takes a run, lk.run(..., trace=True); got {type(run).__name__}")
     if run.trace is None:
@@ -142,14 +131,7 @@ def messages_of(run: Run) -> Messages:
 
 
 def message_figure(found: Messages, step: int) -> Figure:
-    """Draw the time line with the messages up to one, and that one thick; what comes after it is pale.
-
-    Parameters
-    ----------
-    found : Messages
-    step : int
-        0: before the first.
-    """
+    """Draw the time line with the messages up to one, and that one thick; what comes after it is pale."""
     step = min(max(step, 0), len(found))
     what = found.what
     span = Range1d(0.0, what.makespan_s, bounds=(0.0, what.makespan_s))

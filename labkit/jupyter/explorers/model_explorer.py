@@ -129,24 +129,7 @@ class Fitted:
 
 
 def fitted(x: Sequence[float] | Floats, y: Sequence[float] | Floats, expectation: str, unit: str) -> Fitted:
-    """Fit and judge points.
-
-    Parameters
-    ----------
-    x, y : sequences of float
-        Above 0.
-    expectation : str
-        In big-O notation.
-    unit : str
-        Of y.
-
-    Raises
-    ------
-    DataError
-        Points that are not above 0.
-    ExpectationError
-        An expectation that cannot be read.
-    """
+    """Fit and judge points."""
     at, values = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if at.shape != values.shape or not (np.isfinite(values) & (values > 0)).all():
         raise DataError("every point needs a value above 0; drag it back, or press reset")

@@ -160,13 +160,7 @@ def _samples(algorithm: str, n: int, ranks: int, oversampling: float) -> str:
 
 
 def inputs(kind: str, ranks: int, per_rank: int, seed: int) -> list[Keys]:
-    """Return the keys of every rank, as places in the sorted sequence.
-
-    Raises
-    ------
-    DataError
-        An unknown kind.
-    """
+    """Return the keys of every rank, as places in the sorted sequence."""
     n = ranks * per_rank
     every = np.arange(n)
     if kind == "random":
@@ -190,30 +184,7 @@ def play(
     algorithm: str, kind: str = "random", ranks: int = 6, per_rank: int = 16, seed: int = 0,
     on: str = "star", oversampling: float = 1.0, is_drawn: bool = False,
 ) -> Played:  # fmt: skip
-    """Sort, and keep what every rank holds at the end of every phase.
-
-    Parameters
-    ----------
-    algorithm : str
-        A name of `sorts`.
-    kind : str
-        A name of `INPUTS`.
-    ranks, per_rank : int
-        At most 16 ranks of 256 keys; sorts of one key per rank get one.
-    seed : int
-        Of the input.
-    on : str
-        The machine that it is simulated on.
-    oversampling : float
-        Of a sort that takes samples: their number, in multiples of its default.
-    is_drawn : bool
-        Of such a sort: whether the samples are drawn at random, not taken at equal distances.
-
-    Raises
-    ------
-    DataError
-        Too many ranks or keys, or a sort that does not sort.
-    """
+    """Sort, and keep what every rank holds at the end of every phase."""
     import labkit as lk
 
     sorter = registry.get("sorting", algorithm)
@@ -296,14 +267,7 @@ def _owners(held: list[Keys], n: int) -> Keys:
 
 
 def step_figure(played: Played, step: int) -> Figure:
-    """Draw what every rank holds after a step, and which keys moved in it.
-
-    Parameters
-    ----------
-    played : Played
-    step : int
-        0 is the input.
-    """
+    """Draw what every rank holds after a step, and which keys moved in it."""
     step = min(max(step, 0), len(played.steps) - 1)
     sizes = ", ".join(str(len(keys)) for keys in played.steps[step].keys)
     reading = played.reading(step)

@@ -79,14 +79,6 @@ class Load:
 def refused(hosts: int) -> dict[str, str]:
     """Return the patterns that so many hosts cannot do, each with the reason.
 
-    Parameters
-    ----------
-    hosts : int
-
-    Returns
-    -------
-    dict of str to str
-
     Examples
     --------
     >>> refused(12)
@@ -270,24 +262,7 @@ def look(
     machine: str | Platform, route: Sequence[int] | None = None, pattern: str = "none", shift: int = 1,
     seed: int = 0, width: int = 560, height: int = 430,
 ) -> TopologyView:  # fmt: skip
-    """Look at a machine.
-
-    Parameters
-    ----------
-    machine : Platform or what `labkit.platform` reads
-    route : (int, int), optional
-    pattern, shift, seed
-        See `patterns.pairs`.
-    width, height : int
-        Pixels of the picture.
-
-    Raises
-    ------
-    PlatformError
-        Not a machine, or no such hosts.
-    DataError
-        A pattern that does not fit.
-    """
+    """Look at a machine."""
     whole = sized(machine)
     drawn = whole.description.smaller()
     layout, built = drawn.lay_out(), whole.description.build([0])

@@ -233,17 +233,7 @@ _PLACE = re.compile(r"\(([^()]+):(\d+)\)$")
 
 
 def with_cell_names(report: Report) -> Report:
-    """Return a report whose calls have the names of the notebook's cells, where they are in one.
-
-    Parameters
-    ----------
-    report : Report
-
-    Returns
-    -------
-    Report
-        The same, if no notebook is running.
-    """
+    """Return a report whose calls have the names of the notebook's cells, where they are in one."""
     from IPython import get_ipython
 
     shell = get_ipython()

@@ -46,13 +46,7 @@ class Option(NamedTuple):
 
 
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
-    """Hand a value back that is allowed.
-
-    Raises
-    ------
-    PlatformError
-        It is not.
-    """
+    """Hand a value back that is allowed."""
     if value not in allowed:
         raise PlatformError(f"{name}={value!r} is not known; allowed: {', '.join(allowed)}")
     return value
@@ -64,13 +58,7 @@ def choice(name: str, allowed: tuple[str, ...], lacks: str = "") -> Option:
 
 
 def parse_count(text: str) -> int:
-    """Read a whole number from 1 on, of at most 9 digits.
-
-    Raises
-    ------
-    PlatformError
-        It is something else.
-    """
+    """Read a whole number from 1 on, of at most 9 digits."""
     digits = text.lstrip("0")
     if not (text.isascii() and text.isdigit()) or not digits:
         raise PlatformError(f"{text!r} is not a count; write a whole number from 1 on")
@@ -80,20 +68,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_counts(text: str, offset: int = 0) -> tuple[int, ...]:
-    """Read counts with an x between them, ``8x8x4``.
-
-    Parameters
-    ----------
-    text : str
-        What to read.
-    offset : int
-        Where it stands, for the message.
-
-    Raises
-    ------
-    Misplaced
-        One of them is no count.
-    """
+    """Read counts with an x between them, ``8x8x4``."""
     counts = []
     for part in text.split("x"):
         try:
@@ -105,26 +80,14 @@ def parse_counts(text: str, offset: int = 0) -> tuple[int, ...]:
 
 
 def parse_seed(text: str) -> int:
-    """Read a seed: a whole number from 0 on, below 2^63.
-
-    Raises
-    ------
-    PlatformError
-        It is something else.
-    """
+    """Read a seed: a whole number from 0 on, below 2^63."""
     if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63):
         raise PlatformError(f"{text!r} is not a seed; write a whole number from 0 on, below 2^63")
     return int(text)
 
 
 def parse_mapping(text: str) -> str:
-    """Read a mapping that needs no file.
-
-    Raises
-    ------
-    PlatformError
-        It is another one.
-    """
+    """Read a mapping that needs no file."""
     named = named_mapping(text)
     if named is None:
         raise PlatformError(

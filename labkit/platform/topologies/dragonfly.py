@@ -47,11 +47,6 @@ def grown_dragonfly(hosts: int) -> tuple[int, int, int, int, int, int, int]:
     nodes at each, as even as b allows. A blue cable is as wide as half a group's hosts need when all of
     them talk to the other groups evenly, and at least 1.
 
-    Returns
-    -------
-    tuple of int
-        groups, blue, chassis, black, routers, green, nodes.
-
     Examples
     --------
     >>> grown_dragonfly(64), grown_dragonfly(1024)

@@ -31,11 +31,6 @@ def grown_tree(hosts: int) -> tuple[Counts, Counts, Counts]:
     level has only as many children as the hosts need. Every switch has as many cables up as down. Powers of
     two are met exactly.
 
-    Returns
-    -------
-    down, up, cables : tuple of int
-        From the hosts upwards.
-
     Examples
     --------
     >>> grown_tree(64), grown_tree(100)

@@ -53,11 +53,6 @@ _RANGE = re.compile(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?")
 def radical(text: str) -> tuple[tuple[int, int], ...]:
     """Read host numbers, ``0-9,12,20-29``, as ranges with both ends; nothing is listed one by one.
 
-    Raises
-    ------
-    PlatformError
-        Malformed, a range that runs downwards, more than 2^20 numbers.
-
     Examples
     --------
     >>> radical("0-9,12")
@@ -95,20 +90,7 @@ def first_speed(text: str, pstate: int = 0) -> float:
 
 
 def cluster_spec(given: dict[str, str], hosts: int) -> ClusterSpec:
-    """Make a labkit cluster of an element's attributes.
-
-    Parameters
-    ----------
-    given : dict
-        All attributes, defaults included.
-    hosts : int
-        Number of hosts its radical has.
-
-    Raises
-    ------
-    PlatformError
-        Unknown words, numbers that are none, a topology of another number of hosts.
-    """
+    """Make a labkit cluster of an element's attributes."""
     common: dict[str, Any] = {
         "bw": units.parse_bandwidth(given["bw"], True),
         "lat": units.parse_time(given["lat"], True),

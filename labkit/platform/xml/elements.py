@@ -31,13 +31,7 @@ _SHARINGS = {
 
 
 def sharing_of(policy: str) -> str:
-    """Give labkit's word for a sharing policy.
-
-    Raises
-    ------
-    PlatformError
-        It is none that labkit has.
-    """
+    """Give labkit's word for a sharing policy."""
     if policy.upper() not in _SHARINGS:
         allowed = ", ".join(_SHARINGS)
         raise PlatformError(f"sharing_policy={policy[:40]!r} is not supported; allowed: {allowed}")
@@ -97,26 +91,7 @@ def cluster_element(
     props: Sequence[tuple[str, str]] = (),
     indent: str = "  ",
 ) -> str:
-    """Write a sized cluster.
-
-    Parameters
-    ----------
-    attributes : mapping of str to str
-        What it is made of: `labkit.platform.spec.cluster.ClusterSpec.xml_attributes`.
-    model : str
-        Its network model.
-    name, prefix, suffix, radical, router
-        The names of its zone, its hosts and its gateway; no router leaves the name to SimGrid.
-    props : sequence of (str, str)
-        Its properties; the network model is added unless it is the default.
-    indent : str
-        What stands before it.
-
-    Returns
-    -------
-    str
-        The element, with a line's end.
-    """
+    """Write a sized cluster."""
     named = {
         "id": name,
         "prefix": prefix,

@@ -46,30 +46,6 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
     prop; properties are kept, what no message feels (disks, actors) is read over. Settings of SimGrid in a
     ``<config>`` block make the network model (`labkit.platform.xml.reader`). Entities are refused, and no
     file but this one is opened.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    source : str, optional
-        What the machine answers when it is asked what it was read from; default: the path.
-
-    Returns
-    -------
-    spec : MachineSpec
-        A `ClusterSpec` where the file is one cluster whose hosts are named as labkit writes them, else a
-        `ZonesSpec`.
-    name : str
-        The file's name without its ending.
-    read_over : list of str
-        What was read over, with lines.
-    host_speed : float or None
-        Flop/s that this host counts as, where computation is measured (``smpi/host-speed``).
-
-    Raises
-    ------
-    PlatformError
-        Not readable, not XML, not a platform, or something that is not supported.
     """
     require_file(path, PlatformError, is_whole=False)
     try:

@@ -27,23 +27,6 @@ def platform_xml(platform: Platform, ranks: int) -> str:
 
     A torus or fat tree is wrapped in a zone, because some versions of SimGrid want that; its limiters are
     named by SimGrid itself, which refuses fat trees with more switches than hosts for it.
-
-    Parameters
-    ----------
-    platform : Platform
-        The machine.
-    ranks : int
-        Fixes the number of hosts of a machine that grows.
-
-    Returns
-    -------
-    str
-        The file's text; hosts of a cluster are named host-0, host-1, ..., those of zones as they are.
-
-    Raises
-    ------
-    PlatformError
-        The ranks do not fit.
     """
     part = platform.allocated(ranks)
     return part.description.sized(part.hosts_for(ranks)).xml()
@@ -56,26 +39,7 @@ def host_file(platform: Platform, ranks: int) -> str:
 
 
 def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
-    """List the ``--cfg`` items that make SimGrid 3.32 use this network model.
-
-    Parameters
-    ----------
-    model : str, NetworkModel or None
-        A named model, changed or not.
-
-    Returns
-    -------
-    list of str
-        Items such as ``network/model:SMPI``. SimGrid's own model is chosen by name wherever there is one, so
-        that a comparison also checks labkit's tables; what differs from that name is written out. A model of
-        a user's own is written as differences from SMPI or IB.
-
-    Raises
-    ------
-    PlatformError
-        SimGrid has nothing like it: messages that share no links or have a latency of their own, a collective
-        network.
-    """
+    """List the ``--cfg`` items that make SimGrid 3.32 use this network model."""
     model = get(model)
     if model.sharing != "maxmin":
         raise PlatformError(f"SimGrid has no model like {model.name!r}, whose messages share no links")

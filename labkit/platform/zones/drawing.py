@@ -78,27 +78,7 @@ def uplinks(names: Iterable[str], routes: Mapping[Ends, tuple[str, ...]]) -> dic
 
 
 def lay_out_zones(root: Zone, name: str) -> Layout:
-    """Place the hosts and routers of a zone, or its zones with their hosts around them.
-
-    Parameters
-    ----------
-    root : Zone
-        The whole machine.
-    name : str
-        What to call it in messages.
-
-    Returns
-    -------
-    Layout
-        Points stand as far apart as the routes say, as well as a plane can show it. Zones below the
-        outermost one are a square each; what joins their hosts is not drawn, but for the links of single
-        hosts. Where every route consists of links of its two ends, these meet in a core.
-
-    Raises
-    ------
-    PlatformError
-        It has more than 400 points.
-    """
+    """Place the hosts and routers of a zone, or its zones with their hosts around them."""
     points = root.members
     if len(points) > MOST_POINTS:
         raise PlatformError(f"{name} has {len(points):,} hosts and zones side by side: too many to be drawn")

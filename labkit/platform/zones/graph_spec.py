@@ -41,31 +41,6 @@ def graph_zone(
 ) -> Zone:
     """Make a zone of a graph; every message takes a way of the fewest cables.
 
-    Parameters
-    ----------
-    edges : iterable, or a graph of NetworkX
-        Pairs (u, v), or triples (u, v, options) with some of bw, lat, sharing and name in a mapping. Of a
-        graph of NetworkX the edges with their attributes; a directed one has one-way cables. Nodes may be
-        anything that can be written as text.
-    hosts : iterable, optional
-        The nodes that are hosts, in the order of the ranks; the others are switches. Default: the nodes
-        whose attribute `kind` is ``"host"``, where nodes have one; else the nodes with a single edge, where
-        there are two or more; else all nodes.
-    bw, lat, sharing
-        Of the edges that do not say otherwise; "splitduplex": a link for each direction.
-    speed, cores
-        Of each host; nodes of a NetworkX graph may have attributes of these names.
-    routing : str
-        ``floyd`` or ``dijkstra``: which of equally short ways a message takes (see
-        ``labkit/topology/shortest_paths.hpp`` of the kernels); floyd goes by the nodes' order, hosts first.
-    name : str
-        Of the zone.
-
-    Raises
-    ------
-    PlatformError
-        Not a graph; two edges between the same nodes; a host that no edge has.
-
     Examples
     --------
     >>> zone = graph_zone([("a", "s"), ("b", "s"), ("c", "s", {"lat": "5us"})])

@@ -32,20 +32,7 @@ _ROUTINGS = {"full": "Full", "floyd": "Floyd", "dijkstra": "Dijkstra", "star": "
 
 
 def zones_xml(root: Zone, model: str = models.DEFAULT) -> str:
-    """Write a machine of zones (version 4.1).
-
-    Parameters
-    ----------
-    root : Zone
-        The machine.
-    model : str
-        Network model of a run that names none, kept as a property where it is not the default.
-
-    Returns
-    -------
-    str
-        The file's text.
-    """
+    """Write a machine of zones (version 4.1)."""
     lines: list[str] = []
     pairs = {link.name for zone in root.walk() for link in zone.links if link.sharing == "splitduplex"}
     _write_zone(root, "  ", lines, pairs, () if model == models.DEFAULT else ((MODEL_PROPERTY, model),))

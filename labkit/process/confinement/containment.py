@@ -124,17 +124,7 @@ def _libc() -> Any:
 
 
 def give_up_rights(is_strict: bool, namespaces: list[str], without: Collection[str] = ()) -> Containment:
-    """Give up the view of files, the user, capabilities and files; what was granted.
-
-    Parameters
-    ----------
-    is_strict : bool
-        Files can be closed by the list of system calls where Landlock is missing.
-    namespaces : list of str
-        Those that this process has of its own; one of mounts is taken out where it cannot be used.
-    without : collection of str
-        "landlock": as on a machine that has none.
-    """
+    """Give up the view of files, the user, capabilities and files; what was granted."""
     found = Containment()
     paths = landlock.readable_paths() if sys.platform == "linux" else []
     if "mount" in namespaces:
@@ -222,13 +212,7 @@ def probe() -> bool:
 
 
 def address_space(descriptor: int | None = None) -> int:
-    """Return the address space that this process uses, in bytes.
-
-    Parameters
-    ----------
-    descriptor : int, optional
-        Its ``/proc/self/statm``, opened before that was covered.
-    """
+    """Return the address space that this process uses, in bytes."""
     with contextlib.suppress(OSError):
         if descriptor is not None:
             return int(os.pread(descriptor, 200, 0).split()[0]) * resource.getpagesize()
@@ -258,15 +242,7 @@ def limit(name: str, soft: int, hard: int | None = None) -> bool:
 
 
 def limit_rank(limits: dict[str, Any], base_bytes: int) -> None:
-    """Put limits on this rank's process: CPU time, memory, file sizes, open files.
-
-    Parameters
-    ----------
-    limits : dict
-        ``cpu_s``, ``memory_bytes`` (beyond what Python and NumPy take themselves).
-    base_bytes : int
-        Address space in use already.
-    """
+    """Put limits on this rank's process: CPU time, memory, file sizes, open files."""
     most = base_bytes + int(limits["memory_bytes"])
     seconds = max(int(limits["cpu_s"]), 1)
     for name, soft, hard in (

@@ -87,26 +87,14 @@ def _without(path: str, kept_back: set[str]) -> Iterator[str]:
 
 
 def restrict(paths: Iterable[str]) -> None:
-    """Give up every right to files but reading these, and TCP, and talking to processes outside.
-
-    Raises
-    ------
-    OSError
-        The kernel refuses.
-    """
+    """Give up every right to files but reading these, and TCP, and talking to processes outside."""
     handled = _known_rights()
     rules = [(path, _READ_FILE | (_READ_DIR if os.path.isdir(path) else 0)) for path in paths]
     _enforce(handled, rules)
 
 
 def forbid_writing(folders: Iterable[str]) -> bool:
-    """Give up every right to change files outside these folders, and TCP; whether TCP is closed, too.
-
-    Raises
-    ------
-    OSError
-        The kernel refuses.
-    """
+    """Give up every right to change files outside these folders, and TCP; whether TCP is closed, too."""
     handled = _known_rights() & ~_NOT_WRITING
     _enforce(handled, [*((folder, handled) for folder in folders), ("/dev/null", _WRITE_FILE | _TRUNCATE)])
     return abi() >= 4

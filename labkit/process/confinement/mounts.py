@@ -67,13 +67,7 @@ def leave_namespaces(names: Iterable[str]) -> list[str]:
 
 
 def open_ways(paths: Iterable[str]) -> None:
-    """Make paths reachable for all users in this view: folders on the way that are closed are covered.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
-    """
+    """Make paths reachable for all users in this view: folders on the way that are closed are covered."""
     closed: dict[str, list[str]] = {}
     for path in paths:
         folder = _closed_above(path)
@@ -108,13 +102,7 @@ def _closed_above(path: str) -> str | None:
 
 
 def close_view(writable: Iterable[str] = (), covered: Iterable[str] = ()) -> None:
-    """Make every file system read only but these folders, and cover others by empty ones.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
-    """
+    """Make every file system read only but these folders, and cover others by empty ones."""
     kept = [os.path.realpath(folder) for folder in writable]
     for folder in kept:
         _mount(folder, folder, None, _BIND)
@@ -139,13 +127,7 @@ def own_processes() -> bool:
 
 
 def own_memory(folder: str) -> None:
-    """Put an empty file system in memory in the place of a folder, for all users to write in.
-
-    Raises
-    ------
-    OSError
-        The system refuses.
-    """
+    """Put an empty file system in memory in the place of a folder, for all users to write in."""
     if os.path.isdir(folder):
         _mount("tmpfs", folder, "tmpfs", _NOSUID | _NODEV, "mode=1777,size=256m")
 

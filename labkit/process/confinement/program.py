@@ -52,24 +52,7 @@ WALLS = {
 def confine_program(
     folder: str, memory_bytes: int, parent: int, without: Collection[str] = ()
 ) -> dict[str, str]:
-    """Go on in a confined process of its own; this one waits for it, and never returns.
-
-    Parameters
-    ----------
-    folder : str
-        The only one that it may write in.
-    memory_bytes : int
-        Of it, and of each process that it starts, beyond what Python and NumPy take.
-    parent : int
-        With which it ends.
-    without : collection of str
-        Walls to leave out, as on a system that has none: "seccomp", "landlock", "namespaces".
-
-    Returns
-    -------
-    dict of str to str
-        The walls of `WALLS` that stand, as text: a system may lack some.
-    """
+    """Go on in a confined process of its own; this one waits for it, and never returns."""
     die_with_parent(parent)
     limit("RLIMIT_CORE", 0)
     was_root = hasattr(os, "geteuid") and os.geteuid() == 0

@@ -223,19 +223,7 @@ def _libc() -> Any:
 
 
 def install(policy: str) -> None:
-    """Refuse this process what a policy does not allow, for good.
-
-    Parameters
-    ----------
-    policy : str
-        ``"rank"``, ``"reading rank"`` (files may be opened for reading, where something else says which) or
-        ``"program"``.
-
-    Raises
-    ------
-    OSError
-        The kernel does not take the filter, or this kind of machine is not known.
-    """
+    """Refuse this process what a policy does not allow, for good."""
     if not is_known():
         raise OSError(f"no list of system calls for {sys.platform} on {platform.machine()}")
     libc = _libc()

@@ -10,19 +10,7 @@ __all__ = ["read_choice"]
 
 
 def read_choice(coll: Any, ranks: int) -> Selector:
-    """Return the selector of a run.
-
-    Parameters
-    ----------
-    coll : Selector, mapping, str or path
-        As `labkit.selector.stated` takes it.
-    ranks : int
-
-    Raises
-    ------
-    ScheduleError
-        It is none, or one that needs a simulated machine.
-    """
+    """Return the selector of a run."""
     selector = stated(coll)
     selector.choose(Situation("barrier", ranks))  # one that would simulate says so now
     return selector

@@ -23,18 +23,6 @@ def situation_of(problem: Problem, ranks: int, args: Any, kwargs: Any) -> Situat
     """Return what a choice may depend on: bytes (0 where ranks may differ in them), and the operator.
 
     Of blocks of any sizes whose table all ranks have, their mean counts.
-
-    Parameters
-    ----------
-    problem : Problem
-    ranks : int
-    args, kwargs
-        Of mpi4py's method.
-
-    Raises
-    ------
-    DataError
-        For a parameter that the method does not have.
     """
     given = dict(zip(problem.arguments, args, strict=False)) | kwargs
     unknown = [name for name in given if name not in problem.arguments] or args[len(problem.arguments) :]

@@ -125,17 +125,7 @@ _MADE_OF = {
 
 
 def methods_of_objects(mpi: Any, native: Any, named: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
-    """Return the lower-case methods that stand for those of one of mpi4py's classes.
-
-    Parameters
-    ----------
-    mpi : module
-        ``mpi4py.MPI``.
-    native : type
-        Its class of communicators.
-    named : mapping
-        The collectives that algorithms were named for; empty: the choice may be about any.
-    """
+    """Return the lower-case methods that stand for those of one of mpi4py's classes."""
     made = {
         name: _method(getattr(native, name), getattr(ObjectCollectives, name))
         for name, parts in _MADE_OF.items()

@@ -120,13 +120,7 @@ def mpi_of(comm: Any) -> Any:
 
 
 def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
-    """Read the arguments of a collective's method.
-
-    Raises
-    ------
-    DataError
-        For a buffer that is not contiguous or of a datatype that is not predefined.
-    """
+    """Read the arguments of a collective's method."""
     given = dict(zip(problem.arguments, args, strict=False)) | kwargs
     me, ranks = int(comm.Get_rank()), int(comm.Get_size())
     call = Message(root=int(given.get("root", 0) or 0))

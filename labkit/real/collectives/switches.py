@@ -23,18 +23,6 @@ _SETTINGS = {"segment_bytes": "segmentsize", "chains": "chain_fanout"}
 def environment_of(forced: Mapping[str, str], kind: str) -> dict[str, str]:
     """Return the environment that makes the library take these algorithms.
 
-    Parameters
-    ----------
-    forced : mapping of str to str
-        Collective to the name of labkit's algorithm, parameters behind colons.
-    kind : str
-        Of the launcher: ``"openmpi"`` or ``"mpich"``.
-
-    Raises
-    ------
-    MachineError
-        The library has no such switches, or no such algorithm; the message lists those that it has.
-
     Examples
     --------
     >>> environment_of({"allreduce": "ring"}, "openmpi")["OMPI_MCA_coll_tuned_allreduce_algorithm"]

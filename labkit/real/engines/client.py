@@ -134,11 +134,6 @@ def watch(
     """Run a program on the engines, and return when no rank runs any more, or none can be reached.
 
     While it goes on, somebody who watches sees `title` and how far it is.
-
-    Raises
-    ------
-    RunInterrupted
-        The user interrupted; the ranks have been stopped.
     """
     with _folder() as folder:
         run = _Watch(target, places, folder)
@@ -342,26 +337,7 @@ class _Watch:
 def failure(
     target: Target, places: list[Place], reports: Reports, timeout_s: float | None, output_limit_bytes: int
 ) -> LabkitError | None:
-    """Find out why a run failed.
-
-    Parameters
-    ----------
-    target : Target
-        The cluster.
-    places : list of Place
-        The ranks.
-    reports : Reports
-        How the run ended.
-    timeout_s : float or None
-        Its time limit.
-    output_limit_bytes : int
-        What all ranks together may print.
-
-    Returns
-    -------
-    LabkitError or None
-        The error to raise, with what the ranks had printed as its `output`; None when every rank is done.
-    """
+    """Find out why a run failed."""
     records = reports.records
     if len(records) == len(places) and all(one["kind"] == "done" for one in records.values()):
         return None
@@ -468,19 +444,7 @@ def _ending(target: Target, ranks_by_pid: Mapping[int, int]) -> Ending | None:
 
 
 def run_on_engines(request: RunRequest) -> Run:
-    """Run a program on the first engines of a cluster; see `labkit.run`.
-
-    Raises
-    ------
-    ProgramError
-        The program cannot travel.
-    MachineError
-        The cluster cannot be used: no MPI engines, too few, no answer, another version of labkit.
-    RankError
-        A rank raised, exited, died, or returned something that cannot be sent back.
-    TimeLimitError
-        The limit was reached; the message says where each rank was.
-    """
+    """Run a program on the first engines of a cluster; see `labkit.run`."""
     ranks, timeout_s = request.ranks, request.timeout_s
     limit_bytes = request.options.get("output_limit_bytes", OUTPUT_LIMIT_BYTES)
     header, payload = pack_job(

@@ -135,15 +135,7 @@ def _place(frame: FrameType | None) -> list[tuple[str, int, str]]:
 
 @contextlib.contextmanager
 def stage(header: dict[str, Any], output: BinaryIO) -> Iterator[None]:
-    """Set the stage for a run, and clear it.
-
-    Parameters
-    ----------
-    header : dict
-        What the run says of itself.
-    output : file
-        Gets all that is printed, by C code and child processes as well.
-    """
+    """Set the stage for a run, and clear it."""
     with contextlib.ExitStack() as stack:
         enter = stack.enter_context
         WAITING.stop = False

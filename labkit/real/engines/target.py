@@ -139,13 +139,7 @@ def is_cluster(on: Any) -> bool:
 
 
 def find_target(on: Any) -> Target:
-    """Find the engines of a cluster, a client or a direct view.
-
-    Raises
-    ------
-    MachineError
-        It is another thing of ipyparallel, it is not running, or it has no engines.
-    """
+    """Find the engines of a cluster, a client or a direct view."""
     import ipyparallel
 
     hint = "restart its engines (cluster.restart_engines_sync(), then a new client)"
@@ -194,27 +188,7 @@ def _client_of(cluster: Any) -> Any:
 
 
 def choose(found: Mapping[int, Mapping[str, Any]], ranks: int, version: str = __version__) -> list[Place]:
-    """Choose the engines of the first ranks.
-
-    Parameters
-    ----------
-    found : mapping
-        What each engine said about itself, by its id.
-    ranks : int
-        The ranks wanted.
-    version : str
-        The version of labkit that the engines must have.
-
-    Returns
-    -------
-    list of Place
-        In rank order.
-
-    Raises
-    ------
-    MachineError
-        Too few engines, engines without MPI or of different worlds, or without this version of labkit.
-    """
+    """Choose the engines of the first ranks."""
     _check_mpi(found)
     if ranks > len(found):
         raise MachineError(

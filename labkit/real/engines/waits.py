@@ -75,21 +75,7 @@ _Test = _Native.Test
 
 
 def until(ready: Callable[[], Any], what: Any = None) -> Any:
-    """Call `ready` until it returns something true, and return that.
-
-    Parameters
-    ----------
-    ready : callable
-    what : MPI.Request, sequence of them, or Probed
-        What is waited for, as the report of a deadlock names it.
-
-    Raises
-    ------
-    Interrupted
-        An interrupt came meanwhile.
-    Aborted
-        The program has called Abort before.
-    """
+    """Call `ready` until it returns something true, and return that."""
     if WAITING.aborted is not None:
         raise WAITING.aborted
     for _ in range(SPINS):
@@ -123,15 +109,7 @@ def _tested(
 
 
 def finish(request: Any, status: Any = None) -> None:
-    """Wait for a request of mpi4py; when that is interrupted, what is pending keeps its buffers.
-
-    Parameters
-    ----------
-    request : MPI.Request
-        Any active or inactive request.
-    status : MPI.Status, optional
-        Is filled in.
-    """
+    """Wait for a request of mpi4py; when that is interrupted, what is pending keeps its buffers."""
     for _ in range(3):  # most messages: without the cost of a closure
         if _Test(request, status):
             return

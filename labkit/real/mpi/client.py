@@ -59,22 +59,7 @@ _BROKEN = "Socket closed"
 
 
 def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitError | None:
-    """Find out why a job failed.
-
-    Parameters
-    ----------
-    job : Launch
-        The job, ended, its directory still there.
-    end : LaunchEnding
-        How it ended.
-    timeout_s : float or None
-        Its time limit.
-
-    Returns
-    -------
-    LabkitError or None
-        The error to raise, with what the ranks had printed as its `output`; None when every rank finished.
-    """
+    """Find out why a job failed."""
     done = [job.rank_file(rank, "done").exists() for rank in range(job.ranks)]
     error = first_error(_error_records(job), f" (launched by {job.launcher.path}); see labkit doctor")
     if error is not None:
@@ -198,19 +183,7 @@ def _from_launcher(job: Launch, end: LaunchEnding, done: list[bool]) -> LabkitEr
 
 
 def run_ranks(request: RunRequest) -> Run:
-    """Run a program once, or as often as asked, in one launch of mpiexec; see `labkit.run`.
-
-    Raises
-    ------
-    ProgramError
-        The program cannot travel.
-    MachineError
-        No MPI, a broken MPI, no space for temporary files.
-    RankError
-        A rank raised, exited, was killed, or returned something that cannot be sent back.
-    TimeLimitError
-        The limit was reached; the message says where each rank was.
-    """
+    """Run a program once, or as often as asked, in one launch of mpiexec; see `labkit.run`."""
     own = request.options
     hosts = find_host_file(own.get("hostfile"))
     _check_host(request.ranks, hosts)

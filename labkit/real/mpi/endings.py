@@ -46,20 +46,7 @@ class Ending:
 
 
 def read_ending(text: str, ranks_by_pid: Mapping[int, int]) -> Ending | None:
-    """Find out which rank ended first, and how.
-
-    Parameters
-    ----------
-    text : str
-        What the launcher and the ranks printed.
-    ranks_by_pid : mapping
-        The rank of each process id.
-
-    Returns
-    -------
-    Ending or None
-        None when the text does not tell.
-    """
+    """Find out which rank ended first, and how."""
     for pattern, is_turned in zip(_ABORTED, (False, False, True), strict=True):
         if found := pattern.search(text):
             rank, code = (int(found[2]), int(found[1])) if is_turned else (int(found[1]), int(found[2]))

@@ -64,29 +64,7 @@ def launch_command(launcher: Launcher, ranks: int, directory: str, hosts: Sequen
 
 
 def host_options(launcher: Launcher, hosts: HostFile, file: str, environment: Mapping[str, str]) -> list[str]:
-    """Build the launcher's options for a run on several hosts.
-
-    Parameters
-    ----------
-    launcher : Launcher
-        The mpiexec that will be used.
-    hosts : HostFile
-        The hosts; they are written to `file` in the launcher's form.
-    file : str
-        A path in a folder that the hosts share.
-    environment : mapping
-        The launcher's environment: `rank_environment`.
-
-    Returns
-    -------
-    list of str
-        What stands behind mpiexec.
-
-    Raises
-    ------
-    MachineError
-        The launcher is of an unknown kind: it is not known how it takes a host file.
-    """
+    """Build the launcher's options for a run on several hosts."""
     if launcher.kind not in ("openmpi", "mpich"):
         raise MachineError(
             f"a host file needs Open MPI or MPICH, and {launcher.path} is neither; choose with LABKIT_MPI"
@@ -104,28 +82,7 @@ def rank_environment(
     launcher: Launcher, base: Mapping[str, str], token: str, scratch: str, shared: str | None,
     hosts: HostFile | None = None,
 ) -> dict[str, str]:  # fmt: skip
-    """Build the environment of the launcher and its ranks.
-
-    Parameters
-    ----------
-    launcher : Launcher
-        The mpiexec that will be used.
-    base : mapping
-        The environment to start from; a setting that is already in it stays.
-    token : str
-        The job's token, by which its processes are found.
-    scratch : str
-        Private directory for the launcher's session files, so that none is left after a kill.
-    shared : str or None
-        Private directory in shared memory for the same reason.
-    hosts : HostFile, optional
-        The hosts, if there are several; without it the ranks stay on this one.
-
-    Returns
-    -------
-    dict
-        The environment.
-    """
+    """Build the environment of the launcher and its ranks."""
     environment = without_inherited(base)
     environment[JOB_VARIABLE] = token
     environment["LABKIT_TMPDIR"] = base.get("TMPDIR", "")

@@ -59,24 +59,7 @@ class Launcher:
 
 
 def find_launcher(choice: str | None = None) -> Launcher:
-    """Find the mpiexec to use.
-
-    Parameters
-    ----------
-    choice : str, optional
-        ``"bundled"``, ``"system"``, or the path of an mpiexec. Without it the environment variable
-        ``LABKIT_MPI`` decides; without that the bundled MPI, and the system's where none is bundled.
-
-    Returns
-    -------
-    Launcher
-        What was found.
-
-    Raises
-    ------
-    MachineError
-        mpi4py or the MPI asked for is missing, in one sentence that says what to install.
-    """
+    """Find the mpiexec to use."""
     if importlib.util.find_spec("mpi4py") is None:
         raise MachineError(f"real MPI needs mpi4py and an MPI library, and mpi4py is missing; {INSTALL_HINT}")
     choice = (choice or os.environ.get(CHOICE_VARIABLE) or "").strip()

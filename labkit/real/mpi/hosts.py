@@ -63,24 +63,7 @@ class HostFile:
 
 
 def find_host_file(choice: str | os.PathLike[str] | None = None) -> HostFile | None:
-    """Read the host file that real runs are to use.
-
-    Parameters
-    ----------
-    choice : path, optional
-        The file: a host on each line, as ``node1 slots=4`` or ``node1:4`` (1 without a number); ``#`` begins
-        a comment. Without it ``LABKIT_MPI_HOSTFILE`` names it; without that, runs stay on this host.
-
-    Returns
-    -------
-    HostFile or None
-        None: this host only.
-
-    Raises
-    ------
-    MachineError
-        The file cannot be read, or a line is not understood.
-    """
+    """Read the host file that real runs are to use."""
     path = os.fspath(choice or os.environ.get(HOSTFILE_VARIABLE, "").strip())
     if not path:
         return None
@@ -113,18 +96,7 @@ def find_host_file(choice: str | os.PathLike[str] | None = None) -> HostFile | N
 
 
 def clocks(abouts: Sequence[Mapping[str, Any]]) -> list[list[int]]:
-    """Group the ranks by the clock that they read.
-
-    Parameters
-    ----------
-    abouts : sequence of mapping
-        What each rank said of its whereabouts.
-
-    Returns
-    -------
-    list of list of int
-        Ranks whose monotonic clock is one and the same.
-    """
+    """Group the ranks by the clock that they read."""
     groups: dict[str, list[int]] = {}
     for rank, about in enumerate(abouts):
         groups.setdefault(str(about.get("boot", "")), []).append(rank)
@@ -132,13 +104,7 @@ def clocks(abouts: Sequence[Mapping[str, Any]]) -> list[list[int]]:
 
 
 def hosts_note(abouts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say on which hosts the ranks were, when there were several.
-
-    Returns
-    -------
-    list of str
-        Notes for the run.
-    """
+    """Say on which hosts the ranks were, when there were several."""
     hosts = Counter(str(about.get("host", "")) for about in abouts)
     if len(hosts) < 2:
         return []
@@ -155,11 +121,6 @@ def shared_cores(abouts: Sequence[Mapping[str, Any]]) -> list[tuple[int, int, st
     """Find the machines whose ranks are more than the cores they may use.
 
     Containers of one machine share its cores, however many of them there are.
-
-    Returns
-    -------
-    list of (int, int, str)
-        Ranks, cores and a name for each machine that has too few.
     """
     found = []
     for ranks in clocks(abouts):

@@ -23,15 +23,7 @@ _SEPARATORS = frozenset(": \t\n")
 
 
 def loopback_settings(base: Mapping[str, str], scratch: str) -> dict[str, str]:
-    """Return the environment variables that load the library into a launcher and its ranks.
-
-    Parameters
-    ----------
-    base : mapping
-        The environment to start from.
-    scratch : str
-        The run's private directory: gets a link when the library's path cannot stand in LD_PRELOAD.
-    """
+    """Return the environment variables that load the library into a launcher and its ranks."""
     kernels = importlib.util.find_spec("labkit._kernels")  # beside them; they themselves are not needed
     if sys.platform != "linux" or kernels is None or kernels.origin is None:
         return {}

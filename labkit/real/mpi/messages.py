@@ -32,20 +32,7 @@ def _by_value() -> Any:
 
 
 def dumps(thing: Any, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
-    """Pickle a message, by name where that is possible.
-
-    Parameters
-    ----------
-    thing : object
-        What is sent.
-    protocol, buffer_callback
-        As for `pickle.dumps`.
-
-    Returns
-    -------
-    bytes
-        For `pickle.loads`.
-    """
+    """Pickle a message, by name where that is possible."""
     try:
         return pickle.dumps(thing, protocol, buffer_callback=buffer_callback)
     except (pickle.PicklingError, AttributeError):

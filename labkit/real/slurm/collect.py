@@ -41,29 +41,7 @@ _ENDS = {
 def collect_point(
     job: JobFolder, number: int, status: dict[str, Any], recording: Recording | None = None
 ) -> Run:
-    """Read the result of a point that has ended.
-
-    Parameters
-    ----------
-    job : JobFolder
-        The job.
-    number : int
-        Which of its points.
-    status : dict
-        How the point ended.
-    recording : Recording, optional
-        Where the trace of a recorded point goes.
-
-    Returns
-    -------
-    Run
-        With several repetitions that of the median makespan, all of them in its `repetitions`.
-
-    Raises
-    ------
-    LabkitError
-        The point failed, or its results cannot be read.
-    """
+    """Read the result of a point that has ended."""
     ranks = job.points[number]["ranks"]
     if status.get("state") != "done":
         error = status_error(job, number, status)
@@ -104,15 +82,7 @@ def status_error(job: JobFolder, number: int, status: dict[str, Any]) -> LabkitE
 
 
 def lost_error(job: JobFolder, state: State | None) -> LabkitError:
-    """Say why a job that is over has left no result.
-
-    Parameters
-    ----------
-    job : JobFolder
-        The job.
-    state : State or None
-        What Slurm says about it; None when it does not know it any more.
-    """
+    """Say why a job that is over has left no result."""
     refused = job.refused()
     if refused:
         return MachineError(f"Slurm job {job.job_id} could not begin: {refused}")

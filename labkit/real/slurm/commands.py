@@ -89,19 +89,7 @@ class State:
 
 
 def submit(script: Path, options: Slurm) -> tuple[str, str]:
-    """Hand a batch script to sbatch.
-
-    Returns
-    -------
-    (str, str)
-        The job's number, and the cluster's name where sbatch tells it.
-
-    Raises
-    ------
-    MachineError
-        There is no sbatch, it does not answer, or it rejects the job; with its own words, and the options
-        that they are about.
-    """
+    """Hand a batch script to sbatch."""
     try:
         done = _call(["sbatch", "--parsable", str(script)])
     except SilentError as error:
@@ -125,13 +113,7 @@ def _rejection(told: str, options: Slurm) -> str:
 
 
 def job_states(numbers: Sequence[str]) -> dict[str, State]:
-    """Ask for the states of jobs; those that Slurm has forgotten are missing.
-
-    Raises
-    ------
-    SilentError
-        Slurm does not answer.
-    """
+    """Ask for the states of jobs; those that Slurm has forgotten are missing."""
     found: dict[str, State] = {}
     if not numbers:
         return found
@@ -148,13 +130,7 @@ def job_states(numbers: Sequence[str]) -> dict[str, State]:
 
 
 def find_by_name(name: str) -> str | None:
-    """Find the newest job of one's own with a name: one whose number nobody could write down.
-
-    Raises
-    ------
-    SilentError
-        Slurm does not answer.
-    """
+    """Find the newest job of one's own with a name: one whose number nobody could write down."""
     done = _queue(["--name", name, "--user", str(os.geteuid())])
     if done.returncode:
         raise SilentError(_first_line(done.stderr))
@@ -183,13 +159,7 @@ def job_details(number: str) -> State | None:
 
 
 def cancel(numbers: Iterable[str]) -> None:
-    """Cancel jobs.
-
-    Raises
-    ------
-    MachineError
-        Slurm does not do it; with its own words.
-    """
+    """Cancel jobs."""
     try:
         done = _call(["scancel", *numbers])
     except SilentError as error:
@@ -298,25 +268,7 @@ def batch_script(
     work: str,
     command: str = 'labkit.real.slurm.inside "$folder"',
 ) -> str:
-    """Write the script of a job.
-
-    Parameters
-    ----------
-    options : Slurm
-        What the user asks for.
-    folder : Path
-        The job's folder.
-    name : str
-        The job's name.
-    ranks : int
-        The most ranks that one of its points has.
-    seconds : int or None
-        The time limit where the user gave none.
-    work : str
-        The folder in which the ranks run, where the compute nodes have it.
-    command : str
-        The module that the script becomes, and its arguments.
-    """
+    """Write the script of a job."""
     asked = _asked(options, folder, name, ranks, seconds)
     lines = [f"#SBATCH {line}" for line in asked]
     words = {"folder": shlex.quote(str(folder)), "python": shlex.quote(options.python or sys.executable)}

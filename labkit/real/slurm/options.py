@@ -193,13 +193,7 @@ def is_slurm(on: Any) -> bool:
 
 
 def slurm_of(on: Any) -> Slurm:
-    """Read a cluster: ``slurm``, ``slurm:PROFILE``, with options behind commas: ``slurm:debug,nodes=2``.
-
-    Raises
-    ------
-    MachineError
-        An option is not known or makes no sense, or the profile cannot be read.
-    """
+    """Read a cluster: ``slurm``, ``slurm:PROFILE``, with options behind commas: ``slurm:debug,nodes=2``."""
     if isinstance(on, Slurm):
         return on
     head, *words = str(on).split(",")

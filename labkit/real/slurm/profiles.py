@@ -33,23 +33,7 @@ def profile_file() -> Path:
 
 
 def profile_options(profile: str) -> dict[str, Any]:
-    """Read the options of a profile.
-
-    Parameters
-    ----------
-    profile : str
-        Empty for ``default``; the name of a table; or the path of a file, perhaps with ``:NAME`` behind it.
-
-    Returns
-    -------
-    dict
-        Options as for `labkit.slurm`. Without a file there is an empty ``default``.
-
-    Raises
-    ------
-    MachineError
-        There is no such file or table, or it cannot be read.
-    """
+    """Read the options of a profile."""
     path, name = _split(profile)
     if path is None:
         path = profile_file()

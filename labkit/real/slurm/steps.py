@@ -27,13 +27,7 @@ REPORT_S = 3.0
 
 
 def step_launcher(options: Slurm) -> tuple[Launcher, list[str]]:
-    """Find what starts the ranks on this node, and the words that the user put behind its name.
-
-    Raises
-    ------
-    MachineError
-        It is not here, or no MPI is.
-    """
+    """Find what starts the ranks on this node, and the words that the user put behind its name."""
     word, *words = shlex.split(options.launcher)
     if os.path.basename(word) != "srun":
         is_plain = word in ("mpiexec", "mpirun")

@@ -222,17 +222,6 @@ def divide(points: Sequence[Point], cluster: Slurm) -> list[list[Point]]:
     """Divide points into jobs: one for each number of nodes, as long as they are not too many.
 
     Beyond ``max_jobs`` the neighbouring sizes that waste the fewest nodes share the larger allocation.
-
-    Parameters
-    ----------
-    points : sequence of Point
-        In the order in which they are to be measured.
-    cluster : Slurm
-        Sizes, and `max_jobs`.
-
-    Returns
-    -------
-    list of list of Point
     """
     groups: dict[int, list[Point]] = {}
     for point in points:
@@ -256,22 +245,6 @@ def submit_and_wait(request: RunRequest) -> Run:
 
     Interrupted, the job goes on: the same call finds it again, also in a new session, as long as its result
     was not handed out (with a `name`, also after that).
-
-    Parameters
-    ----------
-    request : RunRequest
-        As `labkit.real.slurm.machine.SlurmCluster.checked` returned it: its `on` has all options of the jobs.
-
-    Raises
-    ------
-    ProgramError
-        The program cannot travel.
-    MachineError
-        There is no Slurm; the job was rejected, cancelled, lost; its nodes cannot run it.
-    RankError
-        A rank raised, exited, was killed, or returned something that cannot be sent back.
-    TimeLimitError
-        A limit was reached: `timeout_s`, the job's, or that of the wait.
     """
     point = make_point(request)
     batch = Batch(request.on, Line())
@@ -292,14 +265,7 @@ def submit_and_wait(request: RunRequest) -> Run:
 
 @contextlib.contextmanager
 def submitted(requests: Sequence[RunRequest]) -> Iterator[Callable[[RunRequest], Run]]:
-    """Submit all of these before the first one is waited for.
-
-    Yields
-    ------
-    callable
-        Waits for one of them. When all went well the results count as handed out at the end; after an
-        interrupt, or an error, the same requests find all of them again.
-    """
+    """Submit all of these before the first one is waited for."""
     points: dict[Slurm, list[Point]] = {}
     for request in requests:
         points.setdefault(request.on, []).append(make_point(request))

@@ -49,24 +49,7 @@ class _Token:
 
 
 def parse(text: object) -> tuple[Product, ...]:
-    """Read an order of growth.
-
-    Parameters
-    ----------
-    text : str
-        A sum of products of numbers, powers, roots, logarithms (of any base) and powers of two;
-        ``O(...)`` around it is allowed.  ``p^0.33`` and ``p^0.67`` are read as thirds.
-
-    Returns
-    -------
-    tuple of Product
-        The summands, coefficients kept.
-
-    Raises
-    ------
-    ExpectationError
-        With the position of what cannot be read and examples of what can.
-    """
+    """Read an order of growth."""
     if not isinstance(text, str):
         kind = type(text).__name__
         raise ExpectationError(f"an expectation is text such as {EXAMPLES}; got {kind} {echo(text)}")

@@ -46,16 +46,7 @@ class Band:
 
 
 def rows_of(operation: str, bands: Iterable[Band], amount: str = "bytes") -> list[dict[str, Any]]:
-    """Return the rules of bands, as `labkit.selector.Rules` takes them.
-
-    Parameters
-    ----------
-    operation : str
-    bands : iterable of Band
-        Disjoint.
-    amount : {"bytes", "total_bytes"}
-        What the steps' sizes are.
-    """
+    """Return the rules of bands, as `labkit.selector.Rules` takes them."""
     rows = []
     for band in bands:
         for step in band.steps:
@@ -76,13 +67,6 @@ def first_matches(
     ranges: Sequence[tuple[float, float, Any]], merge: Callable[[float, float, Any], Any]
 ) -> list[Any]:
     """Cut ranges that may overlap, of which the first one counts, into disjoint ones.
-
-    Parameters
-    ----------
-    ranges : sequence of (low, high, value)
-        From, below, and what there is.
-    merge : callable
-        ``merge(low, high, value)`` makes one of the results.
 
     Examples
     --------

@@ -66,13 +66,7 @@ def _auto(operation: str) -> dict[str, Any]:
 
 
 def _leaf(operation: str, name: str | None) -> dict[str, Any]:
-    """Return an algorithm's leaf, behind conditions where it is not for all calls.
-
-    Raises
-    ------
-    DataError
-        MPICH has not this algorithm.
-    """
+    """Return an algorithm's leaf, behind conditions where it is not for all calls."""
     auto = _auto(operation)
     if name is None:
         return auto
@@ -97,13 +91,7 @@ def _leaf(operation: str, name: str | None) -> dict[str, Any]:
 
 
 def write(operation: str, bands: Sequence[Band]) -> str:
-    """Write a file with a branch for every collective; see `labkit.selector.formats.open_mpi.write_classic`.
-
-    Raises
-    ------
-    DataError
-        For an algorithm that MPICH has not, or sizes of an operation that it does not measure.
-    """
+    """Write a file with a branch for every collective; see `open_mpi.write_classic`."""
     measure = _MEASURES.get(operation)
     if measure is None and any(len(band.steps) > 1 for band in bands):
         raise DataError(f"MPICH chooses its {operation} by the number of ranks only: tune for one size")
@@ -144,13 +132,7 @@ def _below(parts: Sequence[tuple[float, dict[str, Any]]], measure: str) -> dict[
 
 
 def read(table: dict[str, Any], where: str) -> Rules:
-    """Read a file that is parsed already.
-
-    Raises
-    ------
-    ScheduleError
-        For what is no such tree, or a function that has no counterpart in labkit.
-    """
+    """Read a file that is parsed already."""
     names = names_table("mpich")
     rows = []
     for key, tree in table.items():

@@ -27,13 +27,7 @@ _VERSION = "rule-file-version-"
 
 
 def _code(operation: str, name: str | None) -> tuple[int, int, int]:
-    """Return an algorithm's number, fan-out and length of segments.
-
-    Raises
-    ------
-    DataError
-        Open MPI has not this algorithm, or no place for its settings.
-    """
+    """Return an algorithm's number, fan-out and length of segments."""
     if name is None:
         return 0, 0, 0
     base, settings = settings_of(name)
@@ -78,21 +72,7 @@ def _amount(operation: str) -> str:
 
 
 def write_classic(operation: str, bands: Sequence[Band], title: str) -> str:
-    """Write the classic form.
-
-    Parameters
-    ----------
-    operation : str
-    bands : sequence of Band
-        Rising, from 1 rank on, without gaps; of an operation that counts all blocks exact at the first number
-        of ranks of each.
-    title : str
-
-    Raises
-    ------
-    DataError
-        For an algorithm that Open MPI has not.
-    """
+    """Write the classic form."""
     lines = [f"# {title}", "1  # one operation"]
     lines += [f"{names_table('ompi')[operation]['collective']}  # {operation}"]
     lines.append(f"{len(bands)}  # numbers of ranks")
@@ -107,13 +87,7 @@ def write_classic(operation: str, bands: Sequence[Band], title: str) -> str:
 
 
 def read_classic(text: str, where: str) -> Rules:
-    """Read the classic form.
-
-    Raises
-    ------
-    ScheduleError
-        For what is no such file, or an algorithm that labkit has not.
-    """
+    """Read the classic form."""
     numbers = _numbers(text, where)
     version = next(numbers)
     rows: list[dict[str, Any]] = []
@@ -182,13 +156,7 @@ def _require_rising(values: list[int], what: str, where: str) -> None:
 
 
 def write_json(operation: str, bands: Sequence[Band], title: str) -> str:
-    """Write JSON; as `write_classic`.
-
-    Raises
-    ------
-    DataError
-        For an algorithm that Open MPI has not.
-    """
+    """Write JSON; as `write_classic`."""
     groups = []
     for band in bands:
         factor = _factor(operation, band)
@@ -210,13 +178,7 @@ def _last(below: float) -> int | str:
 
 
 def read_json(table: dict[str, Any], where: str) -> Rules:
-    """Read JSON that is parsed already.
-
-    Raises
-    ------
-    ScheduleError
-        For what is no such table, or an algorithm that labkit has not.
-    """
+    """Read JSON that is parsed already."""
     if table.get("module", "tuned") != "tuned":
         raise ScheduleError(
             f"{where}: these are rules of Open MPI's module {table['module']!r}; labkit reads 'tuned'"

@@ -21,19 +21,7 @@ _MOST = 2**31 - 1
 
 
 def write(operation: str, bands: Sequence[Band], ranks: Sequence[int], title: str) -> dict[int, str]:
-    """Write a profile for each number of ranks that has a mock-up somewhere.
-
-    Returns
-    -------
-    dict of int to str
-        Ranks to the file's text.
-
-    Raises
-    ------
-    DataError
-        For an algorithm that is neither a mock-up nor what libraries do by themselves; where no mock-up is
-        the fastest anywhere.
-    """
+    """Write a profile for each number of ranks that has a mock-up somewhere."""
     if operation not in names_table("pgmpi"):
         raise DataError(
             f"PGMPITuneLib's {operation} cannot be tuned; it has {', '.join(names_table('pgmpi'))}"
@@ -63,13 +51,7 @@ def write(operation: str, bands: Sequence[Band], ranks: Sequence[int], title: st
 
 
 def read(text: str, where: str) -> list[dict[str, Any]]:
-    """Return the rules of one profile.
-
-    Raises
-    ------
-    ScheduleError
-        For what is no profile, or a mock-up that has no counterpart in labkit.
-    """
+    """Return the rules of one profile."""
     lines = iter([line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")])
     (method,) = _words(lines, 1, "a collective such as MPI_Allreduce", where)
     operation = method.removeprefix("MPI_").lower()

@@ -14,13 +14,7 @@ _FLAG = re.compile(r"(?:--cfg=)?smpi/([a-z_-]+):(\S+)")
 
 
 def write(operation: str, name: str, lost: str, title: str) -> str:
-    """Write the flag of one algorithm, below comments that say what is lost.
-
-    Raises
-    ------
-    DataError
-        For an algorithm that SMPI has not.
-    """
+    """Write the flag of one algorithm, below comments that say what is lost."""
     if name not in library_names("smpi", operation):
         raise DataError(f"SMPI has no {operation}/{name}: tune with library='smpi', which tries its own only")
     table = names_table("smpi")[operation]
@@ -29,13 +23,7 @@ def write(operation: str, name: str, lost: str, title: str) -> str:
 
 
 def read(text: str, where: str) -> Rules:
-    """Read flags, separated by blanks or lines; SimGrid's others are passed over.
-
-    Raises
-    ------
-    ScheduleError
-        For an algorithm that labkit has not, or where no flag chooses one.
-    """
+    """Read flags, separated by blanks or lines; SimGrid's others are passed over."""
     rows = []
     for line in text.splitlines():
         for word in line.partition("#")[0].split():

@@ -18,13 +18,7 @@ _REACHES_ALL = frozenset({"globals", "eval", "exec", "vars", "__import__"})
 
 
 def names_used(code: types.CodeType) -> frozenset[str] | None:
-    """Return every name that a code and the code inside it mention; None when it can reach any global.
-
-    Parameters
-    ----------
-    code : code
-        Attribute names are among them: too many names do no harm.
-    """
+    """Return every name that a code and the code inside it mention; None when it can reach any global."""
     names: set[str] = set()
     pending = [code]
     while pending:
@@ -61,15 +55,7 @@ def _roots() -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def is_installed(module: str | None, filename: str | None) -> bool:
-    """Whether a module belongs to an installed package (or labkit) rather than to the program.
-
-    Parameters
-    ----------
-    module : str or None
-        Its name.
-    filename : str or None
-        Its file; None for what is built in, or typed in.
-    """
+    """Whether a module belongs to an installed package (or labkit) rather than to the program."""
     top = (module or "").partition(".")[0]
     if top == "__main__":
         return False

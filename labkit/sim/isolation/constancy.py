@@ -39,15 +39,7 @@ _HANDLES = frozenset(
 
 
 def is_constant(*values: Any, varied: Container[int] = ()) -> bool:
-    """Whether nothing that these values reach can change, as far as the program's code can tell.
-
-    Parameters
-    ----------
-    *values
-        A program, its arguments.
-    varied : container of int
-        Ids of what each rank has something else for.
-    """
+    """Whether nothing that these values reach can change, as far as the program's code can tell."""
     pending = list(values)
     seen: set[int] = set()
     while pending:

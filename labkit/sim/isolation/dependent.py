@@ -29,13 +29,7 @@ _known: dict[int, tuple[dict[str, Any], types.CodeType | None]] = {}
 
 
 def code_of_dependent(scope: dict[str, Any]) -> types.CodeType | None:
-    """Return the code of the module whose globals these are; None unless it depends on the rank.
-
-    Parameters
-    ----------
-    scope : dict
-        Globals of a module; those of ``__main__`` and of installed modules never do.
-    """
+    """Return the code of the module whose globals these are; None unless it depends on the rank."""
     found = _known.get(id(scope))
     if found is None or found[0] is not scope:
         _known[id(scope)] = (scope, None)  # a circle of imports ends here
@@ -93,13 +87,7 @@ def _runs(code: types.CodeType) -> bool:
 
 
 def own_builtins(copy: Callable[[Any], Any]) -> dict[str, Any]:
-    """Return built-in names whose ``__import__`` gives a rank its own copies of the program's modules.
-
-    Parameters
-    ----------
-    copy : callable
-        Returns the rank's copy of a module, the module itself where it is shared.
-    """
+    """Return built-in names whose ``__import__`` gives a rank its own copies of the program's modules."""
 
     def import_(
         name: str,

@@ -84,20 +84,7 @@ def encode(value: Any, fallback: Fallback | None = None, depth: int = 0) -> Any:
 
 
 def decode(value: Any, special: Callable[[dict[str, Any]], Any] | None = None) -> Any:
-    """Return the value that `encode` wrote.
-
-    Parameters
-    ----------
-    value : object
-        What JSON gave.
-    special : callable, optional
-        Gets the forms that `encode`'s fallback wrote.
-
-    Raises
-    ------
-    DataError
-        It is not what `encode` writes.
-    """
+    """Return the value that `encode` wrote."""
     if isinstance(value, list):
         return [decode(part, special) for part in value]
     if not isinstance(value, dict):

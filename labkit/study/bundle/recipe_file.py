@@ -196,13 +196,7 @@ def has_own_name(name: str) -> bool:
 
 
 def local_files(names: Iterable[str]) -> dict[str, bytes]:
-    """Read the local modules among some, and those that they import: content by path below one folder.
-
-    Raises
-    ------
-    DataError
-        More than 20 MB, or a file that is gone.
-    """
+    """Read the local modules among some, and those that they import: content by path below one folder."""
     files: dict[str, bytes] = {}
     todo, seen = list(names), set()
     while todo:
@@ -224,13 +218,7 @@ def local_files(names: Iterable[str]) -> dict[str, bytes]:
 
 
 def script_files(path: Path) -> dict[str, bytes]:
-    """Read a script, and the modules beside it that it imports.
-
-    Raises
-    ------
-    DataError
-        It cannot be read.
-    """
+    """Read a script, and the modules beside it that it imports."""
     files: dict[str, bytes] = {}
     todo = [path.name]
     while todo:
@@ -377,13 +365,7 @@ def spans(numbers: Iterable[int]) -> list[list[int]]:
 
 
 def numbers(written: Iterable[Any], below: int) -> list[int]:
-    """Return the numbers of `spans`.
-
-    Raises
-    ------
-    ValueError
-        A span that is none, or that reaches `below`: a few bytes can ask for any number of rows.
-    """
+    """Return the numbers of `spans`."""
     found: list[int] = []
     for first, stop in written:
         if not 0 <= first < stop <= below:

@@ -57,13 +57,7 @@ class SourceText:
 
 
 def source_of(function: FunctionType) -> SourceText | None:
-    """Write a function and what it needs as one module.
-
-    Returns
-    -------
-    SourceText or None
-        None where its source is not to be found (a function made by ``exec``).
-    """
+    """Write a function and what it needs as one module."""
     plain = inspect.unwrap(function)
     if not isinstance(plain, FunctionType):
         return None
@@ -276,13 +270,7 @@ def executed(text: str, values: Mapping[str, Any], name: str = "<bundled>") -> d
 
 
 def difference(text: str, values: Mapping[str, Any], originals: Mapping[str, Any]) -> str | None:
-    """Say what a module defines otherwise than the functions and classes it was written from.
-
-    Returns
-    -------
-    str or None
-        None when all of them have the same code.
-    """
+    """Say what a module defines otherwise than the functions and classes it was written from."""
     try:
         names = executed(text, values)
     except Exception as error:  # it is the user's code

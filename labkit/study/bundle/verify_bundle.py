@@ -210,13 +210,7 @@ class Opened:
 
 
 def open_bundle(path: str | os.PathLike[str]) -> Opened:
-    """Read a bundle, and check its structure and every hash.
-
-    Raises
-    ------
-    DataError
-        Anything is not as it should be; the message says what.
-    """
+    """Read a bundle, and check its structure and every hash."""
     name = os.fspath(path)
     if not os.path.exists(path):
         raise DataError(f"there is no file {name!r}")
@@ -613,13 +607,7 @@ class Difference:
 def compare_rows(
     data: pd.DataFrame, positions: Sequence[int], again: Iterable[Mapping[str, Any]]
 ) -> list[Difference]:
-    """Compare the rows of one run, by their positions in the bundle's table, with those of the run made anew.
-
-    Returns
-    -------
-    list of Difference
-        For each row that differs: its first cell that does.
-    """
+    """Compare the rows of one run, by their positions in the bundle's table, with those of its repetition."""
     computed: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for row in again:
         computed.setdefault((str(row.get("metric")), str(row.get("phase"))), []).append(row)

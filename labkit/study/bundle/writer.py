@@ -141,13 +141,7 @@ def find_notebook() -> Path | None:
 
 
 def read_notebook(path: str | os.PathLike[str]) -> tuple[str, bytes]:
-    """Read a notebook: its name, its content.
-
-    Raises
-    ------
-    DataError
-        It is not there, or no notebook.
-    """
+    """Read a notebook: its name, its content."""
     place = Path(path)
     try:
         content = place.read_bytes()

@@ -54,13 +54,7 @@ class _Writer(Harvest):
         self._cpu_s = _cpu_s()
 
     def keep(self, point: Point, found: Found) -> None:
-        """Keep a point's rows, on disk as well.
-
-        Raises
-        ------
-        DataError
-            They cannot be written, or belong to files that were edited during the run.
-        """
+        """Keep a point's rows, on disk as well."""
         began = time.time()
         super().keep(point, found)
         self._work.require_unchanged(point)

@@ -67,13 +67,7 @@ def export_study(data: pd.DataFrame, notes: Mapping[str, Any], path: str | os.Pa
 
 
 def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
-    """Return the parameters that Extra-P models over, and the measurements of each of its models.
-
-    Raises
-    ------
-    DataError
-        Where no parameter is a number.
-    """
+    """Return the parameters that Extra-P models over, and the measurements of each of its models."""
     columns = parameter_columns(data)
     numeric = [c for c in columns if pd.api.types.is_numeric_dtype(data[c]) and data[c].notna().all()]
     parameters = [c for c in numeric if data[c].nunique() > 1] or numeric[:1]
@@ -180,14 +174,7 @@ Point = tuple[float, ...]
 def experiment_files(
     parameters: Sequence[str], groups: Sequence[tuple[str, str, Mapping[Point, Sequence[float]]]]
 ) -> dict[str, bytes]:
-    """Return the files of an experiment: name to content.
-
-    Parameters
-    ----------
-    parameters : sequence of str
-    groups : sequence of (str, str, mapping)
-        Call path, metric, and the values at each point.
-    """
+    """Return the files of an experiment: name to content."""
     measurements: dict[str, dict[str, list[Any]]] = {}
     values = io.BytesIO(_VALUES)
     values.seek(0, io.SEEK_END)
@@ -216,13 +203,7 @@ def _facts(values: np.ndarray[Any, Any]) -> dict[str, float]:
 def read_experiment(
     archive: zipfile.ZipFile, name: str
 ) -> Iterator[tuple[dict[str, float], str, str, list[float]]]:
-    """Yield point, call path, metric and values of each measurement; the mean where it kept no values.
-
-    Raises
-    ------
-    DataError
-        It is not what Extra-P writes.
-    """
+    """Yield point, call path, metric and values of each measurement; the mean where it kept no values."""
     try:
         document = json_of(archive.read(DOCUMENT))
         parameters = [str(one) for one in document["parameters"]]

@@ -107,13 +107,7 @@ def prepare(comm: Any, job: Job) -> Callable[[], None]:
 
 
 def check_names(names: Sequence[str]) -> None:
-    """Refuse operations that cannot be called.
-
-    Raises
-    ------
-    DataError
-        The message lists those that can be.
-    """
+    """Refuse operations that cannot be called."""
     lost = [name for name in names if name.lower() not in OPERATIONS]
     if lost:
         raise DataError(
@@ -127,11 +121,6 @@ def time_jobs(comm: Any, jobs: Sequence[Job], seed: int, repeats: int) -> list[t
 
     There it goes in rounds, each in another order, so that what disturbs the host for a while disturbs more
     than one side of a guideline.
-
-    Returns
-    -------
-    list of (int, list of float)
-        In the order of timing the job's number and times in seconds.
     """
     rng = np.random.default_rng(seed)
     calls = [prepare(comm, job) for job in jobs]
@@ -178,13 +167,7 @@ def busy_host() -> str:
 
 
 def whole_numbers(values: Any, name: str, least: int) -> list[int]:
-    """Return whole numbers, each once and in order.
-
-    Raises
-    ------
-    DataError
-        They are none.
-    """
+    """Return whole numbers, each once and in order."""
     some = [values] if isinstance(values, int | np.integer) else list(values)
     if not some or any(isinstance(v, bool) or not isinstance(v, int | np.integer) or v < least for v in some):
         raise DataError(f"{name} are whole numbers of at least {least}, one or more; got {values!r}")

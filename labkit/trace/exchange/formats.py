@@ -114,11 +114,6 @@ def hatchet_frame(report: Report) -> Any:
 
     Columns are the metrics of the report: ``time`` and the others are exclusive, ``time (inc)`` and its like
     inclusive.
-
-    Raises
-    ------
-    DataError
-        Hatchet is not installed.
     """
     try:
         from hatchet import GraphFrame

@@ -152,11 +152,6 @@ def endings(run: RecordedRun) -> dict[int, int]:
 
     That is the call that waited for it. Of one that no rank waited for, because it was over before, it is the
     rank's first wait or test from then on. One that never ended is left out.
-
-    Parameters
-    ----------
-    run : Run
-        Recorded with ``trace=True``.
     """
     calls = run.trace.calls
     if calls is None or not len(calls):
@@ -203,11 +198,6 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
     begins is requested there and complete in the call that ended it; its messages, which go on beside the
     ranks' calls, are not written. So are nonblocking sends and receives.
 
-    Raises
-    ------
-    DataError
-        The package ``otf2`` is not installed.
-
     References
     ----------
     .. [1] D. Eschweiler, M. Wagner, M. Geimer, A. Knüpfer, W. E. Nagel, F. Wolf: Open Trace Format 2. ParCo
@@ -230,13 +220,7 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
 
 
 def check_archive(path: Path) -> None:
-    """Refuse a place where an archive would replace something else than an archive.
-
-    Raises
-    ------
-    DataError
-        The path is a file, or a folder that holds something else.
-    """
+    """Refuse a place where an archive would replace something else than an archive."""
     if path.exists() and not path.is_dir():
         raise DataError(f"an OTF2 archive is a folder, and {str(path)!r} is a file; give another name")
     if path.is_dir() and any(path.iterdir()) and not (path / "traces.otf2").is_file():

@@ -160,18 +160,7 @@ def call_name(region: str) -> str:
 
 
 def read_otf2(path: Path) -> Archive:
-    """Read an archive.
-
-    Parameters
-    ----------
-    path : Path
-        ``traces.otf2``, or the folder that it is in.
-
-    Raises
-    ------
-    DataError
-        The package ``otf2`` is not installed, the archive cannot be read, or it holds no event.
-    """
+    """Read an archive."""
     try:
         import otf2
     except ImportError as error:

@@ -74,22 +74,7 @@ def read_goal(
 
 
 def write_messages(path: str | os.PathLike[str], actions: Any, flops_per_s: float) -> None:
-    """Write a trace of messages alone as GOAL.
-
-    Parameters
-    ----------
-    path : path
-        Packed when its name ends in .gz.
-    actions : ActionTrace
-        Without collectives.
-    flops_per_s : float
-        GOAL counts nanoseconds: what turns a trace's flops into them.
-
-    Raises
-    ------
-    DataError
-        It has a receive that GOAL cannot say, or the file cannot be written.
-    """
+    """Write a trace of messages alone as GOAL."""
     tags: dict[tuple[int, int], int] = {}
     with open_out(path) as file:
         file.write(f"num_ranks {actions.ranks}\n".encode())

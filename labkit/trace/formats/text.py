@@ -21,20 +21,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[bytes]:
-    """Yield a file's bytes, unpacked when it is gzip (recognised by its first two bytes).
-
-    Parameters
-    ----------
-    path : Path
-    still : callable, optional
-        Called before each piece; what it raises ends the reading: three packed megabytes can hold three
-        thousand.
-
-    Raises
-    ------
-    DataError
-        The file cannot be read, or is damaged.
-    """
+    """Yield a file's bytes, unpacked when it is gzip (recognised by its first two bytes)."""
     require_file(path, is_whole=False)
     try:
         with open(path, "rb") as raw:
@@ -72,11 +59,6 @@ def list_of_files(path: Path, still: Callable[[], None] | None = None) -> list[P
     """Read a file that names one trace file a line, one for each rank.
 
     A name is looked up from the folder of the list, then from the current folder, as SimGrid does.
-
-    Raises
-    ------
-    DataError
-        A name without a file; it gives the line.
     """
     found = []
     read: list[bytes] = []
@@ -111,13 +93,7 @@ def _is_file(path: Path) -> bool:
 
 
 def open_out(path: str | os.PathLike[str]) -> BinaryIO:
-    """Open a file for writing, packed when its name ends in .gz (no date inside: same run, same bytes).
-
-    Raises
-    ------
-    DataError
-        It cannot be written.
-    """
+    """Open a file for writing, packed when its name ends in .gz (no date inside: same run, same bytes)."""
     path = Path(path)
     try:
         if path.suffix == ".gz":

@@ -16,24 +16,7 @@ LIST_NAME = "list.txt"
 
 
 def check_target(target: str | os.PathLike[str]) -> Path:
-    """Refuse, before a run, a place for its trace that cannot be written.
-
-    Parameters
-    ----------
-    target : path
-        A file for all ranks (packed when its name ends in .gz); or a folder, which exists or whose name ends
-        in a slash, for a file a rank.
-
-    Returns
-    -------
-    Path
-        The absolute path; a folder has been made.
-
-    Raises
-    ------
-    DataError
-        Neither can be written.
-    """
+    """Refuse, before a run, a place for its trace that cannot be written."""
     text = os.fspath(target)
     path = Path(text).absolute()
     if text.endswith(("/", os.sep)) or path.is_dir():
@@ -51,21 +34,7 @@ def check_target(target: str | os.PathLike[str]) -> Path:
 
 
 def write_actions(target: Path, ranks: int, lines: Callable[[int], bytes]) -> Path:
-    """Write every rank's lines.
-
-    Parameters
-    ----------
-    target : Path
-        As `check_target` returned it.
-    ranks : int
-    lines : callable
-        ``lines(rank)`` returns a rank's lines.
-
-    Returns
-    -------
-    Path
-        What to give to `labkit.replay` (and, where it is a list, to ``smpirun -replay``).
-    """
+    """Write every rank's lines."""
     try:
         if not target.is_dir():
             with open_out(target) as file:

@@ -143,13 +143,7 @@ def recording_header(
     recording: Recording | None, has_times: bool, leave_out: Sequence[str] = (), is_summed: bool = False,
     counters: Sequence[str] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both.
-
-    Raises
-    ------
-    MachineError
-        Phases are to be left out of lines, which could then not be replayed.
-    """
+    """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both."""
     if recording is not None and leave_out:
         raise MachineError(
             "leave_out belongs to trace=True: with calls left out, what trace_ti writes could not be replayed"
@@ -177,21 +171,7 @@ def _write(folder: str, notes: Notes) -> None:
 
 
 def recording_of(target: Any, compute: str | None) -> Recording:
-    """Read the options of a recorded real run.
-
-    Parameters
-    ----------
-    target : path
-    compute : str, optional
-        Default: ``"measured"``.
-
-    Raises
-    ------
-    DataError
-        The target cannot be written.
-    MachineError
-        `compute` is not known.
-    """
+    """Read the options of a recorded real run."""
     path = check_target(target)
     word, colon, factor = ("measured" if compute is None else str(compute)).partition(":")
     if word not in ("measured", "charged", "none") or (colon and word != "measured"):

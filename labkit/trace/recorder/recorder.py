@@ -31,19 +31,7 @@ _TIMES, _TRIES = 100, 3
 
 
 def call_cost_s(comm: Any) -> float:
-    """Return the CPU time by which a recorded call takes longer than the library's own.
-
-    Parameters
-    ----------
-    comm : Comm
-        A recorded communicator of this rank alone; what it notes here must not be read any more.
-
-    Returns
-    -------
-    float
-        Seconds: the least of three means over 100 barriers of one rank, in which no rank waits. Calls that
-        post messages cost somewhat more.
-    """
+    """Return the CPU time by which a recorded call takes longer than the library's own."""
     own = [vars(kind)["Barrier"] for kind in type(comm).__mro__ if "Barrier" in vars(kind)]
     native = next(method for method in own if not isinstance(method, FunctionType))
     return max(_least_s(comm.Barrier) - _least_s(lambda: native(comm)), 0.0)

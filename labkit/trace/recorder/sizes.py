@@ -120,19 +120,7 @@ _Call = Callable[..., Any]
 def noted_methods(
     ledger: Ledger, own: dict[str, Any], rows: Iterable[Method], note: Callable[[Method, _Call], _Call | None]
 ) -> dict[str, Any]:
-    """Return what stands for methods of a class.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    own : dict
-        What the class itself defines, by name.
-    rows : iterable of Method
-        Those that are asked for, of `labkit.comm.surface`.
-    note : callable
-        ``note(row, original)`` returns what makes the call and notes it, given the communicator and all
-        arguments by position; None leaves the method as it is.
-    """
+    """Return what stands for methods of a class."""
     methods: dict[str, Any] = {}
     defaults = {"ANY_SOURCE": ledger.any_source, "ANY_TAG": ledger.any_tag, "SUM": ledger.sum}
     for row in rows:

@@ -117,18 +117,7 @@ def timed_calls(
     operating: Callable[[Any, int | None], Any],
     wrap: Callable[[Any], Any],
 ) -> dict[str, Any]:
-    """Return what stands for these calls where no lines are wanted: their times, and that of their ends.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    own : dict
-        What a communicator's class defines, by name.
-    operating : callable
-        `labkit.trace.recorder.requests.Requests.operating`.
-    wrap : callable
-        Returns a communicator as one whose calls are noted.
-    """
+    """Return what stands for these calls where no lines are wanted: their times, and that of their ends."""
     return {name: _timed(ledger, own[name], operating, wrap) for name in _COMM if name in own}
 
 
@@ -212,17 +201,7 @@ def _refusal(ledger: Ledger, call: str, reason: str) -> Callable[..., Any]:
 
 
 def window_class(ledger: Ledger, mpi: Any, operating: Callable[[Any, int | None], Any]) -> Any:
-    """Return what stands for ``MPI.Win``: its windows note their calls.
-
-    Parameters
-    ----------
-    ledger : Ledger
-        Of times.
-    mpi : module
-        ``mpi4py.MPI``.
-    operating : callable
-        `labkit.trace.recorder.requests.Requests.operating`.
-    """
+    """Return what stands for ``MPI.Win``: its windows note their calls."""
     native = mpi.Win
     known: dict[int, Known] = {}
     calls: dict[str, Any] = {"__module__": mpi.__name__, "__hash__": None}

@@ -119,13 +119,7 @@ _ALL_NEED_ALL, NEIGHBORS = 1, 6
 
 
 def kind_number(name: str) -> int:
-    """Return the number of a class of wait states.
-
-    Raises
-    ------
-    KeyError
-        There is none of that name.
-    """
+    """Return the number of a class of wait states."""
     for number, kind in enumerate(KINDS):
         if kind.name == name:
             return number

@@ -168,13 +168,7 @@ class FunctionSet:
 
 
 def combined(sets: Sequence[tuple[str, FunctionSet]]) -> FunctionSet:
-    """Return all combinations of several sets' codelets: each is a codelet by the name ``a + b``.
-
-    Parameters
-    ----------
-    sets : sequence of (str, FunctionSet)
-        With names that tell their attributes apart.
-    """
+    """Return all combinations of several sets' codelets: each is a codelet by the name ``a + b``."""
     codelets = []
     for parts in product(*(one.codelets for _, one in sets)):
         attributes: dict[str, Hashable] = {}

@@ -42,24 +42,7 @@ LIBRARY = "library"
 def collective_set(
     comm: Any, operation: str, algorithms: Sequence[str] | None = None, node: int | None = None
 ) -> FunctionSet:
-    """Return the ways to carry out a collective on buffers.
-
-    Parameters
-    ----------
-    comm : communicator
-    operation : str
-        Such as ``"allreduce"``.
-    algorithms : sequence of str, optional
-        Such as ``["library", "ring", "pipeline:segment_bytes=8192"]``; default: the library's, and all of the
-        registry that take so many ranks.
-    node : int, optional
-        How many consecutive ranks share a host.
-
-    Raises
-    ------
-    DataError
-        For an operation or algorithm that is not known.
-    """
+    """Return the ways to carry out a collective on buffers."""
     wanted = None if algorithms is None else [str(name) for name in algorithms]
     own = candidates(operation, None if wanted is None else [name for name in wanted if name != LIBRARY])
     ranks = int(comm.Get_size())

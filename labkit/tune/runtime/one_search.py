@@ -137,13 +137,7 @@ class History:
 
 
 def records_of(path: Path, key: str) -> list[Record]:
-    """Return the records of a key, the newest of equal bytes.
-
-    Raises
-    ------
-    DataError
-        The file cannot be read, or is none of these.
-    """
+    """Return the records of a key, the newest of equal bytes."""
     with _opened(path) as base:
         rows = base.execute("SELECT bytes, winner, times FROM decisions WHERE key = ? ORDER BY id", (key,))
         return list({row[0]: Record(row[0], row[1], json.loads(row[2])) for row in rows}.values())

@@ -303,13 +303,7 @@ ESTIMATORS: dict[str, Callable[..., Estimator]] = {
 
 
 def estimator_of(value: Any) -> Estimator:
-    """Return an estimator, of its name or itself.
-
-    Raises
-    ------
-    DataError
-        It is neither.
-    """
+    """Return an estimator, of its name or itself."""
     if isinstance(value, Estimator):
         return value
     if isinstance(value, str) and value in ESTIMATORS:
@@ -350,13 +344,7 @@ def plan_of(
     warmup: int = 1, use: str | None = None, history: str | os.PathLike[str] | None = None,
     similar: float = 0.05, monitor: Monitor | bool | None = None,
 ) -> Plan:  # fmt: skip
-    """Return the settings, checked.
-
-    Raises
-    ------
-    DataError
-        A word or number that is none of those allowed.
-    """
+    """Return the settings, checked."""
     search_of(search)
     if timing not in TIMINGS:
         raise DataError(

@@ -307,13 +307,7 @@ SEARCHES: dict[str, type[Search]] = {kind.name: kind for kind in (BruteForce, By
 
 
 def search_of(value: str) -> type[Search]:
-    """Return a search by its name.
-
-    Raises
-    ------
-    DataError
-        There is none of that name.
-    """
+    """Return a search by its name."""
     if value not in SEARCHES:
         raise DataError(f"search must be one of: {', '.join(map(repr, SEARCHES))}, got {value!r}")
     return SEARCHES[value]
