@@ -74,7 +74,8 @@ def fetch(comm: Any, mine: Rows, vertices: Rows, n: int) -> Rows:
     first = offsets(n, comm.size)[comm.rank]
     replies = np.column_stack([requests[:, 0], mine[requests[:, 0] - first]])
     answers = exchange(comm, replies, requests[:, 1])
-    return answers[np.argsort(answers[:, 0], kind="stable"), 1][place]
+    found: Rows = answers[np.argsort(answers[:, 0], kind="stable"), 1][place]
+    return found
 
 
 def least_of(keys: Rows, *by: Rows) -> Rows:

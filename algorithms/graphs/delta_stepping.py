@@ -121,7 +121,7 @@ def delta_stepping(comm: Any, n: int, edges: Rows, weights: Rows, root: int, del
             offers = exchange(comm, offers, owner_of(offers[:, 0], n, comm.size))
             offers = offers[least_of(offers[:, 0], offers[:, 1])]
             offers = offers[offers[:, 1] < distances[offers[:, 0] - first]]
-            better = offers[:, 0] - first
+            better: Rows = offers[:, 0] - first
             distances[better] = offers[:, 1]
             return better
 

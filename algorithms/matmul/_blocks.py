@@ -48,7 +48,7 @@ def require_block(a: Any, name: str) -> Matrix:
     return block
 
 
-def require_equal(sizes: Sequence[int], what: str) -> None:
+def require_equal(sizes: Sequence[object], what: str) -> None:
     """Refuse blocks that do not fit together."""
     if len(set(sizes)) > 1:
         raise DataError(f"{what} must be the same, got {', '.join(map(str, sizes))}")

@@ -18,7 +18,8 @@ _SWAP_TAG = 32012
 def full_bounds(n: int, ranks: int, of: int) -> Counts:
     """Return the bounds of blocks on `ranks` of `of` ranks: n/ranks rounded up, and what is left."""
     length = -(-n // ranks)
-    return np.minimum(np.minimum(np.arange(of + 1, dtype=np.int64), ranks) * length, n)
+    bounds: Counts = np.minimum(np.minimum(np.arange(of + 1, dtype=np.int64), ranks) * length, n)
+    return bounds
 
 
 def even_bounds(n: int, ranks: int) -> Counts:

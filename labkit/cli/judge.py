@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from labkit.scaling import SurfaceVerdict, Verdict
@@ -136,8 +136,9 @@ def _write_page(verdict: Verdict | SurfaceVerdict, arguments: argparse.Namespace
     from labkit.errors import DataError
     from labkit.scaling import Verdict
 
-    is_curve = isinstance(verdict, Verdict) and verdict.model is not None
-    items = [plot.scaling(verdict), verdict] if is_curve else [verdict]
+    items: list[Any] = [verdict]
+    if isinstance(verdict, Verdict) and verdict.model is not None:
+        items.insert(0, plot.scaling(verdict))
     try:
         plot.page(f"{arguments.data}: {arguments.expect}", items, arguments.html)
     except OSError as error:

@@ -591,7 +591,8 @@ def fit_many(
     e = None if expectation is None else read_expectation(expectation, parameter)
     symbol, summaries = e.parameter if e else parameter, summarize(repeated)
     ordered = np.sort(repeated, axis=2)
-    for i in np.flatnonzero((ordered[..., 1:] == ordered[..., :-1]).any(axis=2).all(axis=1)):
+    copied = (ordered[..., 1:] == ordered[..., :-1]).any(axis=2).all(axis=1)
+    for i in np.flatnonzero(copied).tolist():
         summaries[i] = Samples(xs, tuple(repeated[i])).summary()  # entered more than once
     noisy = [i for i, one in enumerate(summaries) if one.is_noisy]
     models = (

@@ -216,9 +216,10 @@ class Reproduction:
         for machine in machines:
             ours = {name: (file, one) for file in machine.files for name, one in judged.get(file, {}).items()}
             for row in printed[printed["machine"] == machine.printed].itertuples(index=False):
-                cell = PrintedCell(machine.name, row.function, row.expectation, row.model, row.match)
-                if row.function in ours:
-                    file, one = ours[row.function]
+                name = str(row.function)
+                cell = PrintedCell(machine.name, name, str(row.expectation), str(row.model), str(row.match))
+                if name in ours:
+                    file, one = ours[name]
                     cell = self._filled(cell, one, studies[file], judged)
                 cells.append(cell)
         return cells
