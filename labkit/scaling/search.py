@@ -141,8 +141,8 @@ class Terms:
 
     @cached_property
     def prior(self) -> Floats:
-        """How likely each term is beforehand, of noisy data; an expected one is likelier."""
-        return prior_of(self.terms, None if self.is_foreign else self.expected)
+        """How likely each term is beforehand, of noisy data."""
+        return prior_of(self.terms)
 
 
 def _log_prior(term: Term) -> float:
