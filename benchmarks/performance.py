@@ -1,4 +1,4 @@
-"""What labkit costs this computer, in CPU seconds; writes docs/performance.md.
+"""Costs of labkit on this computer, in CPU seconds; writes docs/performance.md.
 
     python benchmarks/performance.py [--before OTHER/.venv/bin/python] [--large] [--best 3] [--out FILE]
 

@@ -110,7 +110,18 @@ def _cut_line(found: re.Match[str]) -> str:
 
 
 def echoed(text: str) -> str:
-    """Return what has arrived as a message may show it: at most 200 characters of each unbroken part."""
+    """Return what has arrived as a message may show it: at most 200 characters of each unbroken part.
+
+    Parameters
+    ----------
+    text : str
+        Of whatever length.
+
+    Returns
+    -------
+    str
+        Longer parts without their middles.
+    """
     return _ECHO.sub(_cut, text)
 
 
@@ -210,6 +221,11 @@ def headline(traceback: str) -> str:
     """Return the first line of the exception that a traceback tells of.
 
     A message may have more lines, and notes behind it; of a chain it is the exception raised last.
+
+    Parameters
+    ----------
+    traceback : str
+        As Python formats one, or what a launcher says: its last line.
     """
     last = _LINKS.split(traceback.strip())[-1]
     if last.startswith("  + Exception Group") or last.startswith("+ Exception Group"):
@@ -294,6 +310,16 @@ _NO_BUFFER = ("a bytes-like object is required", "message: expecting", "cannot m
 
 def rank_hint(traceback: str) -> str:
     """Return one sentence that says what to type; an empty text where nothing is known.
+
+    Parameters
+    ----------
+    traceback : str
+        Of a rank, as Python formats it.
+
+    Returns
+    -------
+    str
+        Without a line break.
 
     Examples
     --------
@@ -419,7 +445,22 @@ class SuggestsNames:
 def unknown_name(
     module: str, name: str, known: Iterable[str], instead: Mapping[str, str] | None = None
 ) -> UnknownNameError:
-    """Return the error of a name that a module does not have, with the nearest ones that it has."""
+    """Return the error of a name that a module does not have, with the nearest ones that it has.
+
+    Parameters
+    ----------
+    module, name : str
+        Where it was looked for, and what.
+    known : iterable of str
+        What is there.
+    instead : mapping of str to str, optional
+        What people ask for under another name, and what to write.
+
+    Returns
+    -------
+    UnknownNameError
+        To be raised.
+    """
     if instead and name in instead:
         return UnknownNameError(f"{module} has no {name!r}; use {instead[name]}")
     known = sorted(known)

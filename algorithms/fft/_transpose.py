@@ -1,4 +1,4 @@
-"""What the transforms share: transforms of whole axes, and the exchange that makes another axis whole."""
+"""Shared parts of the transforms: transforms of whole axes, the exchange that makes another axis whole."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the graph algorithms share: owners of vertices, exchange of rows by destination, local adjacency."""
+"""Shared parts of the graph algorithms: owners of vertices, exchange of rows by destination, adjacency."""
 
 from __future__ import annotations
 

@@ -97,11 +97,11 @@ def odd_even_merge_sort(
         mine = move_to(comm, local.to_codes(given.keys), held, blocks)
     with phase("local sort"):
         mine = local.sort(mine)
-    for partner, keeps_low in comparisons(comm.rank, comm.size):
+    for partner, keeps_low in _steps(comm.rank, comm.size):  # every rank is in both phases of every step
         with phase("exchange"):
-            others = swap(comm, mine, partner, length)
+            others = mine if partner is None else swap(comm, mine, partner, length)
         with phase("merge"):
-            mine = compare_split(mine, others, length, keeps_low)
+            mine = mine if partner is None else compare_split(mine, others, length, keeps_low)
     with phase("balance"):
         mine = move_to(comm, mine, blocks, even_bounds(given.total, comm.size))
         result = local.from_codes(mine, given.keys.dtype)
@@ -113,7 +113,12 @@ def odd_even_merge_sort(
 
 
 def comparisons(rank: int, ranks: int) -> Iterator[tuple[int, bool]]:
-    """Yield a rank's partners, and whether it keeps the lower half.
+    """Yield a rank's partners, and whether it keeps the lower half."""
+    yield from ((partner, low) for partner, low in _steps(rank, ranks) if partner is not None)
+
+
+def _steps(rank: int, ranks: int) -> Iterator[tuple[int | None, bool]]:
+    """Yield a rank's partner in every step, None where it has none, and whether it keeps the lower half.
 
     A round merges sequences whose elements are `distance` apart, those first that are farthest. In each of
     its steps, the ranks with bit `distance` equal to `remainder` are compared with those `offset` above.
@@ -127,6 +132,8 @@ def comparisons(rank: int, ranks: int) -> Iterator[tuple[int, bool]]:
                 yield rank + offset, True
             elif rank >= offset and (rank - offset) & distance == remainder:
                 yield rank - offset, False
+            else:
+                yield None, True
             if reach == distance:
                 break
             remainder, offset, reach = distance, reach - distance, reach // 2

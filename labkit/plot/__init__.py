@@ -139,4 +139,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_figures(), *(name for name, file in _OTHERS.items() if "." in file or name == "report")])
+    return sorted([*_figures(), *(name for name in _OTHERS if name != "Figure")])

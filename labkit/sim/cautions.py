@@ -1,4 +1,4 @@
-"""What works in simulation and fails, hangs or differs on real MPI, with the remedy.
+"""Cautions: what works in simulation and fails, hangs or differs on real MPI, with the remedy.
 
 A simulated machine buffers messages, keeps their order, and reads a buffer when a call is made. A program may
 rely on that unknowingly. The compiled calls report to `Cautions` when something is wrong, and it writes the

@@ -16,7 +16,7 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 #: each room of labkit imports from those before it only, inside functions and for types, too; a room is a
 #: file or a folder
 ROOMS = (
-    "nearest", "rank_hint", "errors", "plot_backend", "plain", "html", "units", "checks", "tolerance",
+    "nearest", "errors", "plot_backend", "plain", "html", "units", "checks", "tolerance",
     "phantom", "context", "regions", "tally", "sampling", "timing",
     "schedule", "registry", "selector", "scaling", "models", "local", "platform", "place", "trial",
     "comm", "printed", "live", "trace", "result", "request", "process", "sim", "synthesis", "real", "run",

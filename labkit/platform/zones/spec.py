@@ -22,7 +22,8 @@ from labkit.platform.xml.elements import (
     whole_file,
 )
 from labkit.platform.zones.drawing import lay_out_zones
-from labkit.platform.zones.zone import Cluster, Host, Link, Route, Zone, refuse
+from labkit.platform.zones.parts import Cluster, Host, Link, Route, refuse
+from labkit.platform.zones.zone import Zone
 
 __all__ = ["ZonesSpec", "zones_xml"]
 
