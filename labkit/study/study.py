@@ -14,14 +14,15 @@ import pandas as pd
 
 from labkit import html as markup
 from labkit.errors import DataError, ExpectationError, SuggestsNames
+from labkit.place import place_doubt
 from labkit.plot_backend import draw
 from labkit.scaling import Expectation, Model, SurfaceVerdict, Term, Verdict
 from labkit.scaling.description import TOLERANCE, fit_samples
+from labkit.scaling.deviation import deviation_for
 from labkit.scaling.judgement import judge_samples
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.search import Space
 from labkit.study.choices import Choices
-from labkit.study.doubts import doubted, unmeasured
 from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
 from labkit.study.phase_sum import WHOLE_RUN, PhaseSum, Table
@@ -196,7 +197,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         try:
             curve = self.curve(metric, phase, parameter, where)
         except NothingMeasured as nothing:
-            return unmeasured(nothing, expectation, given or {}, deviation)
+            return _unmeasured(nothing, expectation, given or {}, deviation)
         verdict = judge_samples(
             curve.samples,
             bind(expectation, curve, {**curve.given, **(given or {})}),
@@ -212,7 +213,7 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
             form = form_of_values(curve.samples.x.tolist(), curve.samples.groups, curve.metric)
         if said := [one for one in (curve.left_out, form) if one]:
             verdict = replace(verdict, notes=(*verdict.notes, *said))
-        return verdict if curve.is_valid else doubted(verdict, self.notes.get("machines"))
+        return verdict if curve.is_valid else _doubted(verdict, self.notes.get("machines"))
 
     def table(
         self,
@@ -443,3 +444,29 @@ def load(path: str | os.PathLike[str]) -> Study:
         When the file cannot be read.
     """
     return Study(*read_data(path))
+
+
+def _doubted(verdict: Verdict, machines: Any) -> Verdict:
+    """Give a verdict over measurements that are not valid the reason that their place is."""
+    if not isinstance(machines, Mapping):
+        return verdict
+    places = {str(one["place"]) for one in machines.values() if isinstance(one, Mapping) and "place" in one}
+    found = [doubt for doubt in map(place_doubt, sorted(places)) if doubt is not None]
+    if not found:
+        return verdict
+    return replace(verdict, match="undecided", reasons=(*found, *verdict.reasons))
+
+
+def _unmeasured(
+    nothing: NothingMeasured,
+    expectation: str | Expectation,
+    given: Mapping[str, float | int | str],
+    deviation: str | Term | None,
+) -> Verdict:
+    """Return the verdict over a curve that is 0 everywhere: undecided, as any bound would hold."""
+    curve = nothing.curve
+    e = bind(expectation, curve, {**curve.given, **given})
+    return Verdict(
+        "undecided", e, None, None, deviation_for(e.term, deviation), reasons=(str(nothing),),
+        metric=curve.metric, unit=curve.unit, phase=curve.phase,
+    )  # fmt: skip

@@ -12,7 +12,7 @@ import io
 import math
 import sys
 from collections.abc import Callable
-from dataclasses import MISSING
+from dataclasses import MISSING, fields, is_dataclass
 from functools import cached_property
 from typing import Any
 
@@ -134,7 +134,7 @@ def _made(name: str, state: Any) -> Any:
         if not isinstance(found, type) or not _is_own(found) or not isinstance(state, dict):
             raise DataError(f"the recipe asks for {name!r}, which is no class of labkit")
         thing: Any = object.__new__(found)
-        kept = getattr(found, "__dataclass_fields__", {}).values()  # the recipe may be older than a field
+        kept = fields(found) if is_dataclass(found) else ()  # the recipe may be older than a field
         later = {one.name: one.default for one in kept if one.default is not MISSING}
         for attribute, part in {**later, **state}.items():
             object.__setattr__(thing, str(attribute), part)
