@@ -92,11 +92,11 @@ TOLERANCE = 1e-6
 LIST = Path(__file__).parents[2] / "docs" / "smpi-collectives.md"
 HEAD = """# SMPI's collective algorithms and labkit's
 
-SMPI of SimGrid {version} has {total} collective algorithms beside its selectors. **{same} of them are in
-labkit with the same times**: at every rank within 1e-6 of smpirun's, on a star, a torus and a fat tree,
+SMPI of SimGrid {version} has {total} collective algorithms in addition to its selectors. **{same} of them are
+in labkit with the same times**: at every rank within 1e-6 of smpirun's, on a star, a torus and a fat tree,
 wherever SMPI runs them, at one size each (mostly blocks of 4 kB, messages of 64 kB); the column "cores" is
 a star of hosts with four ranks each. The others are listed with what differs. "2 of 3" are machines;
-"refused" is SMPI's own answer for that number of ranks, "fails" a deadlock or a crash of its own.
+"refused" is SMPI's own answer for that number of ranks, "fails" a deadlock or a crash of SMPI itself.
 
 `python benchmarks/simgrid/smpi_names.py --goldens` measures all and writes this list; the times are kept in
 `tests/golden/simgrid_collectives.json`. SimGrid runs with `network/optim:Full` and `surf/precision:1e-13`:

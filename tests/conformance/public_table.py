@@ -11,7 +11,8 @@ _HEAD = """# Programs of public repositories on simulated ranks
 
 mpi4py programs that nobody of this project wrote, unchanged, on 4 simulated ranks of one host
 (`labkit run -n 4 --on star:1,cores=4`) and on real Open MPI. *Same*: both printed the same lines, or the
-same words where lines of ranks mix; times, addresses, names of hosts and the order of lines aside.
+same lines in any order where ranks print concurrently; times, addresses, names of hosts and the order of
+lines aside.
 `python -m tests.conformance.public` clones the repositories at these commits, runs the programs and writes
 this.
 
