@@ -14,7 +14,7 @@ __all__ = ["Bottlenecks", "Contrast", "Explanation", "Trace", "contrast"]
 
 #: name -> its module: whoever only runs a program needs none of them
 _HOMES = {
-    "Bottlenecks": "bottlenecks", "Contrast": "side_by_side", "Explanation": "explanation", "Trace": "trace",
+    "Bottlenecks": "explanation", "Contrast": "side_by_side", "Explanation": "explanation", "Trace": "trace",
     "contrast": "side_by_side",
 }  # fmt: skip
 

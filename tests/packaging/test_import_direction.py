@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import importlib
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+
+import pytest
 
 import labkit
 
@@ -186,3 +189,10 @@ def test_the_engine_knows_no_python() -> None:
         assert "Python.h" not in text, path
         assert "nanobind" not in text, path
         assert "greenlet" not in text, path
+
+
+@pytest.mark.parametrize("package", ["labkit", "labkit.plot", "labkit.jupyter.explorers", "labkit.trace"])
+def test_names_that_are_loaded_when_first_used_are_there(package: str) -> None:
+    module = importlib.import_module(package)
+    for name in module.__all__:
+        assert getattr(module, name) is not None
