@@ -333,7 +333,9 @@ class Family:
         evidence = np.where(good, evidence, -np.inf)
         if not good.any():
             return []
-        kept = np.flatnonzero(evidence > evidence.max() - _HOPELESS).tolist()
+        # what may be bent to meet every point is not hopeless yet
+        hope = np.where(worst < _BENT, evidence + lost(worst), evidence)
+        kept = np.flatnonzero(np.maximum(evidence, hope) > evidence.max() - _HOPELESS).tolist()
         return [
             Candidate(
                 tuple(places[t].tolist()), tuple(own[t].tolist()), float(constant[t]), self._lead(places[t],
