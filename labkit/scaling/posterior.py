@@ -25,8 +25,9 @@ Floats = npt.NDArray[np.float64]
 _DECADE = float(np.log(10.0))
 #: range and width of the logarithm of a f / c at the least f, and the share of curves without a constant
 _LEAST, _MOST, _WIDTH, _WITHOUT = -2.5 * _DECADE, 3.0 * _DECADE, 1.0 * _DECADE, 0.05
-#: a second logarithm is rarer, so is more than p^2, and the more an exponential with a broken exponent
-_SECOND_LOG, _STEEP, _BROKEN = 0.5, 0.2, 0.1
+#: a second logarithm is rarer, so is more than p^2, and the more an exponential with a broken exponent; in a
+#: space chosen for it, an expectation is twice as likely as another term
+_SECOND_LOG, _STEEP, _BROKEN, _EXPECTED = 0.5, 0.2, 0.1, 2.0
 #: places in 0 ... 1 and shares of nodes: few and precise for a sum, many and even for quantiles
 _Rule = tuple[Floats, Floats]
 _PLACES, _SHARES = np.polynomial.legendre.leggauss(16)
@@ -40,11 +41,13 @@ _BATCH = 4000
 _NORMAL, _NORMAL_WEIGHTS = np.polynomial.hermite_e.hermegauss(7)
 
 
-def prior_of(terms: Sequence[Term]) -> Floats:
+def prior_of(terms: Sequence[Term], expected: int | None) -> Floats:
     """Return how likely each term is beforehand."""
     weights = np.array([_SECOND_LOG if abs(t.logarithmic) > 1 else 1.0 for t in terms])
     weights[[t.polynomial > 2 or bool(t.exponential) for t in terms]] *= _STEEP
     weights[[t.exponential.denominator > 1 for t in terms]] *= _BROKEN
+    if expected is not None:
+        weights[expected] = _EXPECTED
     return weights
 
 

@@ -48,12 +48,15 @@ class Terms:
         Which function is the expectation's.
     is_foreign : bool
         Whether only the expectation brought it: the family does not hold it.
+    favors_expected : bool
+        Whether the space was chosen by name, for the expectation; the family favors none.
     """
 
     bases: tuple[Basis, ...]
     x: Floats = field(repr=False)
     expected: int | None = None
     is_foreign: bool = False
+    favors_expected: bool = False
 
     @cached_property
     def terms(self) -> tuple[Term, ...]:
@@ -142,7 +145,7 @@ class Terms:
     @cached_property
     def prior(self) -> Floats:
         """How likely each term is beforehand, of noisy data."""
-        return prior_of(self.terms)
+        return prior_of(self.terms, self.expected if self.favors_expected else None)
 
 
 def _log_prior(term: Term) -> float:
@@ -226,7 +229,7 @@ def _layout(
             expected, is_foreign = expected + 1, True
         else:
             bases[terms.index(expectation.term)] = expectation
-    return Terms(tuple(bases), np.array(places), expected, is_foreign)
+    return Terms(tuple(bases), np.array(places), expected, is_foreign, space is not None)
 
 
 def settle(e: Expectation, x: Floats, points: Floats) -> Expectation:
