@@ -97,11 +97,12 @@ def parse_stack(text: str) -> list[Frame]:
         border = _border(frames)
         if border is not None:
             package = _package(frames[border].file)
-            best = [
+            found = [
                 frame
                 for frame in reversed(frames[:border])
                 if not frame.file.startswith("<frozen ") and not is_framework(frame.file, package)
             ]
+            best = found or best  # another thread of such a process runs no program
     return best
 
 
@@ -128,8 +129,8 @@ def _threads(text: str) -> Iterator[list[Frame]]:
 
 
 def _border(frames: list[Frame]) -> int | None:
-    """Return where the program's frames end; None for a thread that does not run it."""
-    return next((i for i, frame in enumerate(frames) if frame.file.endswith(_CHILDREN)), None)
+    """Return the outermost of labkit's frames, below the program; None for a thread that does not run it."""
+    return next((i for i in reversed(range(len(frames))) if frames[i].file.endswith(_CHILDREN)), None)
 
 
 def _package(file: str) -> str:

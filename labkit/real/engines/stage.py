@@ -123,14 +123,16 @@ def _hear_again(run: int) -> None:
 
 
 def _place(frame: FrameType | None) -> list[tuple[str, int, str]]:
-    """List the program's frames: those above labkit's own entry."""
+    """List the program's frames: those above the engine, whose communicators they may have called."""
     found: list[tuple[str, int, str]] = []
-    engine = os.path.join(_HERE, "engine.py")
-    while frame is not None and frame.f_code.co_filename != engine:
-        if not is_framework(frame.f_code.co_filename):
+    engine, above = os.path.join(_HERE, "engine.py"), 0
+    while frame is not None:
+        if frame.f_code.co_filename == engine:
+            above = len(found)
+        elif not is_framework(frame.f_code.co_filename):
             found.append((frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
-    return found[::-1]
+    return found[:above][::-1]
 
 
 @contextlib.contextmanager
