@@ -1022,7 +1022,7 @@ class CallPlaces:
 
     def __init__(self, kind_of: Any, number_of: Any, most: int) -> None:
         """
-        `kind_of` tells of a file whether it is the program's (0), a call's (1) or calls the program (2); `number_of` numbers the place of a frame that was not seen before.
+        `kind_of` tells of a file whether it is the program's (0), a call's (1), calls the program (2) or makes calls itself (3); `number_of` numbers the place of a frame that was not seen before.
         """
 
     def here(self) -> int:

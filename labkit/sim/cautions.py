@@ -7,8 +7,10 @@ notes of the run.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -23,6 +25,10 @@ __all__ = ["Cautions"]
 _SHOWN = 8
 #: sends of a cycle that are named
 _SENDS = 4
+#: labkit's modules that send messages themselves: those of windows, files and pools
+_SENDERS = tuple(
+    str(Path(__file__).parents[1] / "comm" / name) + os.sep for name in ("rma", "files", "futures")
+)
 _ELEMENTS = {
     "h": "16-bit integers",
     "i": "32-bit integers",
@@ -64,7 +70,7 @@ class Cautions:
         self._hub, self._lines = hub, _Lines()
         #: by kind, its object and line: the first sentence, and the ranks that it is true of
         self._heard: dict[tuple[str, str, str], tuple[str, list[int]]] = {}
-        places = _kernels.CallPlaces(lambda file: int(is_framework(file)), self._lines.number, 1)
+        places = _kernels.CallPlaces(_kind_of, self._lines.number, 1)
         hub.watch(places, self._hear)
 
     def _hear(self, kind: str, peer: int, text: str, number: int) -> None:
@@ -176,3 +182,8 @@ def _left_text(row: Any, checks: Any) -> str:
     made = checks.waiting(owner, context) if checks is not None else ""
     source = "any rank" if peer < 0 else f"rank {peer}"
     return f"{made or f'rank {owner}'} waited for a message from {source}, {shown}, and nothing came"
+
+
+def _kind_of(file: str) -> int:
+    """Return what a file's code is to the calls that it makes, as `labkit._kernels.CallPlaces` asks."""
+    return 3 if file.startswith(_SENDERS) else int(is_framework(file))

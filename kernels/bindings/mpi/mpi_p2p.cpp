@@ -186,8 +186,12 @@ PyObject* sendrecv_replace_method(PyObject* self, Args args, Py_ssize_t count, P
     PyObject* copy = Py_NewRef(Py_None);
     if (dest != kProcNull) {
       Payload* payload = hub->payloads().take();
+      const bool is_writable = pin_buffer(values[0], true, *payload);
+      hub->payloads().give(payload);
       Py_DECREF(copy);
-      copy = pin_buffer(values[0], true, *payload)
+      if (!is_writable) return nullptr;
+      payload = hub->payloads().take();  // packed, which what is received into is not
+      copy = pin_buffer(values[0], false, *payload)
                  ? PyBytes_FromStringAndSize(payload->data, static_cast<Py_ssize_t>(payload->bytes))
                  : nullptr;
       hub->payloads().give(payload);

@@ -25,7 +25,10 @@ class CallPlaces {
 
   std::int32_t here() {
     nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-    while (frame.is_valid() && kind(code_of(frame)) != 0) {
+    while (frame.is_valid()) {
+      const int found = kind(code_of(frame));
+      if (found == 0) break;
+      if (found == 3) return -1;
       nb::object above = back(frame);
       if (!above.is_valid()) break;
       frame = std::move(above);
@@ -88,7 +91,7 @@ class CallPlaces {
 const Registration registration(60, [](nb::module_& module) {
   nb::class_<CallPlaces>(module, "CallPlaces", "Numbers of the places in a program that make calls.")
       .def(nb::init<nb::object, nb::object, std::size_t>(), "kind_of"_a, "number_of"_a, "most"_a,
-           "`kind_of` tells of a file whether it is the program's (0), a call's (1) or calls the program (2); "
+           "`kind_of` tells of a file whether it is the program's (0), a call's (1), calls the program (2) or makes calls itself (3); "
            "`number_of` numbers the place of a frame that was not seen before.")
       .def("here", &CallPlaces::here, "The number of the place that made the present call.")
       .def("number", &CallPlaces::number, "frame"_a, "The number of a frame's place.");

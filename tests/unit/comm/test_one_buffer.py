@@ -52,3 +52,20 @@ def test_other_calls_work_in_place_as_in_open_mpi() -> None:
         return values.tolist()
 
     lk.run(program, 2, "star")
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_a_strided_message_is_replaced_where_it_lies(ranks: int) -> None:
+    def program(comm):
+        memory = np.arange(10.0) + 100 * comm.rank
+        column = MPI.DOUBLE.Create_vector(3, 1, 3).Commit()
+        comm.Sendrecv_replace(
+            [memory, 1, column], (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size
+        )
+        column.Free()
+        return memory.tolist()
+
+    for rank, found in enumerate(lk.run(program, ranks, "star").results):
+        expected = np.arange(10.0) + 100 * rank
+        expected[:7:3] = np.arange(0.0, 7.0, 3.0) + 100 * ((rank - 1) % ranks)
+        assert found == expected.tolist()

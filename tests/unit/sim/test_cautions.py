@@ -318,3 +318,19 @@ def test_a_keyword_turns_them_off() -> None:
 @pytest.mark.parametrize("ranks", [2, 5, 8])
 def test_right_programs_are_left_alone(name, ranks) -> None:
     assert cautions(RIGHT[name], ranks) == []
+
+
+def test_messages_of_windows_are_not_the_program_s() -> None:
+    def program(comm):
+        win = MPI.Win.Allocate(8, comm=comm)
+        group = comm.Get_group()
+        for _ in range(2):
+            win.Post(group)
+            win.Start(group)
+            win.Put(np.ones(1), (comm.rank + 1) % comm.size)
+            win.Complete()
+            win.Wait()
+        group.Free()
+        win.Free()
+
+    assert cautions(program, 3) == []
