@@ -77,7 +77,7 @@ def test_promises_and_baselines(project: pytest.Pytester, monkeypatch: pytest.Mo
     result = run(project, "--junitxml=out.xml")
     result.assert_outcomes(passed=1, failed=4, xfailed=1)
     text = result.stdout.str()
-    assert "No match: it grows as p, faster than log p by p/log p" in text
+    assert "No match: it grows like p, faster than log p by p/log p" in text
     assert "allowed: what the expectation would grow by" in text
     assert "no baseline yet. It grows as log p" in text
     assert "a scaling test needs ranks" in text
