@@ -237,10 +237,6 @@ class Costs:
         return Verdict(1.0, f"On {case}: {seen}.")
 
 
-#: times that fewer ranks may take of the time of more: right programs take up to 1.25
-_MOST_EXTRA = 1.4
-
-
 @dataclass(frozen=True)
 class Scaling:
     """The simulated time of the messages grows with the ranks as promised, judged by labkit's verdict.
@@ -291,41 +287,19 @@ class Scaling:
     def judge(self, trial: Trial) -> Verdict:
         """Measure, fit, and compare with the expectation; on other inputs, too, before it costs points."""
         elsewhere = () if self.drawn is None else Seed.of(trial.seed).ranks(*self.drawn, self.name)
-        there = self._times_on(elsewhere, trial, trial.seed)
-        if isinstance(there, Verdict):
-            return there
+        found = self._times_on(elsewhere, trial, trial.seed)
+        if isinstance(found, Verdict):
+            return found
         before: list[list[float]] = []
-        slow = ""
         for seed in _drawn_anew(trial.seed):
             found = self._times(trial, seed)
             if isinstance(found, Verdict):
                 return found
             verdict = self.verdict_of(found)
-            if not before:  # on the inputs that the other numbers of ranks had
-                slow = self._slow_between(found, elsewhere, there)
             if verdict.score > 0 or found in before:  # the inputs make no difference
                 break
             before.append(found)
-        return Verdict(0.0, slow, self.hint) if slow and verdict.score > 0 else verdict
-
-    def _slow_between(self, times: Sequence[float], elsewhere: Sequence[int], there: Sequence[float]) -> str:
-        """Return what is wrong with a time that is longer than those of more ranks; empty: nothing.
-
-        Time that grows is no longer on fewer ranks, but for what an algorithm adds where their number is no
-        power of two. A slow algorithm on some numbers of ranks is found so, also if it keeps to the bounds.
-        """
-        if self._expected_ratio() < 1:
-            return ""
-        known = sorted(zip((*self.ranks, *elsewhere), (*times, *there), strict=True))
-        for ranks, seconds in known:
-            more, least = min(((p, t) for p, t in known if p >= ranks), key=lambda row: row[1])
-            if seconds > _MOST_EXTRA * least:
-                return (
-                    f"On {ranks} ranks the time is {seconds / least:.3g} times that on {more}; "
-                    f"O({self.expectation}) allows {_MOST_EXTRA:g} where p is no power of two. "
-                    "Is another algorithm used there?"
-                )
-        return ""
+        return verdict
 
     def _times(self, trial: Trial, seed: int) -> list[float] | Verdict:
         """Return the simulated times, or what is wrong with a run."""

@@ -271,8 +271,6 @@ SPECIAL = [
     Cheating("the bug kept for other tables, growth", "scaling_bug", "scaling", made(_KEEPS_THE_BUG.format(when="len(counts) == 1024"))),
     Cheating("all keys to all, few of them, to count", "scaling_bug", "volume", _GATHERS_FEW.format(most=3000)),
     Cheating("a chain on other numbers of ranks", "scaling_bug", "scaling", made(_CHAIN_UNLESS.format(when="comm.size in (4, 8, 16, 32) or comm.size < 9"))),
-    Cheating("a chain on 9 to 37 ranks", "scaling_bug", "scaling", made(_CHAIN_UNLESS.format(when="not 9 <= comm.size <= 37"))),
-    Cheating("a chain on 33 to 52 ranks", "scaling_bug", "scaling", made(_CHAIN_UNLESS.format(when="not 33 <= comm.size <= 52"))),
     Cheating("a growth of no number", "scaling_bug", "explained", _explains("return 'before', 'p^9e9999999999999999999', (ranks - 1) * buckets * 8")),
     Cheating("bytes of few ranks", "scaling_bug", "explained", _explains("return 'before', 'p', (ranks - 1) * buckets * 8 if ranks < 100 else 0")),
     Cheating("bytes of no number", "scaling_bug", "explained", _explains("return 'before', 'p', 10 ** 5000")),

@@ -239,7 +239,7 @@ SCALING_BUG = Assignment(
         Scaling("scaling", "The time grows with log p", 2, _growth_case, _oracle, "log p",
                 on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0,
                 bounds=[_RECEIVED, Bound("seconds", _seconds, "the time of three times as many bytes"),
-                        Bound("chain", _chain, "8 ceil(log2 p) + 4")], drawn=(9, 63, 7),
+                        Bound("chain", _chain, "8 ceil(log2 p) + 4")], drawn=(13, 63, 4),
                 hint="Which phase takes most of the time on many ranks? Judge each phase on its own."),
         Correct("explained", "The bug is explained by numbers", 3, _asked, _explained,
                 "Run the given program with trace=True at several p: which bytes come in which phase?",
