@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from labkit import local
-from labkit.algorithms.sorting._splitting import Counts, Keys
+from labkit.algorithms.sort_checker import check_sorted
+from labkit.algorithms.sorting._agreement import agree
+from labkit.algorithms.sorting._splitting import Counts, Keys, require_check, require_keys
+from labkit.context import phase
 
-__all__ = ["compare_split", "even_bounds", "full_bounds", "move_to", "swap"]
+__all__ = [
+    "block_sizes",
+    "compare_split",
+    "even_bounds",
+    "full_bounds",
+    "largest_block",
+    "move_to",
+    "sort_by_network",
+    "swap",
+]
 
 _MOVE_TAG = 32011
 _SWAP_TAG = 32012
@@ -25,6 +39,16 @@ def full_bounds(n: int, ranks: int, of: int) -> Counts:
 def even_bounds(n: int, ranks: int) -> Counts:
     """Return the bounds of blocks that are equal but for one key."""
     return np.arange(ranks + 1, dtype=np.int64) * n // ranks
+
+
+def block_sizes(n: int, p: int) -> Counts:
+    """Return how many keys each rank ends with, whatever the keys."""
+    return np.diff(even_bounds(n, p))
+
+
+def largest_block(n: int, p: int) -> int:
+    """Return the number of keys that no rank's result exceeds, whatever the keys."""
+    return -(-n // p)
 
 
 def move_to(comm: Any, mine: Keys, held: Counts, wanted: Counts) -> Keys:
@@ -79,3 +103,41 @@ def compare_split(mine: Keys, others: Keys, length: int, keeps_low: bool) -> Key
     """
     merged = local.merge(np.concatenate([mine, others]), np.array([len(mine), len(others)]))
     return merged[:length] if keeps_low else merged[length:]
+
+
+def sort_by_network(
+    comm: Any,
+    keys: ArrayLike,
+    check: Literal["off", "local", "global"],
+    ranks: int,
+    steps: Iterable[tuple[int | None, bool]],
+) -> NDArray[Any]:
+    """Sort blocks on the first `ranks` ranks by a network; return this rank's block of the sorted sequence.
+
+    A step names this rank's partner, None where it has none, and whether it keeps the lower half.
+    """
+    require_keys(keys, "a sorting network exchanges keys that memory holds")
+    with phase("agree"):
+        given = agree(comm, keys, check=check)
+        require_check(check, given.keys)
+        held = np.concatenate([[0], np.cumsum(given.lengths)])
+        blocks = full_bounds(given.total, ranks, comm.size)
+        length = int(blocks[1])
+
+    with phase("balance"):
+        mine = move_to(comm, local.to_codes(given.keys), held, blocks)
+    with phase("local sort"):
+        mine = local.sort(mine)
+    for partner, keeps_low in steps:
+        with phase("exchange"):
+            others = mine if partner is None else swap(comm, mine, partner, length)
+        with phase("merge"):
+            mine = mine if partner is None else compare_split(mine, others, length, keeps_low)
+    with phase("balance"):
+        mine = move_to(comm, mine, blocks, even_bounds(given.total, comm.size))
+        result = local.from_codes(mine, given.keys.dtype)
+
+    if check != "off":
+        sizes = block_sizes(given.total, comm.size).tolist()
+        check_sorted(comm, given.keys, result, scope=check, sizes=sizes).require()
+    return result

@@ -47,15 +47,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labkit import local
-from labkit.algorithms.sort_checker import check_sorted
-from labkit.algorithms.sorting._agreement import agree
-from labkit.algorithms.sorting._blocks import compare_split, even_bounds, full_bounds, move_to, swap
-from labkit.algorithms.sorting._splitting import require_check, require_keys
-from labkit.context import phase
+from labkit.algorithms.sorting._blocks import block_sizes, largest_block, sort_by_network
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
 
@@ -87,32 +81,8 @@ def bitonic_sort(
     DataError
         On all ranks alike, if keys cannot be sorted or if ranks differ in dtype or options.
     """
-    require_keys(keys, "a sorting network exchanges keys that memory holds")
-    with phase("agree"):
-        given = agree(comm, keys, check=check)
-        require_check(check, given.keys)
-        active = 1 << (comm.size.bit_length() - 1)
-        held = np.concatenate([[0], np.cumsum(given.lengths)])
-        blocks = full_bounds(given.total, active, comm.size)
-        length = int(blocks[1])
-
-    with phase("balance"):
-        mine = move_to(comm, local.to_codes(given.keys), held, blocks)
-    with phase("local sort"):
-        mine = local.sort(mine)
-    for partner, keeps_low in comparisons(comm.rank, active):
-        with phase("exchange"):
-            others = swap(comm, mine, partner, length)
-        with phase("merge"):
-            mine = compare_split(mine, others, length, keeps_low)
-    with phase("balance"):
-        mine = move_to(comm, mine, blocks, even_bounds(given.total, comm.size))
-        result = local.from_codes(mine, given.keys.dtype)
-
-    if check != "off":
-        sizes = block_sizes(given.total, comm.size).tolist()
-        check_sorted(comm, given.keys, result, scope=check, sizes=sizes).require()
-    return result
+    active = 1 << (comm.size.bit_length() - 1)
+    return sort_by_network(comm, keys, check, active, comparisons(comm.rank, active))
 
 
 def comparisons(rank: int, ranks: int) -> Iterator[tuple[int, bool]]:
@@ -127,16 +97,6 @@ def comparisons(rank: int, ranks: int) -> Iterator[tuple[int, bool]]:
             is_up = not rank >> stage & 1
             is_lower = not rank >> dimension & 1
             yield rank ^ 1 << dimension, is_up == is_lower
-
-
-def block_sizes(n: int, p: int) -> NDArray[np.int64]:
-    """Return how many keys each rank ends with, whatever the keys."""
-    return np.diff(even_bounds(n, p))
-
-
-def largest_block(n: int, p: int) -> int:
-    """Return the number of keys that no rank's result exceeds, whatever the keys."""
-    return -(-n // p)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

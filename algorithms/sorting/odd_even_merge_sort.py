@@ -45,15 +45,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Literal
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labkit import local
-from labkit.algorithms.sort_checker import check_sorted
-from labkit.algorithms.sorting._agreement import agree
-from labkit.algorithms.sorting._blocks import compare_split, even_bounds, full_bounds, move_to, swap
-from labkit.algorithms.sorting._splitting import require_check, require_keys
-from labkit.context import phase
+from labkit.algorithms.sorting._blocks import block_sizes, largest_block, sort_by_network
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
 
@@ -85,31 +79,7 @@ def odd_even_merge_sort(
     DataError
         On all ranks alike, if keys cannot be sorted or if ranks differ in dtype or options.
     """
-    require_keys(keys, "a sorting network exchanges keys that memory holds")
-    with phase("agree"):
-        given = agree(comm, keys, check=check)
-        require_check(check, given.keys)
-        held = np.concatenate([[0], np.cumsum(given.lengths)])
-        blocks = full_bounds(given.total, comm.size, comm.size)
-        length = int(blocks[1])
-
-    with phase("balance"):
-        mine = move_to(comm, local.to_codes(given.keys), held, blocks)
-    with phase("local sort"):
-        mine = local.sort(mine)
-    for partner, keeps_low in _steps(comm.rank, comm.size):  # every rank is in both phases of every step
-        with phase("exchange"):
-            others = mine if partner is None else swap(comm, mine, partner, length)
-        with phase("merge"):
-            mine = mine if partner is None else compare_split(mine, others, length, keeps_low)
-    with phase("balance"):
-        mine = move_to(comm, mine, blocks, even_bounds(given.total, comm.size))
-        result = local.from_codes(mine, given.keys.dtype)
-
-    if check != "off":
-        sizes = block_sizes(given.total, comm.size).tolist()
-        check_sorted(comm, given.keys, result, scope=check, sizes=sizes).require()
-    return result
+    return sort_by_network(comm, keys, check, comm.size, _steps(comm.rank, comm.size))
 
 
 def comparisons(rank: int, ranks: int) -> Iterator[tuple[int, bool]]:
@@ -138,16 +108,6 @@ def _steps(rank: int, ranks: int) -> Iterator[tuple[int | None, bool]]:
                 break
             remainder, offset, reach = distance, reach - distance, reach // 2
         distance //= 2
-
-
-def block_sizes(n: int, p: int) -> NDArray[np.int64]:
-    """Return how many keys each rank ends with, whatever the keys."""
-    return np.diff(even_bounds(n, p))
-
-
-def largest_block(n: int, p: int) -> int:
-    """Return the number of keys that no rank's result exceeds, whatever the keys."""
-    return -(-n // p)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -52,8 +52,15 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import local
 from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree
-from labkit.algorithms.sorting._blocks import even_bounds, full_bounds, move_to, swap
-from labkit.algorithms.sorting._splitting import Counts, Keys, require_check, require_keys
+from labkit.algorithms.sorting._blocks import (
+    block_sizes,
+    even_bounds,
+    full_bounds,
+    largest_block,
+    move_to,
+    swap,
+)
+from labkit.algorithms.sorting._splitting import Keys, require_check, require_keys
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.local.costs import charge
@@ -180,16 +187,6 @@ def place_of(mine: Keys, pivot: Any) -> int:
     limits = np.array([pivot, pivot], mine.dtype)
     below, up_to = local.count_up_to(mine, limits, including=np.array([False, True])).tolist()
     return int(np.clip(len(mine) // 2, below, up_to))
-
-
-def block_sizes(n: int, p: int) -> Counts:
-    """Return how many keys each rank ends with, whatever the keys."""
-    return np.diff(even_bounds(n, p))
-
-
-def largest_block(n: int, p: int) -> int:
-    """Return the number of keys that no rank's result exceeds, whatever the keys."""
-    return -(-n // p)
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:
