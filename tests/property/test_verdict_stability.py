@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -11,19 +10,14 @@ import numpy as np
 import pytest
 
 from labkit.scaling import judge
+from tests.support.benchmarks import load_benchmark
 
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "verdicts" / "stability.py"
 CASES = json.loads(Path(__file__).with_name("judged_series.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def stability() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("stability", BENCHMARK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_benchmark("verdicts/stability.py")
 
 
 @pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.slow)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from pathlib import Path
 from types import ModuleType
@@ -11,20 +10,15 @@ import numpy as np
 import pytest
 
 import labkit as lk
+from tests.support.benchmarks import load_benchmark
 
-BENCHMARK = Path(__file__).parents[3] / "benchmarks" / "verdicts" / "machines.py"
 #: recorded by the benchmark with --record
 SERIES = json.loads(Path(__file__).with_name("named_machines.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def machines() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("machines", BENCHMARK)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_benchmark("verdicts/machines.py")
 
 
 def test_most_are_described_and_grow_as_the_plain_method_says(machines: ModuleType) -> None:
