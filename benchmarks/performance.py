@@ -35,7 +35,7 @@ def cpu_s() -> float:
     return sum(os.times()[:4])
 
 
-# -- cells: each runs in a process of its own and returns what it measured -----------------------------------
+# -- cells: each runs in a separate process and returns what it measured -----------------------------------
 
 
 def script() -> dict[str, float]:

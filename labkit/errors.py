@@ -273,7 +273,7 @@ _AT_ROOT = re.compile(r"(?P<name>\w+)\s*=\s*(?P<comm>[\w.]+)\.(?P<call>gather|re
 
 _IS_NONE = ("'NoneType' object is not", "object of type 'NoneType'", "'NoneType' and", "and 'NoneType'")
 
-#: what takes any object, beside its upper-case twin for buffers
+#: what takes any object, in addition to its upper-case twin for buffers
 _LOWER = {
     "send", "ssend", "bsend", "isend", "issend", "ibsend", "recv", "irecv", "sendrecv", "bcast", "reduce",
     "allreduce", "scan", "exscan", "gather", "allgather", "scatter", "alltoall",

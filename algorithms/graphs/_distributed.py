@@ -44,7 +44,7 @@ class Adjacency(NamedTuple):
 
 
 def charge_edges(count: int) -> None:
-    """Charge a look at so many edges."""
+    """Charge a look at `count` edges."""
     compute(flops=float(_PER_EDGE * count))
 
 

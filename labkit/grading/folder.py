@@ -193,7 +193,7 @@ def grade_folder(
     kept: Path | None = None,
     progress: Callable[[Grade, int, int], None] | None = None,
 ) -> list[Grade]:
-    """Grade submissions, several at a time, each in a process of its own."""
+    """Grade submissions, several at a time, each in a separate process."""
     done: dict[str, Grade] = {}
     lost: list[OSError] = []
 

@@ -155,7 +155,7 @@ class NetworkModel:
     latency_s, gap_s, gap_per_byte_s : float
         Of "delay" only: L, g and G. L and G may be negative: that of the message's route and factors.
     collective_network : tuple of (operation, least_s, start_s, stage_s, per_byte_s)
-        Operations of all ranks that the machine carries out on a network of its own, such as the collective
+        Operations of all ranks that the machine carries out on a separate network, such as the collective
         tree of a Blue Gene: max(least, start + stage * log2(ranks)) + per_byte * bytes. Empty: there is none.
     envelope_bytes : int
         What travels with every payload.

@@ -37,7 +37,7 @@ __all__ = ["Platform", "Shown", "graph", "platform"]
 
 # The display of a machine: text, HTML with a picture, tables of its links.
 
-#: A machine that grows is shown as it is for so many ranks.
+#: A machine that grows is shown as it is for this many ranks.
 _SHOWN_RANKS = 16
 
 #: Links of the folded table.
@@ -157,7 +157,7 @@ def _drawn(one: Shown) -> str:
 
 
 def _as_image(drawing: str) -> str:
-    """A drawing as a picture of its own: pages that trust nobody show it, and would drop an ``<svg>``."""
+    """A drawing as a separate picture: pages that trust nobody show it, and would drop an ``<svg>``."""
     said = drawing.partition('aria-label="')[2].partition('"')[0]
     code = b64encode(drawing.encode()).decode()
     return f'<img alt="{said}" title="{said}" src="data:image/svg+xml;base64,{code}">'

@@ -193,7 +193,7 @@ class _CellBar(tqdm):  # type: ignore[misc]  # it is untyped
 
 
 def progress_bar(total: int, progress: bool | None) -> Any:
-    """Return a bar of tqdm's for so many points; by default it is seen in notebooks and terminals only."""
+    """Return a bar of tqdm's for this many points; by default it is seen in notebooks and terminals only."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     is_notebook = hasattr(shell, "kernel")
     if progress is None:

@@ -216,7 +216,7 @@ class Fabric:
 
 
 def fabric_of(platform: Platform, ranks: int, model: NetworkModel) -> Fabric:
-    """Read a platform with so many ranks on it."""
+    """Read a platform with this many ranks on it."""
     built = platform.build(ranks)
     number: dict[str, int] = {}
     capacity, fatpipe = [], []

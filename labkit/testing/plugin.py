@@ -125,7 +125,7 @@ class Baseline:
         return middle, f"in the median of {len(found)} values of {self.parameter}"
 
     def changed(self, study: Study) -> list[str]:
-        """Return in words what is not as it was when the baseline was made."""
+        """Return as a sentence what is not as it was when the baseline was made."""
         now = made_with(study)
         names = [name for name in {**self.made_with, **now} if self.made_with.get(name) != now.get(name)]
         return [f"{name} was {self.made_with.get(name)!r} and is {now.get(name)!r}" for name in names]

@@ -152,7 +152,7 @@ def perform(comm: Any, call: Call) -> None:
 
 
 def start(comm: Any, call: Call) -> Any:
-    """Begin the running rank's part of a collective call, which goes on beside what the rank does."""
+    """Begin the running rank's part of a collective call, which overlaps with what the rank does."""
     calls = shared_calls(call.name)
     refuse_in_recordings(calls, call.name)
     shared, buffers, has_data, _ = _agree(calls, comm, call)

@@ -220,7 +220,7 @@ CONSTANTS: dict[str, int] = {name: Constant(number, name) for name, number in _N
 
 
 def attribute_values(ranks: int, last_code: int) -> dict[int, int]:
-    """Return the predefined attributes of a communicator in a run of so many ranks, by key."""
+    """Return the predefined attributes of a communicator in a run of this many ranks, by key."""
     values = {
         "TAG_UB": TAG_UB,
         "IO": ANY_SOURCE,  # every rank can read and write files

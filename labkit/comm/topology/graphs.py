@@ -129,7 +129,7 @@ def numbers_of(values: Sequence[int] | None, count: int | None = None) -> tuple[
 
 
 def weights_of(weights: Any, degree: int) -> tuple[int, ...] | None:
-    """Read the weights of so many edges; None: unweighted."""
+    """Read the weights of this many edges; None: unweighted."""
     if weights is None or _is_constant(weights, UNWEIGHTED):
         return None
     if _is_constant(weights, WEIGHTS_EMPTY):

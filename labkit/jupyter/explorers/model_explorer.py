@@ -106,7 +106,7 @@ class Fitted:
         return self.verdict.model
 
     def html(self) -> str:
-        """Return verdict and model, in words and numbers."""
+        """Return verdict and model, as a sentence and numbers."""
         parts = [f"<p>{badge(self.verdict.match)}</p>"]
         if self.model is not None:
             rows = [("it grows", growth_in_words(self.model, self.x[-1], self.verdict.unit))]

@@ -77,7 +77,7 @@ class Load:
 
 
 def refused(hosts: int) -> dict[str, str]:
-    """Return the patterns that so many hosts cannot do, each with the reason.
+    """Return the patterns that this many hosts cannot do, each with the reason.
 
     Examples
     --------

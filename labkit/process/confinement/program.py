@@ -52,7 +52,7 @@ WALLS = {
 def confine_program(
     folder: str, memory_bytes: int, parent: int, without: Collection[str] = ()
 ) -> dict[str, str]:
-    """Go on in a confined process of its own; this one waits for it, and never returns."""
+    """Continue in a separate confined process; this one waits for it, and never returns."""
     die_with_parent(parent)
     limit("RLIMIT_CORE", 0)
     was_root = hasattr(os, "geteuid") and os.geteuid() == 0

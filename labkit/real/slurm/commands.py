@@ -130,7 +130,7 @@ def job_states(numbers: Sequence[str]) -> dict[str, State]:
 
 
 def find_by_name(name: str) -> str | None:
-    """Find the newest job of one's own with a name: one whose number nobody could write down."""
+    """Find the newest job of this user with a name: one whose number nobody could write down."""
     done = _queue(["--name", name, "--user", str(os.geteuid())])
     if done.returncode:
         raise SilentError(_first_line(done.stderr))

@@ -69,7 +69,7 @@ class Carrier:
         return {"$script": f"program/scripts/{path.name}"}
 
     def finish(self) -> None:
-        """Collect the modules of one's own that the functions import."""
+        """Collect the user's modules that the functions import."""
         found = local_files(self._modules)
         self.files |= {f"program/modules/{name}": content for name, content in found.items()}
 
@@ -218,7 +218,7 @@ def local_files(names: Iterable[str]) -> dict[str, bytes]:
 
 
 def script_files(path: Path) -> dict[str, bytes]:
-    """Read a script, and the modules beside it that it imports."""
+    """Read a script, and the modules in its folder that it imports."""
     files: dict[str, bytes] = {}
     todo = [path.name]
     while todo:

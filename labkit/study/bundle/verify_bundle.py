@@ -334,7 +334,7 @@ def run_again(
     memory_bytes: int,
     progress: Callable[[int, int], None] | None = None,
 ) -> Answers:
-    """Run points of a bundle again in a confined process of its own, which executes the bundle's code.
+    """Run points of a bundle again in a separate confined process, which executes the bundle's code.
 
     The request names points and their repetitions: ``{"point": 3, "repetitions": [0, 1]}``. The time is that
     of all of them; the memory is of each process, beyond what Python and NumPy take.

@@ -274,7 +274,7 @@ CATALOGUE: tuple[Statement, ...] = tuple(_catalogue())
 
 
 def catalogue(only: str | Statement | Iterable[str | Statement] | None = None) -> list[Statement]:
-    """Return guidelines: all, those of some kinds or operations, or statements of one's own.
+    """Return guidelines: all, those of some kinds or operations, or user-defined statements.
 
     Parameters
     ----------
