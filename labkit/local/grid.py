@@ -259,7 +259,7 @@ def _scattered_in_halves(keys: Keys, counts: Counts, shift: int, bits: int) -> K
 
 
 def _are_counts_of(ordered: Keys, counts: Counts, shift: int, bits: int) -> bool:
-    """Whether these are the counts of the digits of keys in their order: the right number of each, and no others."""
+    """Whether these are the counts of the digits of keys in their order, and no others."""
     unsigned = np.dtype(f"u{ordered.itemsize}").type
     words = ordered.view(unsigned)
     if ordered.dtype.kind == "i":
