@@ -17,6 +17,9 @@ from labkit.scaling import Expectation, Model, Verdict, read_expectation
 __all__ = ["Prediction", "predict"]
 
 _ONE = "the result"
+#: what stands in a notebook until the reader writes a prediction
+_OPEN = "?"
+_REMINDER = "Write your prediction in place of each question mark, then run this cell and those below again."
 
 
 class Prediction:
@@ -24,16 +27,17 @@ class Prediction:
 
     Attributes
     ----------
-    what : Expectation, or dict of str to float
+    what : Expectation, or dict of str to float; None if the reader has not predicted anything yet
+        A number that is not predicted yet is NaN.
     unit : str
         Of the numbers.
     """
 
-    def __init__(self, what: Expectation | dict[str, float], unit: str = "") -> None:
+    def __init__(self, what: Expectation | dict[str, float] | None, unit: str = "") -> None:
         self.what, self.unit = what, unit
 
     def beside(self, found: Any, *, title: str = "Predicted and found", label: str = "") -> Figure:
-        """Draw the prediction beside what came out.
+        """Draw the prediction next to what came out; of an open prediction only what came out.
 
         Parameters
         ----------
@@ -56,14 +60,19 @@ class Prediction:
         if not isinstance(found, Verdict | Model | Mapping):
             found = {_ONE: found}
         if isinstance(found, Mapping):
-            found = _numbers(found)
+            found = _numbers(found, may_be_open=False)
         return guess(self.what, found, unit=self.unit, title=title, label=label)
 
     def __str__(self) -> str:
         """Print the prediction in a sentence."""
+        if self.what is None or (isinstance(self.what, dict) and np.isnan([*self.what.values()]).all()):
+            return f"Not predicted yet. {_REMINDER}"
         if isinstance(self.what, Expectation):
             return f"Predicted: it grows as {self.what.term}."
-        texts = {name: markup.quantity(value, self.unit, 3) for name, value in self.what.items()}
+        texts = {
+            name: _OPEN if np.isnan(value) else markup.quantity(value, self.unit, 3)
+            for name, value in self.what.items()
+        }
         if list(texts) == [_ONE]:
             return f"Predicted: {texts[_ONE]}."
         return f"Predicted: {', '.join(f'{name}: {text}' for name, text in texts.items())}."
@@ -71,15 +80,16 @@ class Prediction:
     __repr__ = __str__
 
 
-def predict(what: str | float | Mapping[str, float], unit: str = "") -> Prediction:
-    """Keep a prediction, to be drawn beside the result: ``predict("p log p").beside(verdict)``.
+def predict(what: str | float | Mapping[str, float | str], unit: str = "") -> Prediction:
+    """Keep a prediction, to be drawn next to the result: ``predict("p log p").beside(verdict)``.
 
     It stands in the notebook as code, so that it is saved with it and stays when all cells run again.
 
     Parameters
     ----------
     what : str, number, or mapping of str to number
-        A growth such as ``"p log p"``; a number; or numbers by name.
+        A growth such as ``"p log p"``; a number; or numbers by name. ``"?"`` in place of a growth or a
+        number: not predicted yet.
     unit : str
         Of the numbers, such as "s" or "%".
 
@@ -100,20 +110,27 @@ def predict(what: str | float | Mapping[str, float], unit: str = "") -> Predicti
     Predicted: 2 %: 0 alarms, 10 %: 5 alarms.
     >>> predict("p log p")
     Predicted: it grows as p log p.
+    >>> predict({"star": "?", "torus": 4}, "ms")
+    Predicted: star: ?, torus: 4 ms.
     """
     if isinstance(what, str):
-        return Prediction(read_expectation(what))
+        return Prediction(None if what.strip() == _OPEN else read_expectation(what), unit)
     return Prediction(_numbers(what if isinstance(what, Mapping) else {_ONE: what}), unit)
 
 
-def _numbers(given: Mapping[str, Any]) -> dict[str, float]:
+def _numbers(given: Mapping[str, Any], *, may_be_open: bool = True) -> dict[str, float]:
     if not given:
         raise DataError('predict at least one number, such as lk.predict({"star": 3, "torus": 5})')
+    numbers = {}
     for name, value in given.items():
+        if may_be_open and isinstance(value, str) and value.strip() == _OPEN:
+            numbers[str(name)] = float("nan")
+            continue
         if (
             isinstance(value, bool)
             or not isinstance(value, Real | np.number)
             or not np.isfinite(float(value))
         ):
             raise DataError(f"a prediction is a growth such as 'p log p', or numbers; {name} is {value!r}")
-    return {str(name): float(value) for name, value in given.items()}
+        numbers[str(name)] = float(value)
+    return numbers

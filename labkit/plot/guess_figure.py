@@ -21,6 +21,8 @@ __all__ = ["guess"]
 
 #: a prediction this near to the outcome counts as right, in the reading
 _NEAR = 0.1
+#: how the reading begins where the reader has not predicted
+_OPEN = "Not predicted yet: write your prediction in place of the question mark"
 #: numbers that differ by less are one, computed in two ways
 _ROUNDING = 1e-9
 #: from this ratio of the largest to the smallest on, the axis is logarithmic
@@ -28,7 +30,7 @@ _WIDE = 30.0
 
 
 def guess(
-    predicted: Mapping[str, float] | Expectation,
+    predicted: Mapping[str, float] | Expectation | None,
     found: Mapping[str, float] | Verdict | Model,
     *,
     unit: str = "",
@@ -36,7 +38,12 @@ def guess(
     label: str = "",
     width: int = 760,
 ) -> Figure:
-    """Draw a prediction compared with the outcome."""
+    """Draw a prediction compared with the outcome; the outcome alone where nothing (or NaN) is predicted."""
+    if predicted is None:
+        if isinstance(found, Verdict | Model):
+            base = scaling(found, width=width)
+            return Figure(base.layout, f"{_OPEN}. {base.reading}", base.alt, has_words=base.has_words)
+        predicted = dict.fromkeys(found, np.nan)
     if isinstance(predicted, Expectation) and isinstance(found, Verdict | Model):
         return _growth(predicted, found, width)
     if isinstance(predicted, Expectation) or isinstance(found, Verdict | Model):
@@ -57,7 +64,7 @@ def guess(
 
 def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width: int) -> Any:
     """Return the picture: a line of the picture for each number, from the prediction to the outcome."""
-    is_log, both = _is_wide(own, out), np.concatenate([own, out])
+    is_log, both = _is_wide(own, out), _known(own, out)
     low, high = float(both.min()), float(both.max())
     if is_log:
         span = (low / 1.6, high * 2.5)
@@ -69,7 +76,7 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width:
         x_axis_type="log" if is_log else "linear", tools=TOOLS, active_drag=None, sizing_mode="fixed",
     )  # fmt: skip
     source = ColumnDataSource({
-        "name": names, "own": own, "out": out, "mine": [quantity(float(v), unit, 3) for v in own],
+        "name": names, "own": own, "out": out, "mine": [_predicted(v, unit) for v in own],
         "text": [quantity(float(v), unit, 3) for v in out],
     })  # fmt: skip
     fig.segment("own", "name", "out", "name", source=source, color="#999999", line_width=2)
@@ -97,12 +104,27 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width:
     return fig
 
 
+def _known(own: Any, out: Any) -> Any:
+    return np.concatenate([own[~np.isnan(own)], out])
+
+
+def _predicted(value: float, unit: str) -> str:
+    return "?" if np.isnan(value) else quantity(float(value), unit, 3)
+
+
 def _is_wide(own: Any, out: Any) -> bool:
-    both = np.concatenate([own, out])
+    both = _known(own, out)
     return bool(both.min() > 0 and both.max() / both.min() > _WIDE)
 
 
 def _reading(names: list[str], own: Any, out: Any, unit: str) -> str:
+    is_open = np.isnan(own)
+    if is_open.all():
+        return f"{_OPEN}."
+    if is_open.any():
+        missing = ", ".join(name for name, one in zip(names, is_open, strict=True) if one)
+        names = [name for name, one in zip(names, is_open, strict=True) if not one]
+        return f"{_reading(names, own[~is_open], out[~is_open], unit)} {_OPEN} of: {missing}."
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(np.log(np.maximum(own, 0) / out))
     off = np.where(own == out, 0.0, np.where(np.isfinite(off), off, np.inf))
@@ -122,7 +144,7 @@ def _reading(names: list[str], own: Any, out: Any, unit: str) -> str:
 def _pairs(names: list[str], own: Any, out: Any, unit: str) -> str:
     texts = zip(names, own, out, strict=True)
     return "; ".join(
-        f"{name}: predicted {quantity(float(a), unit, 3)}, found {quantity(float(b), unit, 3)}"
+        f"{name}: predicted {_predicted(a, unit)}, found {quantity(float(b), unit, 3)}"
         for name, a, b in texts
     )
 

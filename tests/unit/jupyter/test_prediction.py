@@ -95,3 +95,32 @@ def test_what_is_no_prediction_is_refused_with_a_sentence():
         lk.predict({"star": 3}).beside({"torus": 3})
     with pytest.raises(DataError, match="numbers beside numbers"):
         lk.predict({"star": 3}).beside(lk.fit(P, 3 * P))
+
+
+def test_an_open_prediction_reminds_and_shows_only_what_was_found():
+    """Run All must not predict in place of the reader."""
+    for open_one, found in (
+        (lk.predict({"a": "?", "b": "?"}, "ms"), {"a": 2, "b": 900}),
+        (lk.predict("?", "ms"), {"a": 2, "b": 900}),
+        (lk.predict("?"), 5),
+        (lk.predict(" ? "), lk.judge(P, 3 * P, "p")),
+    ):
+        assert str(open_one).startswith("Not predicted yet.")
+        figure = open_one.beside(found)
+        assert figure.reading.startswith("Not predicted yet")
+        assert "nan" not in f"{figure.reading}{figure.alt}{open_one}"
+        assert figure._repr_mimebundle_()[0]
+
+
+def test_of_several_predictions_some_may_be_open():
+    some = lk.predict({"a": "?", "b": 800}, "ms")
+    assert str(some) == "Predicted: a: ?, b: 800 ms."
+    reading = some.beside({"a": 2, "b": 810}).reading
+    assert reading.startswith(
+        "Predicted: 800 ms; found: 810 ms. The prediction was about right. Not predicted"
+    )
+    assert reading.endswith("of: a.")
+    with pytest.raises(DataError, match="b is 'nine'"):
+        lk.predict({"a": "?", "b": "nine"})
+    with pytest.raises(DataError, match="a is"):
+        some.beside({"a": "?", "b": 1})
