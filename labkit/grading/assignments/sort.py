@@ -207,9 +207,15 @@ def _volume_cases(seed: int) -> Iterator[Case]:
         yield _case(name, *_size(source, name), seed)
 
 
+#: keys of a rank, from few to many: the inputs of volume and balance that every grading tries have one of each
+_SIZES = ((640, 999), (1000, 1499), (1500, 2400))
+
+
 def _size(source: Seed, name: str) -> tuple[int, int]:
-    """Return a number of ranks and of keys for each, beside which 8 p samples of every rank are few bytes."""
-    return source.drawn(12, 20, "ranks", name), source.drawn(1200, 2400, "keys", name)
+    """Return a number of ranks and of keys for each: 8 p samples of every rank are few bytes compared with it."""
+    parts = dict(zip(("reversed", "uniform", "gaussian"), source.shuffled(range(3), "sizes"), strict=True))
+    least, most = _SIZES[parts.get(name, 2)]
+    return source.drawn(12, 16, "ranks", name), source.drawn(least, most, "keys", name)
 
 
 def _growth_case(ranks: int, seed: int) -> Case:
