@@ -41,7 +41,7 @@ _BESIDE, _STEP, _ALTERNATIONS = 2, 0.2, 40
 _HALVINGS = 12
 #: of noisy data, what a term gains that meets all aggregates to the last digit
 _TO_THE_DIGIT = 50.0
-#: terms of noisy data with less of the weight take no part
+#: models with less of the weight than this, compared with the likeliest, take no part
 _NO_WEIGHT = 1e-9
 #: logarithm of how much likelier a constant of 0 or more is in noisy data, beyond what is in the weights
 _POSITIVE = 1.5
@@ -94,8 +94,9 @@ class Description:
 
     @cached_property
     def weighted(self) -> list[tuple[Candidate, float]]:
-        """Every candidate with its share of the weight, the likeliest first."""
+        """Every candidate with its share of the weight, the likeliest first; those of no weight are left out."""
         found = self._with_beliefs() if self.summary.is_noisy else self.family.candidates
+        found = [c for c in found if c.evidence > found[0].evidence + np.log(_NO_WEIGHT)]
         evidence = np.array([c.evidence for c in found])
         shares = np.exp(evidence - evidence.max())
         return list(zip(found, (shares / shares.sum()).tolist(), strict=True))
@@ -439,7 +440,9 @@ class Description:
                 place = c.terms[0] if c.terms else self.layout.constant
                 if self._is_positive_line(c) and place in kept:
                     out.setdefault(c.lead, c)
-        top = max(w for c, w in self.weighted if c.lead == best.lead)
+        leads = {id(c.lead): c.lead for c, _ in self.weighted}  # few objects, and a comparison takes long
+        same = {at for at, lead in leads.items() if lead == best.lead}
+        top = max(w for c, w in self.weighted if id(c.lead) in same)
         for c, w in self.weighted:
             if c.miss <= 1 and w >= _PLAUSIBLE * top and not (is_noisy and self._is_positive_line(c)):
                 out.setdefault(c.lead, c)

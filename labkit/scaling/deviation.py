@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 from labkit.errors import ExpectationError
 from labkit.scaling.expectation import read_term
@@ -75,6 +76,7 @@ def match(model: Term, expectation: Term, deviation: Term) -> str:
     return "none"
 
 
+@lru_cache(maxsize=1 << 14)
 def outcome(model: Term, expectation: Term, deviation: Term) -> str:
     """Return `match`, with "bound" for slower growth than the limit allows: an upper bound holds."""
     found = match(model, expectation, deviation)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,8 +59,7 @@ _LATE = 0.6
 _HOPELESS = 10.0
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """One fitted member of the family.
 
     Attributes
@@ -101,9 +101,10 @@ def solve(designs: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
     onto = np.einsum("tnm,n->tm", q, target)
     diagonal = np.abs(np.diagonal(r, axis1=1, axis2=2))
     is_regular = diagonal.min(axis=1) > 1e-14 * diagonal.max(axis=1)
-    numbers = np.full(onto.shape, np.nan)
-    numbers[is_regular] = np.linalg.solve(r[is_regular], onto[is_regular][..., None])[..., 0]
-    error = target - np.einsum("tnm,tm->tn", designs / sizes[:, None], np.nan_to_num(numbers))
+    r[~is_regular] = np.eye(r.shape[1])
+    numbers = np.linalg.solve(r, onto[..., None])[..., 0]
+    numbers[~is_regular] = np.nan
+    error = target - np.einsum("tnm,tm->tn", q, onto)
     leverage = np.minimum((q * q).sum(axis=2), 1 - 1e-9)
     return numbers / sizes, np.where(is_regular[:, None], error, np.inf), leverage
 
@@ -145,48 +146,49 @@ class Family:
         Least squares may miss a point by more than the tolerance where another curve of the same terms misses
         none: the one whose largest error is least (Lawson's iteration: weights grow with the errors).
         """
-        top = max((c.evidence for c in found), default=0.0)
-        near = sorted(
-            (c for c in found if 1 < c.miss < _BENT and c.constant and self._believed(c) > top - _HOPELESS),
-            key=lambda c: -self._believed(c),
-        )[:_REFINED]
-        if self.summary.is_noisy or not near:
+        if self.summary.is_noisy or not found:
             return found
-        bent: dict[Candidate, Candidate] = {}
-        for width in {len(c.terms) for c in near}:
-            some = [c for c in near if len(c.terms) == width]
-            places = np.array([c.terms for c in some], dtype=np.int64).reshape(len(some), width)
-            for c, numbers, error in zip(some, *self._minimax(places), strict=True):
-                miss = float((np.abs(error) / self.limits).max())
+        misses = np.array([c.miss for c in found])
+        evidence = np.array([c.evidence for c in found])
+        believed = evidence + lost(misses)
+        can = (misses > 1) & (misses < _BENT) & (believed > evidence.max() - _HOPELESS)
+        near = [t for t in np.argsort(-believed, kind="stable").tolist() if can[t] and found[t].constant]
+        out, near = found.copy(), near[:_REFINED]
+        for width in {len(found[t].terms) for t in near}:
+            some = [t for t in near if len(found[t].terms) == width]
+            places = np.array([found[t].terms for t in some], dtype=np.int64).reshape(len(some), width)
+            for t, numbers, error in zip(some, *self._minimax(places), strict=True):
+                c, miss = found[t], float((np.abs(error) / self.limits).max())
                 signs = np.sign([*c.numbers, c.constant])
                 if miss < c.miss and (np.sign(numbers) == signs).all():
-                    bent[c] = replace(
-                        c,
+                    out[t] = c._replace(
                         numbers=tuple(numbers[:width].tolist()),
                         constant=float(numbers[width]),
                         miss=miss,
                         error=float(np.abs(error).max()),
                         sse=float((error * error).sum()),
-                        evidence=self._believed(c) - float(lost(np.asarray(miss))),
+                        evidence=float(believed[t] - lost(np.asarray(miss))),
                     )
-        return [bent.get(c, c) for c in found]
+        return out
 
     def _minimax(self, places: Ints) -> tuple[Floats, Floats]:
         """Return the numbers, the constant last, and errors of the sums whose largest error is least."""
         rows = np.moveaxis(self.layout.values[places] * self._unit, 1, 2)
         unit = np.broadcast_to(self._unit[None, :, None], (len(places), self._unit.size, 1))
-        designs, weights = np.concatenate([rows, unit], axis=2), np.ones(rows.shape[:2])
-        best, least = np.zeros((len(places), designs.shape[2])), np.full(len(places), np.inf)
+        q, r = np.linalg.qr(np.concatenate([rows, unit], axis=2))
+        weights = np.ones(rows.shape[:2])
+        best, least = np.zeros(r.shape[:2]), np.full(len(places), np.inf)
         for _ in range(_LAWSON):
-            root = np.sqrt(weights)
-            q, r = np.linalg.qr(designs * root[..., None])
-            numbers = np.linalg.solve(r, np.einsum("tnm,tn->tm", q, root)[..., None])[..., 0]
-            off = np.abs(1 - np.einsum("tnm,tm->tn", designs, numbers)) / self.limits
+            weighted = np.swapaxes(q * weights[..., None], 1, 2)
+            numbers = np.linalg.solve(weighted @ q, weighted.sum(axis=2)[..., None])
+            off = np.abs(1 - (q @ numbers)[..., 0]) / self.limits
             largest = off.max(axis=1)
-            best, least = np.where((largest < least)[:, None], numbers, best), np.minimum(largest, least)
+            better = largest < least
+            best[better], least[better] = numbers[better, :, 0], largest[better]
             weights *= off
             weights = np.maximum(weights / weights.max(axis=1, keepdims=True), _LEAST_WEIGHT)
-        return best * self.summary.points.min(), 1 - np.einsum("tnm,tm->tn", designs, best)
+        error = 1 - (q @ best[..., None])[..., 0]
+        return np.linalg.solve(r, best[..., None])[..., 0] * self.summary.points.min(), error
 
     @cached_property
     def _unit(self) -> Floats:
@@ -267,19 +269,18 @@ class Family:
         n = self.summary.points.size
         if n < _LEAST_FOR_THREE or not pairs or min(c.error for c in [*pairs, *singles]) <= 100 * ROUNDING:
             return []
-        best = sorted(pairs, key=lambda c: c.sse)[:_EXTENDED]
-        growing = [int(k) for k in self.layout.usable if not self.layout.is_falling[k]]
-        trials = sorted(
-            {
-                tuple(sorted((*c.terms, k)))
-                for c in best
-                for k in growing
-                if k not in c.terms and min(c.numbers) > 0
-            }
-        )
-        if not trials:
+        best = [c.terms for c in sorted(pairs, key=lambda c: c.sse)[:_EXTENDED] if min(c.numbers) > 0]
+        growing = self.layout.usable[~self.layout.is_falling[self.layout.usable]]
+        if not best:
             return []
-        places = np.array(trials)
+        trials = np.concatenate(
+            [np.repeat(best, growing.size, axis=0), np.tile(growing, len(best))[:, None]], axis=1
+        )
+        places = np.sort(trials[(trials[:, :2] != trials[:, 2:]).all(axis=1)], axis=1)
+        code = places @ (len(self.layout.terms) ** np.arange(2, -1, -1))
+        places = places[np.unique(code, return_index=True)[1]]
+        if not len(places):
+            return []
         price = float(np.log(len(self.layout.usable) ** 3 / 6)) + _THIRD
         numbers, error, leverage = self._solve(places, True)
         with np.errstate(invalid="ignore"):
@@ -335,14 +336,21 @@ class Family:
             return []
         # what may be bent to meet every point is not hopeless yet
         hope = np.where(worst < _BENT, evidence + lost(worst), evidence)
-        kept = np.flatnonzero(np.maximum(evidence, hope) > evidence.max() - _HOPELESS).tolist()
+        kept = np.flatnonzero(np.maximum(evidence, hope) > evidence.max() - _HOPELESS)
+        error, own = error[kept], own[kept]
+        columns = (
+            np.abs(error).max(axis=1), (self._counts * error**2).sum(axis=1), left_out[kept], worst[kept],
+            evidence[kept],
+        )  # fmt: skip
         return [
             Candidate(
-                tuple(places[t].tolist()), tuple(own[t].tolist()), float(constant[t]), self._lead(places[t],
-                own[t]), float(np.abs(error[t]).max()), float((self._counts * error[t] ** 2).sum()),
-                float(left_out[t]), float(worst[t]), width + 1, float(evidence[t]),
+                tuple(terms), tuple(a), c, self._lead(terms, a), largest, sse, press, miss, width + 1, e
             )
-            for t in kept
+            for terms, a, c, largest, sse, press, miss, e in zip(
+                places[kept].tolist(), own.tolist(), constant[kept].tolist(),
+                *map(np.ndarray.tolist, columns),
+                strict=True,
+            )
         ]  # fmt: skip
 
     @cached_property
@@ -360,16 +368,11 @@ class Family:
         total, n = float(self._counts.sum()), self.summary.points.size
         return log_evidence(left_out, free, spread, total, n, self.tolerance)
 
-    def _lead(self, terms: Ints, numbers: Floats) -> Term:
+    def _lead(self, terms: list[int], numbers: list[float]) -> Term:
         """Return the growth: the fastest term, or 1 where what is left of a level only shrinks."""
-        if not len(terms) or (self.layout.is_falling[terms[-1]] and numbers[-1] < 0):
+        if not terms or (numbers[-1] < 0 and self.layout.is_falling[terms[-1]]):
             return CONSTANT
-        return self.layout.terms[int(terms[-1])]
-
-    @staticmethod
-    def _believed(candidate: Candidate) -> float:
-        """Return a candidate's evidence without what it loses outside the tolerance."""
-        return candidate.evidence + float(lost(np.asarray(candidate.miss)))
+        return self.layout.terms[terms[-1]]
 
     def curve(self, candidate: Candidate, at: Floats) -> Floats:
         """Return a candidate's values."""

@@ -207,12 +207,12 @@ def _volume_cases(seed: int) -> Iterator[Case]:
         yield _case(name, *_size(source, name), seed)
 
 
-#: keys of a rank, from few to many: the inputs of volume and balance that every grading tries have one of each
+#: keys of a rank, from few to many: of the inputs that every grading tries, one is of each
 _SIZES = ((640, 999), (1000, 1499), (1500, 2400))
 
 
 def _size(source: Seed, name: str) -> tuple[int, int]:
-    """Return a number of ranks and of keys for each: 8 p samples of every rank are few bytes compared with it."""
+    """Return a number of ranks and of keys for each, beside which 8 p samples of every rank are few bytes."""
     parts = dict(zip(("reversed", "uniform", "gaussian"), source.shuffled(range(3), "sizes"), strict=True))
     least, most = _SIZES[parts.get(name, 2)]
     return source.drawn(12, 16, "ranks", name), source.drawn(least, most, "keys", name)
