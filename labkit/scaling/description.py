@@ -94,7 +94,7 @@ class Description:
 
     @cached_property
     def weighted(self) -> list[tuple[Candidate, float]]:
-        """Every candidate with its share of the weight, the likeliest first; those of no weight are left out."""
+        """Every candidate of some weight with its share of it, the likeliest first."""
         found = self._with_beliefs() if self.summary.is_noisy else self.family.candidates
         found = [c for c in found if c.evidence > found[0].evidence + np.log(_NO_WEIGHT)]
         evidence = np.array([c.evidence for c in found])
