@@ -16,6 +16,7 @@ from labkit.jupyter.exercises import (
     noise,
     promises,
     reports,
+    scans,
     searches,
     selectors,
     speedup,
@@ -47,6 +48,7 @@ EXERCISES: dict[str, Exercise] = {
         matrices,
         searches,
         transforms,
+        scans,
     )
     for name, exercise in module.EXERCISES.items()
 }

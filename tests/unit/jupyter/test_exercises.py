@@ -397,6 +397,37 @@ def from_the_last(comm, rows):
     return turned_blocks(comm, rows)[:, ::-1]
 
 
+def placed_by_exscan(comm, keep):
+    before = comm.exscan(int(keep.sum()))
+    return (0 if comm.rank == 0 else before) + np.arange(keep.sum())
+
+
+def placed_by_buffers(comm, keep):
+    mine, upto = np.array([keep.sum()]), np.zeros(1, int)
+    comm.Scan(mine, upto)
+    return list(range(upto[0] - mine[0], upto[0]))
+
+
+def placed_by_all(comm, keep):
+    everything = comm.allgather(keep)
+    first = sum(int(one.sum()) for one in everything[: comm.rank])
+    return first + np.arange(keep.sum())
+
+
+def placed_behind(comm, keep):
+    return comm.scan(int(keep.sum())) + np.arange(keep.sum())
+
+
+def placed_but_by_rank_0(comm, keep):
+    return comm.exscan(int(keep.sum())) + np.arange(keep.sum())
+
+
+def placed_unless_empty(comm, keep):
+    if not len(keep):
+        return []
+    return comm.scan(int(keep.sum())) - keep.sum() + np.arange(keep.sum())
+
+
 #: exercise -> right answers, wrong answers that are likely, each with a word of its own hint, and others
 ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "matches": (
@@ -655,6 +686,33 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
             (from_the_last, "wrong places"),
         ],
         [lambda comm, rows: 7],
+    ),
+    "doubling_work": (
+        [9217, "9217"],
+        [(10240, "distance 512"), (1023, "serial loop"), (10, "steps"), (3070, "Blelloch")],
+        [5000],
+    ),
+    "brent": (
+        [3040],
+        [(3000, "alone"), (40, "as many"), (1040, "n or 3 n"), (3000040, "share the work")],
+        [1],
+    ),
+    "fastest_scan": (
+        [640],
+        [(160, "larger array"), (2560, "of the array"), (10240, "same direction"), (1280, "root")],
+        [3],
+    ),
+    "places": (
+        [placed_by_exscan, placed_by_buffers],
+        [
+            (placed_by_all, "arrays of others"),
+            (lambda comm, keep: np.arange(keep.sum()), "begins at 0"),
+            (placed_behind, "too far behind"),
+            (lambda comm, keep: np.cumsum(keep), "one place for each"),
+            (placed_but_by_rank_0, "a rank fails"),
+            (placed_unless_empty, "does not end"),
+        ],
+        [lambda comm, keep: np.arange(keep.sum()) + 5],
     ),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
