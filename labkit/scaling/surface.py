@@ -152,7 +152,7 @@ def fit_surface(
     >>> print(fit_surface(n, p, 3 + 2 * n * np.log2(p)))
     O(n · log p)
     """
-    grid = _Grid(_grouped(x1, x2, y), (symbols[0], symbols[1]), check_tolerance(tolerance))
+    grid = _Grid(_grouped(x1, x2, y, symbols), (symbols[0], symbols[1]), check_tolerance(tolerance))
     return grid.surface(grid.best)
 
 
@@ -168,7 +168,7 @@ class _Grouped:
     freedom: int
 
 
-def _grouped(x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike) -> _Grouped:
+def _grouped(x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike, names: Sequence[str]) -> _Grouped:
     try:
         a, b, values = (np.asarray(v, dtype=float) for v in (x1, x2, y))
     except (TypeError, ValueError) as error:
@@ -186,10 +186,10 @@ def _grouped(x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike) -> _Grouped
     inverse = inverse.ravel()
     counts = np.bincount(inverse).astype(float)
     means = np.bincount(inverse, values) / counts
-    for name, column in zip(("first", "second"), places.T, strict=True):
+    for name, column in zip(names, places.T, strict=True):
         if np.unique(column).size < LEAST_VALUES:
             raise DataError(
-                f"a model of two parameters needs at least {LEAST_VALUES} values of each; the {name} has "
+                f"a model of two parameters needs at least {LEAST_VALUES} values of each; {name} has "
                 f"{np.unique(column).size}"
             )
     if means.size < 9:
@@ -474,7 +474,7 @@ def judge_surface(
     """
     names = (symbols[0], symbols[1])
     expected = _read(expectation, names)
-    grid = _Grid(_grouped(x1, x2, y), names, check_tolerance(tolerance))
+    grid = _Grid(_grouped(x1, x2, y, names), names, check_tolerance(tolerance))
     model = grid.surface(grid.with_expected(expected))
     wanted = " + ".join(str(Summand(e.terms, 1.0, e)) for e in expected)
     terms = [e.terms for e in expected]

@@ -343,7 +343,9 @@ def _others(rows: pd.DataFrame, column: str, symbol: str) -> dict[str, float | i
                 given[other] = int(value) if value.is_integer() else value
             continue
         if pairs[column].duplicated().any():
-            raise DataError(f"{other} varies too; {_choose(other, rows[other].unique())}")
+            numeric = pd.api.types.is_numeric_dtype(pairs[other])
+            both = f"; or name both in an expectation, such as '{other} * {symbol}'" if numeric else ""
+            raise DataError(f"{other} varies too; {_choose(other, rows[other].unique())}{both}")
         law = _power_law(pairs[column].to_numpy(float), pairs[other].to_numpy(float), symbol)
         if law:
             given[other] = law
