@@ -198,7 +198,7 @@ $(VENV)/.set-up-demo $(VENV)/.set-up-lab $(VENV)/.set-up-course $(VENV)/.set-up-
 	@$(BIN)/python -c 'from pathlib import Path as P; import sysconfig; f = P(sysconfig.get_path("purelib"), "_editable_skbc_labkit.pth"); f.write_text("".join(l + "\n" for l in f.read_text().splitlines() if l != str(P.cwd().parent)))'
 	@touch $@
 
-build/wheel/.installed: $(VENV)/.set-up-dev $(shell find labkit algorithms datasets -type f -not -name '*.pyc' 2>/dev/null)
+build/wheel/.installed: $(VENV)/.set-up-dev $(shell find labkit algorithms datasets course/assignments course/exercises -type f -not -name '*.pyc' 2>/dev/null)
 	rm -rf build/wheel && mkdir -p build/wheel
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(PIP) wheel --no-build-isolation --no-deps -w build/wheel .
 	cd build/wheel && ../../$(BIN)/python -m zipfile -e labkit-*.whl .

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from labkit.context import compute as compute
     from labkit.context import count as count
     from labkit.context import phase as phase
-    from labkit.jupyter.exercises import check as check
+    from labkit.jupyter.exercise import check as check
     from labkit.jupyter.lecture import lecture as lecture
     from labkit.jupyter.prediction import predict as predict
     from labkit.jupyter.save_work import restore_work as restore_work
@@ -146,7 +146,7 @@ _PUBLIC = {
     "Zone": "labkit.platform",
     "graph": "labkit.platform",
     "predict": "labkit.jupyter.prediction",
-    "check": "labkit.jupyter.exercises",
+    "check": "labkit.jupyter.exercise",
     "lecture": "labkit.jupyter.lecture",
     "save_work": "labkit.jupyter.save_work",
     "save_button": "labkit.jupyter.save_work",

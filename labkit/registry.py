@@ -1,21 +1,26 @@
 """The registry of algorithms: the listing of the folder `labkit.algorithms`.
 
 An algorithm is a file ``algorithms/<problem>/<name>.py`` with an ``ALGORITHM`` in it. Nothing else is
-registered anywhere: adding an algorithm is adding its file.
+registered anywhere: adding an algorithm is adding its file. The exercises and the assignments of the course
+are files of two other folders (`course_files`).
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import inspect
 import math
 import pkgutil
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, lru_cache, partial
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
-from labkit.errors import ScheduleError
+from labkit.errors import DataError, ScheduleError
 from labkit.nearest import nearest
 from labkit.schedule.problem import PROBLEMS
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build, program_of
@@ -25,8 +30,10 @@ __all__ = [
     "Algorithm",
     "Cost",
     "Requirements",
+    "course_files",
     "get",
     "in_segments",
+    "module_of_file",
     "names",
     "problems",
     "program",
@@ -379,3 +386,32 @@ def schedules() -> tuple[tuple[str, str], ...]:
     """
     every = ((problem, name) for problem in problems() if problem in PROBLEMS for name in names(problem))
     return tuple(pair for pair in every if get(*pair).schedule is not None)
+
+
+def course_files(folder: str) -> dict[str, Path]:
+    """Return the Python files of a folder of the course by name: in the checkout, or installed."""
+    package = Path(__file__).resolve().parent
+    for place in (package / "course" / folder, package.parent / "course" / folder):
+        if found := {path.stem: path for path in sorted(place.glob("*.py"))}:
+            return found
+    raise DataError(f"the course's {folder} are not installed: neither in {package} nor next to it")
+
+
+def module_of_file(path: Path, name: str) -> ModuleType:
+    """Load a Python file as a module of this name, anew at each call.
+
+    Raises
+    ------
+    DataError
+        The file does not exist, or fails.
+    """
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise DataError(f"{str(path)!r} does not exist or cannot be read")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # dataclasses in it look themselves up
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise DataError(f"{str(path)!r} cannot be loaded: {error}") from error
+    return module

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from labkit.grading.counts import (
     ENVELOPE_BYTES,
     busiest_bytes,
@@ -19,14 +21,30 @@ from labkit.grading.page import number
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, Oracle, Trial, headline
+from labkit.grading.trial import Case, Oracle, Trial, headline, shown
 
-__all__ = ["COUNTS_ONLY", "Bound", "Correct", "Costs", "Scaling"]
+__all__ = ["COUNTS_ONLY", "Bound", "Correct", "Costs", "Scaling", "everybody_has_it"]
 
 #: begins what is said of a run whose result is wrong, where its cost was to be judged
 COUNTS_ONLY = "the cost of a run counts only when its result is right by allowed calls; this one is not"
 #: inputs that growth is measured on before it costs points: samples drawn at random may be unlucky once
 _DRAWS = 3
+
+
+def everybody_has_it(case: Case, results: list[Any]) -> str | None:
+    """Say which rank has not returned the very array that some rank was given; None where all have."""
+    wanted = next(own[0] for own in case.arguments if own[0] is not None)
+    for rank, found in enumerate(results):
+        if not isinstance(found, np.ndarray):
+            return f"rank {rank} returned {shown(found)}, not an array: does every rank return it?"
+        if found.dtype != wanted.dtype or found.shape != wanted.shape:
+            return (
+                f"rank {rank} returned {found.dtype} of shape {found.shape}, "
+                f"expected {wanted.dtype} of shape {wanted.shape}"
+            )
+        if found.tobytes() != wanted.tobytes():
+            return f"rank {rank} returned {shown(found)}, expected {shown(wanted)}"
+    return None
 
 
 def star_of(ranks: int) -> str:

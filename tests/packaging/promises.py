@@ -131,7 +131,7 @@ def documents() -> dict[str, str]:
     """The text of every document; of notebooks, the cells'."""
     found = {}
     paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")]
-    for path in [*paths, *(ROOT / "course").rglob("*.py"), *(ROOT / "datasets").rglob("README.md")]:
+    for path in [*paths, *(ROOT / "course").glob("*.py"), *(ROOT / "datasets").rglob("README.md")]:
         found[str(path.relative_to(ROOT))] = path.read_text()
     for path in [*(ROOT / "notebooks").glob("*.ipynb"), *(ROOT / "course").rglob("*.ipynb")]:
         cells = json.loads(path.read_text())["cells"]

@@ -24,8 +24,10 @@ def wheel() -> Path:
 
 def test_contents(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
-    folders = (("labkit", "labkit"), ("algorithms", "labkit/algorithms"), ("datasets", "labkit/datasets"))
-    for folder, inside in folders:
+    inside_of = {"labkit": "labkit"} | {
+        f: f"labkit/{f}" for f in ("algorithms", "datasets", "course/assignments", "course/exercises")
+    }
+    for folder, inside in inside_of.items():
         for path in (ROOT / folder).rglob("*"):
             if path.is_file() and "__pycache__" not in path.parts and path.suffix != ".pyc":
                 assert f"{inside}/{path.relative_to(ROOT / folder).as_posix()}" in names
@@ -34,6 +36,7 @@ def test_contents(wheel: Path) -> None:
     assert not [
         n for n in names if n.startswith(("algorithms/", "datasets/", "tests/", "notebooks/", "kernels/"))
     ]
+    assert not [n for n in names if n.endswith(".ipynb")], "the solutions stay in the checkout"
 
 
 def test_works_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
@@ -43,6 +46,9 @@ def test_works_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
         "import sys; sys.meta_path = [f for f in sys.meta_path if 'ScikitBuild' not in type(f).__name__]\n"
         "import labkit as lk, labkit._kernels as k\n"
         "assert k.__file__.startswith(sys.argv[1]), k.__file__\n"
+        "from labkit.grading.find import find_assignment, assignment_names\n"
+        "assert [find_assignment(name).name for name in assignment_names()] == assignment_names()\n"
+        "assert len(assignment_names()) == 7 and lk.check('order', 'B')\n"
         "print(lk.run(lambda comm: comm.allreduce(comm.rank), ranks=5, on='star:8').results)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(site)}

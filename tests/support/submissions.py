@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.grading.assignments import ASSIGNMENTS
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions_good import GOOD, SAMPLE
 from tests.support.submissions_hostile import HOSTILE
 from tests.support.submissions_hostile_notebooks import HOSTILE_NOTEBOOKS

@@ -10,7 +10,7 @@ __all__ = ["BY_LUCK", "HOSTILE", "RIGHT", "WRONG", "made"]
 HOSTILE = (
     "sleeps_on_few",
     "charges_on_few",
-    "reads_the_formula",
+    "knows_the_formula",
     "explains_an_object",
     "explains_for_ever",
     "patches_unique",
@@ -281,10 +281,10 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "narrow_on_many": (made(_NARROW.format(kind="uint8")), _COSTS),
     "half_narrow_on_many": (made(_NARROW.format(kind="uint16")), ("scaling",)),
-    "reads_the_formula": (
+    "knows_the_formula": (
         made(
             _EXSCAN,
-            "\nfrom labkit.grading.assignments.scaling_bug import _bytes_received\ndef explain(ranks, buckets):\n    return 'before', 'p', _bytes_received(ranks, buckets)\n",
+            "\ndef explain(ranks, buckets):\n    return 'before', 'p', 8 * (ranks - 1) * buckets\n",
         ),
         _NOTHING,
     ),

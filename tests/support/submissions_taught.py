@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-from labkit.grading.assignments import ASSIGNMENTS
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions_right import STYLES
 
 __all__ = ["CORPORA", "TAUGHT", "Taught", "write_taught"]

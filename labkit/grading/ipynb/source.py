@@ -10,8 +10,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.grading.assignment import Assignment
-from labkit.grading.assignments import ASSIGNMENTS
-from labkit.grading.find import find_assignment
+from labkit.grading.find import assignment_names, find_assignment
 from labkit.grading.schedules import Proved, ScheduleCosts
 
 __all__ = ["CONFIG", "add_assignment", "source_notebook"]
@@ -55,7 +54,7 @@ def add_assignment(course: Path, file: Path) -> list[Path]:
     """Give a course an assignment of the teacher's own: its checks, and a notebook to complete."""
     assignment = find_assignment(file)
     name = assignment.name
-    if name in ASSIGNMENTS:
+    if name in assignment_names():
         raise DataError(f"an assignment called {name!r} comes with labkit; give yours another name=")
     if not name.isidentifier():
         raise DataError(f"the assignment's name={name!r} becomes a folder: letters, digits and _ only")

@@ -15,7 +15,6 @@ import labkit as lk
 from labkit import registry
 from labkit.errors import DataError
 from labkit.grading import Grade, Scaling, find_assignment, notebook_source, student_seed
-from labkit.grading.assignments import ASSIGNMENTS, BROADCAST, PREFIX_SUM, SORT
 from labkit.grading.bench import OpenBench
 from labkit.grading.causes import Told
 from labkit.grading.counts import busiest_bytes, rounds_of
@@ -26,7 +25,12 @@ from labkit.grading.seeds import Seed
 from labkit.grading.submission import read_submission
 from labkit.grading.trial import Fault, Trial
 from labkit.schedule import count
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import OPEN, SUBMISSIONS, Submission, missed_here
+
+BROADCAST = ASSIGNMENTS["broadcast"]
+PREFIX_SUM = ASSIGNMENTS["prefix_sum"]
+SORT = ASSIGNMENTS["sort"]
 
 COURSE = Path(__file__).parents[3] / "course"
 BY_NAME = {(s.kind, s.name): s for s in SUBMISSIONS}
@@ -235,7 +239,7 @@ def test_what_a_submission_says_cannot_act_on_the_page_or_the_terminal(tmp_path:
 def test_assignments_are_found_by_name_and_by_file(tmp_path: Path) -> None:
     assert find_assignment("sort") is SORT
     file = tmp_path / "mine.py"
-    file.write_text("from labkit.grading.assignments import SORT as ASSIGNMENT\n")
+    file.write_text("from labkit.grading import find_assignment\nASSIGNMENT = find_assignment('sort')\n")
     assert find_assignment(file) == SORT
     file.write_text("x = 1\n")
     for bad, words in (

@@ -11,15 +11,18 @@ import pytest
 
 from labkit.cli import main
 from labkit.grading import CheckResult, Grade
-from labkit.grading.assignments import BROADCAST, DEADLOCK
 from labkit.grading.bench import SandboxBench
 from labkit.grading.classroom import dashboard, similar
 from labkit.grading.classroom.dashboard import _cause
 from labkit.grading.classroom.similar import _longest
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.notes import named_in
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions_deadlock import RIGHT as SMOOTHS
 from tests.support.submissions_good import BINOMIAL
+
+BROADCAST = ASSIGNMENTS["broadcast"]
+DEADLOCK = ASSIGNMENTS["deadlock"]
 
 LIMITS = Limits(cpu_s=2, idle_s=2)
 LOOPED = """

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.folder import find_submissions, grade_folder
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import GENERATED, OPEN, SUBMISSIONS, write
 from tests.support.submissions_hostile_notebooks import escaped
 

@@ -13,10 +13,12 @@ import pytest
 
 from labkit.cli.main import main
 from labkit.errors import DataError
-from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.result import Verdict
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import SUBMISSIONS
+
+PREFIX_SUM = ASSIGNMENTS["prefix_sum"]
 
 pytestmark = pytest.mark.usefixtures("needs_a_sandbox")
 SOURCES = {s.name: s.source for s in SUBMISSIONS}

@@ -11,6 +11,7 @@ import pytest
 import labkit.plain
 from labkit.cli.main import main
 from labkit.errors import CacheWarning
+from labkit.grading.find import find_assignment
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.grade import Grade
 from labkit.grading.result import CheckResult
@@ -49,10 +50,9 @@ def test_a_class_is_graded_though_no_grade_can_be_kept(folder, tmp_path, full, c
     assert [one["points"] for one in json.loads(said.out)["grades"]] == [2, 2, 2]
     assert said.err.count("grades cannot be kept") == 1
     assert not [path for path in kept.rglob("*") if path.is_file()]
-    from labkit.grading.assignments import PREFIX_SUM
 
     with pytest.warns(CacheWarning, match="No space left on device"):
-        assert len(grade_folder(find_submissions(folder), PREFIX_SUM, kept=kept)) == 3
+        assert len(grade_folder(find_submissions(folder), find_assignment("prefix_sum"), kept=kept)) == 3
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import pytest
 
 from labkit.errors import DataError, MachineError
 from labkit.grading import Assignment, Case, Correct
-from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.bench import OpenBench
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.imports import imported_by, load
 from labkit.grading.seeds import Seed
 from labkit.grading.submission import read_submission
 from labkit.grading.trial import Trial
+from tests.support.course import ASSIGNMENTS
 
 LIMITS = Limits(cpu_s=2, wall_s=60, memory_bytes=64 << 20)
 

@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 
 from labkit.grading import find_assignment
-from labkit.grading.assignments import BROADCAST, PREFIX_SUM, SORT
 from labkit.grading.bench import OpenBench
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
+from tests.support.course import ASSIGNMENTS
+
+BROADCAST = ASSIGNMENTS["broadcast"]
+PREFIX_SUM = ASSIGNMENTS["prefix_sum"]
+SORT = ASSIGNMENTS["sort"]
 
 
 def _broadcasts_on_powers(comm: Any, data: Any, root: int) -> Any:

@@ -9,13 +9,15 @@ import pytest
 
 from labkit.cli.main import main
 from labkit.errors import MachineError
-from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.find import find_assignment
 from labkit.grading.folder import find_submissions
 from labkit.grading.grade import Grade
 from labkit.grading.kept import keep, kept_folder, kept_grade, source_of
 from labkit.grading.result import CheckResult
 from labkit.grading.sandbox import Containment, Sandbox
+from tests.support.course import ASSIGNMENTS
+
+PREFIX_SUM = ASSIGNMENTS["prefix_sum"]
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +51,8 @@ def test_a_grade_is_of_the_checks_and_the_labkit_that_gave_it(tmp_path: Path, mo
     own.mkdir()
     monkeypatch.syspath_prepend(own)
     (own / "oracle.py").write_text("X = 1\n")
-    text = "import oracle\nfrom labkit.grading.assignments import PREFIX_SUM as ASSIGNMENT\n"
+    text = "import oracle\nfrom labkit.grading import find_assignment\n"
+    text += "ASSIGNMENT = find_assignment('prefix_sum')\n"
     (own / "mine.py").write_text(text)
     kept, source = kept_folder(folder), source_of(folder / "ada.py")
 

@@ -18,13 +18,15 @@ import pytest
 
 from labkit.errors import DataError, MachineError
 from labkit.grading import limited as module
-from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.classroom.similar import similar
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.limited import limited
 from labkit.grading.needed import needed_source
 from labkit.grading.submission import notebook_source, read_submission
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import SUBMISSIONS
+
+PREFIX_SUM = ASSIGNMENTS["prefix_sum"]
 
 RIGHT = next(s.source for s in SUBMISSIONS if s.name == "hillis")
 QUICK = replace(PREFIX_SUM, checks=[replace(PREFIX_SUM.checks[0], ranks=(2,))])

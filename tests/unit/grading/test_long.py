@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from labkit.grading.assignments import ASSIGNMENTS, PREFIX_SUM
 from labkit.grading.clean import clean_name
 from labkit.grading.folder import find_submissions, grade_folder
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import SUBMISSIONS
 from tests.support.submissions_poisoned import write_poisoned
 from tests.support.submissions_right import RIGHT
+
+PREFIX_SUM = ASSIGNMENTS["prefix_sum"]
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_a_sandbox")]
 COURSE = Path(__file__).parents[3] / "course"

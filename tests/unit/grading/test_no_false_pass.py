@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from labkit.grading import Case, Correct, find_assignment, student_seed
-from labkit.grading.assignments.deadlock import _steps_of
 from labkit.grading.bench import OpenBench
 from labkit.grading.checks import Bound, Scaling
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
+from tests.support.course import module_of
 
 SLEEPS_FIRST = """
 import time
@@ -172,9 +172,8 @@ def test_a_rank_is_told_nothing_of_the_seed() -> None:
 
 def test_keys_of_an_assignment_come_from_the_keyed_generator() -> None:
     from labkit.datasets import inputs
-    from labkit.grading.assignments import sort
 
-    seed = Seed(5)
+    sort, seed = module_of("sort"), Seed(5)
     (mine,), (theirs,) = sort._case("uniform", 2, 50, seed).arguments
     assert len(np.unique([mine, theirs])) == 100
     for plain in (5, seed.number("uniform", 2, 50, "int64", "even")):
@@ -231,8 +230,8 @@ def test_the_steps_of_an_agreement_follow_from_no_argument() -> None:
     for draw in range(8):
         for case in find_assignment("deadlock").check_named("stop").cases(Seed(5, draw)):
             most = case.arguments[0][2]
-            found.add((most, _steps_of(case)))
-            assert _steps_of(case) <= most
+            found.add((most, module_of("deadlock")._steps_of(case)))
+            assert module_of("deadlock")._steps_of(case) <= most
     assert len({round(8 * steps / most) for most, steps in found}) >= 6, "early and late stops"
 
 

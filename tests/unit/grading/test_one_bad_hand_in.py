@@ -16,13 +16,15 @@ from typing import Any
 import pytest
 
 from labkit.cli.main import main
-from labkit.grading.assignments import PREFIX_SUM
 from labkit.grading.clean import clean_name, file_stem
 from labkit.grading.folder import find_submissions, grade_folder, write_csv, write_feedback
 from labkit.grading.grade import Grade
 from labkit.grading.result import CheckResult
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import SUBMISSIONS
 from tests.support.submissions_poisoned import write_poisoned
+
+PREFIX_SUM = ASSIGNMENTS["prefix_sum"]
 
 pytestmark = pytest.mark.usefixtures("needs_a_sandbox")
 RIGHT = next(s.source for s in SUBMISSIONS if s.name == "hillis")

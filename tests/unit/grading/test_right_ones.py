@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.grading.assignments import ASSIGNMENTS
 from labkit.grading.folder import find_submissions, grade_folder
+from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import GENERATED
 from tests.support.submissions_right import RIGHT, STYLES, write_right
 

@@ -11,13 +11,12 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DeadlockError, MismatchError
-from labkit.grading.assignments import ASSIGNMENTS
-from labkit.grading.assignments.scaling_bug import _GROWTH, _PHASE, _bytes_received
 from labkit.grading.bench import SandboxBench
 from labkit.grading.checks import Correct
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial
+from tests.support.course import ASSIGNMENTS, module_of
 from tests.support.submissions import missed_here
 from tests.support.submissions_taught import CORPORA, TAUGHT, Taught
 
@@ -129,20 +128,19 @@ def test_the_bytes_that_explain_the_bug_are_those_that_the_engine_counts(ranks: 
     given, buckets = _given("scaling_bug", "slow_places"), 6
     keys = [np.arange(rank + 3) % buckets for rank in range(ranks)]
     done = lk.run(lambda comm: given(comm, keys[comm.rank], buckets), ranks, trace=True)
-    assert _GROWTH == "p"
-    spans = done.phases[done.phases["phase"] == _PHASE].set_index("rank")
+    bug = module_of("scaling_bug")
+    assert bug._GROWTH == "p"
+    spans = done.phases[done.phases["phase"] == bug._PHASE].set_index("rank")
     messages = done.trace.messages
     for rank in range(ranks):
         begin_s, end_s = spans.loc[rank, ["begin_s", "end_s"]]
         own = messages[(messages["destination"] == rank) & messages["end_s"].between(begin_s, end_s, "right")]
-        assert own["bytes"].sum() == _bytes_received(ranks, buckets)
+        assert own["bytes"].sum() == bug._bytes_received(ranks, buckets)
 
 
 def test_blocks_of_rows_are_unbalanced_and_dealt_rows_are_not_in_every_draw() -> None:
-    from labkit.grading.assignments.julia import _large
-
     for seed in range(12):
-        for case in _large(Seed(seed)):
+        for case in module_of("julia")._large(Seed(seed)):
             assert case.work is not None
             costs, p = np.array(case.work.seconds), case.ranks
             share = costs.sum() / p
@@ -151,13 +149,11 @@ def test_blocks_of_rows_are_unbalanced_and_dealt_rows_are_not_in_every_draw() ->
 
 
 def test_a_task_takes_its_time_and_is_told_to_who_has_it_done_only(sandbox: Sandbox) -> None:
-    from labkit.grading.assignments.julia import _case
-
     source = (
         "def julia(comm, n, row):\n"
         "    try:\n        row(n)\n    except IndexError as error:\n        return str(error)\n"
     )
-    case = _case(1, 2, 3)
+    case = module_of("julia")._case(1, 2, 3)
     bench = SandboxBench(sandbox, source, "julia")
     refused = bench.run(2, case.arguments, work=case.work)
     assert refused.results == ["there is no task 3: they are numbered from 0 to 2"] * 2

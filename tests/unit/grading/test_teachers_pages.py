@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import labkit as lk
-from labkit.grading.assignments import ASSIGNMENTS
+from tests.support.course import ASSIGNMENTS
 
 ROOT = Path(__file__).parents[3]
 SOLUTIONS = (ROOT / "course" / "solutions.md").read_text(encoding="utf-8")

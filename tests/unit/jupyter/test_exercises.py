@@ -12,7 +12,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.jupyter.exercises import EXERCISES, check
+from labkit.jupyter.exercise import check, exercises
 from labkit.schedule import block, blocks
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
@@ -719,7 +719,7 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
 
 
 def test_every_exercise_is_tried_here():
-    assert set(ANSWERS) == set(EXERCISES)
+    assert set(ANSWERS) == set(exercises())
 
 
 @pytest.mark.parametrize("name", ANSWERS)
@@ -748,7 +748,7 @@ def test_likely_wrong_answers_are_told_apart(name):
 @pytest.mark.parametrize("name", ANSWERS)
 def test_no_hint_holds_the_answer(name):
     right = [answer for answer in ANSWERS[name][0] if isinstance(answer, str | int | float)]
-    one = EXERCISES[name]
+    one = exercises()[name]
     for hint in [one.hint, *(trap.hint for trap in one.traps)]:
         words = re.findall(r"[\w.^²]+", hint)
         told = [answer for answer in right if str(answer) in words and len(str(answer)) > 1]
@@ -773,7 +773,7 @@ def test_the_notebooks_ask_every_exercise_and_no_other():
         cells = json.loads(path.read_text("utf-8"))["cells"]
         code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
         asked += re.findall(r'lk\.check\("([^"]+)"', code)
-    assert sorted(asked) == sorted(EXERCISES)
+    assert sorted(asked) == sorted(exercises())
 
 
 def test_the_plans_are_as_good_as_the_exercise_says():

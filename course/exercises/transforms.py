@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercises.base import Exercise, Trap, is_near
+from labkit.jupyter.exercise import Exercise, Trap, is_near
 
 __all__ = ["EXERCISES"]
 

@@ -15,7 +15,7 @@ from labkit.grading.counts import packed_bytes
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case, shown
 
-__all__ = ["SCALING_BUG"]
+__all__ = ["ASSIGNMENT"]
 
 _STATEMENT = """\
 places(comm, keys, buckets) gives each key its place in the sorted sequence of the keys of all ranks:
@@ -222,7 +222,7 @@ def _is_growth(growth: Any) -> bool:
         return False
 
 
-SCALING_BUG = Assignment(
+ASSIGNMENT = Assignment(
     name="scaling_bug",
     title="Find, explain and repair a scaling bug",
     function="places",

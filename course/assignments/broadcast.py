@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from labkit.grading.assignment import Assignment
-from labkit.grading.checks import Bound, Correct, Costs, Scaling
+from labkit.grading.checks import Bound, Correct, Costs, Scaling, everybody_has_it
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, shown
+from labkit.grading.trial import Case
 
-__all__ = ["BROADCAST", "everybody_has_it"]
+__all__ = ["ASSIGNMENT"]
 
 _STATEMENT = """\
 Write broadcast(comm, data, root): rank `root` holds a NumPy array `data`, the others are given None;
@@ -90,22 +90,6 @@ def _any_data(seed: int) -> Iterator[Case]:
     yield _case(5, root(5, 1), _array(seed, 2, "uint8", "flags") > 127, "2 booleans")
 
 
-def everybody_has_it(case: Case, results: list[Any]) -> str | None:
-    """Say which rank has not returned the very array that some rank was given; None where all have."""
-    wanted = next(own[0] for own in case.arguments if own[0] is not None)
-    for rank, found in enumerate(results):
-        if not isinstance(found, np.ndarray):
-            return f"rank {rank} returned {shown(found)}, not an array: does every rank return it?"
-        if found.dtype != wanted.dtype or found.shape != wanted.shape:
-            return (
-                f"rank {rank} returned {found.dtype} of shape {found.shape}, "
-                f"expected {wanted.dtype} of shape {wanted.shape}"
-            )
-        if found.tobytes() != wanted.tobytes():
-            return f"rank {rank} returned {shown(found)}, expected {shown(wanted)}"
-    return None
-
-
 def _cost_cases(seed: int) -> Iterator[Case]:
     """Yield cases of their own, and all that results are judged on: every run counts."""
     for ranks in (2, 3, *Seed.of(seed).ranks(4, 64, 4, "cost")):
@@ -141,7 +125,7 @@ def _levels(case: Case) -> int:
     return math.ceil(math.log2(case.ranks))
 
 
-BROADCAST = Assignment(
+ASSIGNMENT = Assignment(
     name="broadcast",
     title="Broadcast from messages",
     function="broadcast",

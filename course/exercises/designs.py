@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from labkit.jupyter.exercises.base import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
 
 __all__ = ["EXERCISES"]
 

@@ -1,14 +1,21 @@
-"""An exercise with an instant answer: what is right, which wrong answers are likely, and a hint for each."""
+"""Exercises of the course's notebooks, with an instant answer: ``lk.check("matches", answer)``.
+
+An exercise has a right answer, likely wrong answers, and a hint for each. They are in the course's folder
+``exercises``, a file for each notebook.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from labkit.errors import LabkitError
+from labkit.errors import DataError, LabkitError
+from labkit.nearest import nearest
+from labkit.registry import course_files, module_of_file
 
-__all__ = ["Answer", "Exercise", "Trap", "is_letter", "is_near", "letter"]
+__all__ = ["Answer", "Exercise", "Trap", "check", "exercises", "is_letter", "is_near", "letter"]
 
 #: what stands in a notebook until the reader writes an answer
 _EMPTY: tuple[Any, ...] = (None, "", "?")
@@ -121,3 +128,44 @@ def letter(answer: Any) -> str:
 def is_letter(wanted: str) -> Callable[[str], bool]:
     """Return whether an answer is this letter, as a function of it."""
     return lambda answer: answer == wanted
+
+
+@cache
+def exercises() -> dict[str, Exercise]:
+    """Return all exercises of the course by name."""
+    files = course_files("exercises")
+    modules = [module_of_file(path, f"labkit.course.exercises.{name}") for name, path in files.items()]
+    return {name: one for module in modules for name, one in module.EXERCISES.items()}
+
+
+def check(name: str, answer: Any) -> Answer:
+    """Check the answer to an exercise of the course; a wrong one gets a hint, not the solution.
+
+    Parameters
+    ----------
+    name : str
+        The exercise, as its notebook names it.
+    answer : object
+        What it asks for; "?" is no answer yet.
+
+    Returns
+    -------
+    Answer
+        True in a condition when it is right.
+
+    Raises
+    ------
+    DataError
+        For a name that no exercise has.
+
+    Examples
+    --------
+    >>> check("matches", "?")
+    … write a dict of growth to match, such as {"p": "exact"} in place of the question mark.
+    """
+    known = exercises()
+    if name not in known:
+        also = nearest(str(name), known, 1)
+        every = f"{also} Exercises:" if also else "; there are"
+        raise DataError(f"there is no exercise {name!r}{every} {', '.join(known)}")
+    return known[name].check(answer)

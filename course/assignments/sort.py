@@ -16,7 +16,7 @@ from labkit.grading.result import Verdict
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case, Trial, headline, shown
 
-__all__ = ["SORT"]
+__all__ = ["ASSIGNMENT"]
 
 _STATEMENT = """\
 Write parallel_sort(comm, keys): every rank gives a one-dimensional NumPy array of keys (of any length,
@@ -239,7 +239,7 @@ def _seconds(case: Case) -> float:
     return 2 * _share(case) / 1e6
 
 
-SORT = Assignment(
+ASSIGNMENT = Assignment(
     name="sort",
     title="A parallel sort",
     function="parallel_sort",

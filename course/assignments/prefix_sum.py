@@ -5,7 +5,7 @@ from __future__ import annotations
 from labkit.grading.assignment import Assignment
 from labkit.grading.schedules import Proved, ScheduleCosts, Task, ceil_log2
 
-__all__ = ["PREFIX_SUM"]
+__all__ = ["ASSIGNMENT"]
 
 _STATEMENT = """\
 Write rounds(group), a generator of the steps of an inclusive prefix reduction (MPI_Scan): every rank
@@ -18,7 +18,7 @@ _TASK = Task("scan", commutative=True, temporaries=("partial", "incoming"))
 _ORDERED = Task("scan", commutative=False, temporaries=("partial", "incoming"))
 _LOG_HINT = "In round k a rank hands what it has to rank + 2**k: then sums of 2**(k+1) operands are there."
 
-PREFIX_SUM = Assignment(
+ASSIGNMENT = Assignment(
     name="prefix_sum",
     title="Prefix sum as a schedule",
     function="rounds",

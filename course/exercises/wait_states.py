@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from labkit.jupyter.exercises.base import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
 
 __all__ = ["EXERCISES"]
 

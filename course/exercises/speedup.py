@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.jupyter.exercises.base import Exercise, Trap, is_near
+from labkit.jupyter.exercise import Exercise, Trap, is_near
 from labkit.scaling import read_expectation
 from labkit.scaling.term import Term
 

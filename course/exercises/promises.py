@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import LabkitError
-from labkit.jupyter.exercises.base import Exercise, Trap, is_letter, letter
+from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter
 from labkit.run import run
 from labkit.study import sweep
 

@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from labkit.grading.assignment import Assignment
-from labkit.grading.assignments.broadcast import everybody_has_it
-from labkit.grading.checks import Bound, Correct, Costs
+from labkit.grading.checks import Bound, Correct, Costs, everybody_has_it
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case
 
-__all__ = ["TORUS_BROADCAST"]
+__all__ = ["ASSIGNMENT"]
 
 #: the machine, and what is broadcast on it
 _TORUS, _SIDE, _MIB = "torus:4x4x4,bw=100MBps,lat=1us", 4, 1 << 20
@@ -88,7 +87,7 @@ def _within(seconds: float) -> list[Bound]:
     ]
 
 
-TORUS_BROADCAST = Assignment(
+ASSIGNMENT = Assignment(
     name="torus_broadcast",
     title="A broadcast that beats a given time on a torus",
     function="torus_broadcast",

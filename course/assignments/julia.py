@@ -15,7 +15,7 @@ from labkit.grading.seeds import Seed
 from labkit.grading.speedup import Once, SpeedUp
 from labkit.grading.trial import Case, shown
 
-__all__ = ["JULIA", "julia_rows"]
+__all__ = ["ASSIGNMENT"]
 
 _STATEMENT = """\
 Write julia(comm, n, row): rank 0 returns the picture of a Julia set, a NumPy array of n rows, the
@@ -161,7 +161,7 @@ def _dear_for_one(case: Case, tasks: Sequence[Sequence[int]]) -> Case:
     return _given(case.ranks, picture, seconds, ", those dear that one rank has computed when none was")
 
 
-JULIA = Assignment(
+ASSIGNMENT = Assignment(
     name="julia",
     title="Speed-up of a Julia set",
     function="julia",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.jupyter.exercises.base import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
 
 __all__ = ["EXERCISES"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DeadlockError, LabkitError
-from labkit.jupyter.exercises.base import Exercise, Trap, is_letter, letter
+from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter
 from labkit.run import run
 
 __all__ = ["EXERCISES"]

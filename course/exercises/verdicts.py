@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from labkit.jupyter.exercises.base import Exercise, Trap, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, is_near, letter
 from labkit.scaling import Term, outcome, read_expectation
 
 __all__ = ["EXERCISES"]

@@ -15,7 +15,7 @@ from labkit.grading.checks import Bound, Correct, Costs
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case, shown
 
-__all__ = ["DEADLOCK"]
+__all__ = ["ASSIGNMENT"]
 
 _STATEMENT = """\
 Repair smooth(comm, block, tolerance, most), which hangs for three reasons. The rows of a matrix lie on
@@ -186,7 +186,7 @@ def _steps_of(case: Case) -> int:
     return _smoothed(_key(blocks), blocks[0].shape[1], tolerance, most)[1]
 
 
-DEADLOCK = Assignment(
+ASSIGNMENT = Assignment(
     name="deadlock",
     title="Repair of a program that hangs",
     function="smooth",
