@@ -135,7 +135,7 @@ void register_python_side(nb::dict names) {
       {"message_no_proc", &side.message_no_proc}, {"make_outside", &side.make_outside}, {"make_ended", &side.make_ended},
       {"owner_of_thread", &side.owner_of_thread},
       {"parse_buffer", &side.parse_buffer}, {"find_format", &side.find_format}, {"in_place", &side.in_place},
-      {"unpacked", &side.unpacked},
+      {"unpacked", &side.unpacked}, {"datatypes", &side.datatypes},
       {"foreign_memory", &side.foreign_memory},
       {"dumps", &side.dumps},               {"loads", &side.loads},
       {"protocol", &side.protocol}};

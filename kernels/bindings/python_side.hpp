@@ -21,6 +21,7 @@ struct PythonSide {
   PyObject* unpacked = nullptr;       ///< (layout, bytes): a receive of a datatype with gaps is over; what that costs
   PyObject* foreign_memory = nullptr;   ///< (array of another library) -> (NumPy array on its memory, is it a device's)
   PyObject* in_place = nullptr;       ///< labkit.MPI.IN_PLACE
+  PyObject* datatypes = nullptr;      ///< the tuple of MPI's own datatypes
   PyObject* find_format = nullptr;    ///< (format) -> Datatype, or raises
   PyObject* dumps = nullptr;          ///< (object) -> bytes
   PyObject* loads = nullptr;          ///< (bytes) -> object

@@ -142,6 +142,7 @@ def _register() -> None:
             "parse_buffer": buffers.parse_buffer,
             "unpacked": packing.unpacked,
             "find_format": datatypes.find_format,
+            "datatypes": tuple(datatypes.DATATYPES.values()),
             "in_place": SPECIAL["IN_PLACE"],
             "foreign_memory": foreign_memory,
         }

@@ -38,7 +38,8 @@ struct QuickMethod {
 };
 
 /// Keeps the buffers of a waiting rank where they are. The caller holds the objects; a view is kept of those only
-/// that count their views, such as bytearray, and not on the stack: what a rank's stack holds is copied at each wait.
+/// that count their views, such as bytearray, or stand in a list, which another rank may change. It is not on the
+/// stack: what a rank's stack holds is copied at each wait.
 class Pins {
  public:
   Pins() = default;
@@ -50,8 +51,8 @@ class Pins {
   Pins(const Pins&) = delete;
   Pins& operator=(const Pins&) = delete;
 
-  void add(std::size_t place, Py_buffer& view) {
-    if (Py_TYPE(view.obj)->tp_as_buffer->bf_releasebuffer == nullptr) {
+  void add(std::size_t place, Py_buffer& view, bool is_in_list) {
+    if (!is_in_list && Py_TYPE(view.obj)->tp_as_buffer->bf_releasebuffer == nullptr) {
       PyBuffer_Release(&view);
       return;
     }
@@ -88,9 +89,11 @@ class Arguments {
 
   QuickForm form;
   std::array<std::byte*, kQuickBuffers> data{};
+  bool has_list = false;  ///< whether a buffer stands in a list
 
  private:
   bool pin(PyObject* value, std::size_t place, Pins& pins);
+  bool view(PyObject* value, std::size_t place, Pins& pins, bool is_in_list);
   bool take_root(PyObject* value);
 
   const QuickMethod* method_;
@@ -98,9 +101,39 @@ class Arguments {
   const CommObject* comm_;
 };
 
+/// Reads what follows the buffer in a list: a count, one of MPI's own datatypes, or both.
+bool read_rest(PyObject* list, QuickBuffer& buffer) {
+  const Py_ssize_t length = PySequence_Fast_GET_SIZE(list);
+  PyObject* const* items = PySequence_Fast_ITEMS(list);
+  if (length < 2 || length > 3) return false;
+  PyObject* own = python_side().datatypes;
+  const auto is_own = [own](PyObject* item) {
+    PyObject* const* begin = PySequence_Fast_ITEMS(own);
+    PyObject* const* end = begin + PyTuple_GET_SIZE(own);
+    return std::find(begin, end, item) != end;
+  };
+  if (is_own(items[length - 1])) buffer.datatype = items[length - 1];
+  else if (length == 3) return false;
+  if (length == 2 && buffer.datatype != nullptr) return true;
+  if (!PyLong_CheckExact(items[1])) return false;
+  int has_overflow = 0;
+  buffer.count = PyLong_AsLongLongAndOverflow(items[1], &has_overflow);
+  return has_overflow == 0 && buffer.count >= 0;
+}
+
 bool Arguments::pin(PyObject* value, std::size_t place, Pins& pins) {
   if (value == nullptr || place >= kQuickBuffers) return false;
   if (value == Py_None || value == python_side().in_place) return true;
+  if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) return view(value, place, pins, false);
+  has_list = true;
+  if (!read_rest(value, form.buffers[place])) return false;
+  PyObject* first = Py_NewRef(PySequence_Fast_ITEMS(value)[0]);  // looking at it may run code that changes the list
+  const bool is_good = view(first, place, pins, true);
+  Py_DECREF(first);
+  return is_good;
+}
+
+bool Arguments::view(PyObject* value, std::size_t place, Pins& pins, bool is_in_list) {
   if (PyObject_CheckBuffer(value) == 0) return false;
   Py_buffer view;
   if (PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
@@ -117,7 +150,7 @@ bool Arguments::pin(PyObject* value, std::size_t place, Pins& pins) {
   buffer.is_read_only = view.readonly != 0;
   buffer.is_phantom = phantom_memory().holds(static_cast<const char*>(view.buf));
   data[place] = static_cast<std::byte*>(view.buf);
-  pins.add(place, view);
+  pins.add(place, view, is_in_list);
   return is_plain;
 }
 
@@ -162,7 +195,7 @@ bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames,
       !form.buffers[0].is_phantom) {
     return false;  // buffers that overlap: refused by some calls, and warned of
   }
-  return !(is_in_place && form.buffers[1].is_phantom);
+  return !(is_in_place && (form.buffers[1].is_phantom || has_list));
 }
 
 void Arguments::bind(const QuickPlan& plan, Ready& ready) const {

@@ -1,7 +1,8 @@
 // The short way of a collective call: what a rank need not find out again because a rank before it has.
 //
 // The general way is Python (labkit.comm): it reads any form of message, checks it, chooses the algorithm
-// and says what is wrong. Most calls are of a plain form: whole contiguous buffers, MPI's own operators. A
+// and says what is wrong. Most calls are of a plain form: contiguous buffers, alone or with a count and one
+// of MPI's own datatypes, and MPI's own operators. A
 // call's form is all that its meaning depends on, so what the general way made of a form is kept as a plan,
 // and the next call of that form, by another rank or in the next round of a loop, goes straight to the
 // engine. Whatever is not plain, not known, or not what the ranks before agreed on goes the general way.
@@ -23,10 +24,13 @@ namespace labkit::bindings {
 
 inline constexpr std::size_t kQuickBuffers = 2;
 
-/// A buffer argument: how long it is, of what, and what may be done with it.
+/// A buffer argument: how long it is, of what, and what may be done with it; in `[buffer, count, datatype]`
+/// also what of it is meant.
 struct QuickBuffer {
   static constexpr std::size_t kFormat = 8;
   std::uint64_t bytes = 0;
+  std::int64_t count = -1;         ///< -1: not given
+  const void* datatype = nullptr;  ///< nullptr: not given. MPI's own only, which never go away
   std::array<char, kFormat> format{};
   std::int32_t item_bytes = 0;
   bool is_given = false;  ///< false: None, or IN_PLACE

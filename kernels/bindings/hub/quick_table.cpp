@@ -49,7 +49,7 @@ std::size_t QuickTable::Hash::operator()(const QuickForm& form) const {
   for (const QuickBuffer& buffer : form.buffers) {
     std::uint64_t format = 0;
     std::memcpy(&format, buffer.format.data(), sizeof format);
-    hash = mixed(mixed(hash, buffer.bytes), format);
+    hash = mixed(mixed(mixed(hash, buffer.bytes), static_cast<std::uint64_t>(buffer.count)), format);
   }
   return static_cast<std::size_t>(hash);
 }
