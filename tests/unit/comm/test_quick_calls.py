@@ -1,6 +1,7 @@
 """The short way of collective calls does what the general way does, and refuses what that refuses.
 
-A message in list form, ``[buf, count, type]``, always goes the general way: it is the oracle.
+Arrays and messages such as ``[buf, count, type]`` have a short way. One with a displacement of 0,
+``[buf, count, 0, type]``, always goes the general way: it is the oracle.
 """
 
 from __future__ import annotations
@@ -17,10 +18,20 @@ from labkit.errors import DeadlockError, MismatchError, RankError
 ROUNDS = 3
 
 
-def forms(comm, is_general):
+def typing(way, datatype):
+    """Return how a way writes a message of n elements."""
+    return {
+        "array": lambda a, n: a,
+        "list": lambda a, n: [a, n, datatype],
+        "tuple": lambda a, n: (a, n, datatype),
+        "general": lambda a, n: [a, n, 0, datatype],
+    }[way]
+
+
+def forms(comm, way):
     """Every method with a short way, some rounds each: what it leaves in all buffers."""
     p, me = comm.size, comm.rank
-    typed = (lambda a, n: [a, n, MPI.INT64_T]) if is_general else (lambda a, n: a)
+    typed = typing(way, MPI.INT64_T)
     left = []
     for i in range(ROUNDS):
         x = np.arange(6, dtype=np.int64) + 100 * me + i
@@ -50,9 +61,9 @@ def forms(comm, is_general):
     return np.concatenate(left), comm.Get_size()
 
 
-def in_place(comm, is_general):
+def in_place(comm, way):
     p, me = comm.size, comm.rank
-    typed = (lambda a, n: [a, n, MPI.DOUBLE]) if is_general else (lambda a, n: a)
+    typed = typing(way, MPI.DOUBLE)
     left = []
     for i in range(ROUNDS):
         x = np.arange(2.0) + me + i
@@ -80,11 +91,54 @@ def in_place(comm, is_general):
 @pytest.mark.parametrize("ranks", [1, 2, 5, 8])
 def test_both_ways_leave_the_same_at_the_same_time(ranks):
     for program in (forms, in_place):
-        quick, general = (lk.run(program, ranks, args=(how,), on="star") for how in (False, True))
-        for mine, oracle in zip(quick.results, general.results, strict=True):
-            np.testing.assert_array_equal(mine[0], oracle[0])
-        assert quick.makespan_s == general.makespan_s
-        assert (quick.messages, quick.bytes) == (general.messages, general.bytes)
+        general = lk.run(program, ranks, args=("general",), on="star")
+        for way in ("array", "list", "tuple"):
+            quick = lk.run(program, ranks, args=(way,), on="star")
+            for mine, oracle in zip(quick.results, general.results, strict=True):
+                np.testing.assert_array_equal(mine[0], oracle[0])
+            assert quick.makespan_s == general.makespan_s
+            assert (quick.messages, quick.bytes) == (general.messages, general.bytes)
+
+
+def test_lists_mean_what_their_counts_and_types_say():
+    """The same buffer with another count, another type, or neither is another message."""
+
+    def program(comm, way):
+        left = []
+        for _ in range(ROUNDS):
+            for count, datatype in (
+                (4, MPI.DOUBLE),
+                (2, MPI.DOUBLE),
+                (8, MPI.FLOAT),
+                (32, MPI.BYTE),
+                (0, MPI.INT),
+            ):
+                x, out = np.arange(4.0) + comm.rank, np.zeros(4 * comm.size)
+                comm.Allgather(typing(way, datatype)(x, count), typing(way, datatype)(out, count))
+                left.append(out)
+            x, out = np.arange(4.0) + comm.rank, np.zeros(4)
+            comm.Allreduce([x, 2] if way == "list" else [x, 2, 0, MPI.DOUBLE], [out, 2, MPI.DOUBLE])
+            comm.Bcast([x, MPI.DOUBLE] if way == "list" else [x, 4, 0, MPI.DOUBLE], 1)
+            left += [out, x]
+        return np.concatenate(left)
+
+    quick, general = (lk.run(program, 4, args=(way,), on="star") for way in ("list", "general"))
+    np.testing.assert_array_equal(quick.results, general.results)
+    assert (quick.makespan_s, quick.bytes) == (general.makespan_s, general.bytes)
+
+
+def test_a_list_may_change_while_its_rank_waits():
+    def program(comm, shared):
+        for i in range(ROUNDS):
+            shared[comm.rank][:] = [np.full(2, i + 1.0), 2, MPI.DOUBLE]
+            out = np.empty(2)
+            if comm.rank == comm.size - 1:  # all others wait by now
+                for message in shared[:-1]:
+                    message[0] = None
+            comm.Allreduce(shared[comm.rank], [out, 2, MPI.DOUBLE])
+            assert out.tolist() == [3 * (i + 1.0)] * 2
+
+    lk.run(program, 3, args=([[], [], []],), on="star", isolate=False)
 
 
 def test_ranks_of_one_call_may_come_either_way():
@@ -92,7 +146,7 @@ def test_ranks_of_one_call_may_come_either_way():
         x, out = np.full(3, comm.rank + 1.0), np.empty(3)
         for i in range(6):
             is_general = (comm.rank + i) % 3 == 0
-            send, receive = ([x, 3, MPI.DOUBLE], [out, MPI.DOUBLE]) if is_general else (x, out)
+            send, receive = ([x, 3, 0, MPI.DOUBLE], [out, MPI.DOUBLE]) if is_general else (x, [out, 3])
             comm.Allreduce(send, receive)
         return out.tolist()
 
@@ -154,6 +208,11 @@ def _after_good_calls(bad):
         (lambda c, x, out: c.Allreduce(x), RankError, "recvbuf"),
         (lambda c, x, out: c.Allreduce(x, out, MPI.SUM, 3), RankError, "argument"),
         (lambda c, x, out: c.Bcast(np.ones(4)[::2]), RankError, "contiguous"),
+        (lambda c, x, out: c.Bcast([x, 3, MPI.DOUBLE]), RankError, "message"),
+        (lambda c, x, out: c.Bcast([x, -1, MPI.DOUBLE]), RankError, "count"),
+        (lambda c, x, out: c.Bcast([x, True, 2, 3, 4]), RankError, "message"),
+        (lambda c, x, out: c.Bcast([x, 1 + c.rank % 2, MPI.DOUBLE]), MismatchError, "bytes"),
+        (lambda c, x, out: c.Bcast([x, MPI.DATATYPE_NULL]), RankError, "DATATYPE_NULL"),
         (lambda c, x, out: c.Allreduce(x, out, max), RankError, "Op"),
         (lambda c, x, out: c.Allreduce(np.ones(2) * 1j, np.ones(2) * 1j, MPI.MAX), RankError, "not defined"),
     ],
