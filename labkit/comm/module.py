@@ -3,42 +3,48 @@
 from __future__ import annotations
 
 import importlib
+import inspect
+import operator
 import sys
 from typing import Any
 
 from labkit import _kernels
-from labkit.comm import addresses, buffers, general, matched, names
-from labkit.comm.addresses import MEMORY
+from labkit.comm import buffers, matched, names
 from labkit.comm.arguments import convert_functions, convert_methods
 from labkit.comm.buffering import BUFFERING
 from labkit.comm.collective.prequest import Prequest
 from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
 from labkit.comm.environment import ENVIRONMENT
-from labkit.comm.errorfunctions import ERROR_FUNCTIONS
 from labkit.comm.files.file import FILE_NULL, File
 from labkit.comm.handles import datatypes, exceptions, packing, status
 from labkit.comm.handles.base import MODULE_NAME, MissingError, refuse
-from labkit.comm.handles.constants import CONSTANTS
+from labkit.comm.handles.constants import CONSTANTS, ERROR_TEXTS
 from labkit.comm.handles.errhandlers import ERRHANDLERS, Errhandler
+from labkit.comm.handles.errorcodes import class_of, codes_in_use, text_of
+from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.foreign import foreign_memory
 from labkit.comm.handles.grequest import Grequest
 from labkit.comm.handles.groups import GROUP_EMPTY, GROUP_NULL, Group
 from labkit.comm.handles.info import INFO_ENV, INFO_NULL, Info
 from labkit.comm.handles.operators import OPERATORS, Op
+from labkit.comm.handles.packing import address_of, bytes_of
 from labkit.comm.handles.sessions import SESSION_NULL, Session
-from labkit.comm.handles.special import SPECIAL
-from labkit.comm.handles.statusmemory import F_STATUS
+from labkit.comm.handles.special import BOTTOM, SPECIAL
+from labkit.comm.handles.status import F_STATUS
 from labkit.comm.inter.intercomm import Intercomm
 from labkit.comm.inter.ports import PORTS
+from labkit.comm.known import KNOWN, constant_of
 from labkit.comm.pickling import Pickle, pickle
 from labkit.comm.private import PRIVATE
 from labkit.comm.rank_module import RankModule
 from labkit.comm.rma.window import WIN_NULL, Win
+from labkit.comm.surface import METHODS, add_methods
 from labkit.comm.topology.graphs import SPECIAL_WEIGHTS
 from labkit.comm.topology.grid import Compute_dims
 from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
 
 __all__ = ["simulated_module"]
+
 
 _CLASSES = (
     *(
@@ -122,8 +128,8 @@ def _build() -> SimulatedModule:
     )
     functions = (*ENVIRONMENT.values(), *ERROR_FUNCTIONS.values(), Compute_dims)
     functions = (*functions, *(value for name, value in BUFFERING.items() if name.endswith("_buffer")))
-    functions = (*functions, *PORTS.values(), addresses.Alloc_mem, addresses.Free_mem)
-    for function in (*functions, addresses.Get_address, addresses.Aint_add, addresses.Aint_diff):
+    functions = (*functions, *PORTS.values(), Alloc_mem, Free_mem)
+    for function in (*functions, Get_address, Aint_add, Aint_diff):
         function.__module__ = MODULE_NAME
     return module
 
@@ -157,10 +163,194 @@ def simulated_module() -> SimulatedModule:
     global _module
     if _module is None:
         _register()
-        general.complete()
+        complete()
         classes = {cls.__name__: cls for cls in _CLASSES}
         convert_methods(classes)
         _module = _build()
         convert_functions(_module.__dict__, classes)
         sys.modules.setdefault(MODULE_NAME, _module)
     return _module
+
+
+# Calls about error classes, codes and strings.
+
+
+_ERR_ARG = 13
+
+
+def Get_error_class(errorcode: int) -> int:
+    """Error class of an error code."""
+    return class_of(_checked(errorcode))
+
+
+def Get_error_string(errorcode: int) -> str:
+    """MPI's words for an error code, or the program's own."""
+    return text_of(_checked(errorcode))
+
+
+def _checked(errorcode: int) -> int:
+    code = int(errorcode)
+    if code < 0:
+        raise MPIException(_ERR_ARG, f"errorcode={code} is negative")
+    return code
+
+
+def Add_error_class() -> int:
+    """Add an error class; its number."""
+    return codes_in_use().add(None)
+
+
+def Add_error_code(errorclass: int) -> int:
+    """Add an error code to a class; its number."""
+    number = int(errorclass)
+    if number not in ERROR_TEXTS and not codes_in_use().is_class(number):
+        raise MPIException(_ERR_ARG, f"{number} is no error class")
+    return codes_in_use().add(number)
+
+
+def Add_error_string(errorcode: int, string: str) -> None:
+    """Give an added class or code its words."""
+    codes_in_use().texts[_added(errorcode)] = str(string)
+
+
+def Remove_error_class(errorclass: int) -> None:
+    """Take an added class away; it must have no codes and no words any more."""
+    number, codes = _added(errorclass), codes_in_use()
+    if not codes.is_class(number) or codes.is_used(number):
+        raise MPIException(_ERR_ARG, f"{number} is no error class, or has codes or a string still")
+    del codes.classes[number]
+
+
+def Remove_error_code(errorcode: int) -> None:
+    """Take an added code away; it must have no words any more."""
+    number, codes = _added(errorcode), codes_in_use()
+    if codes.is_class(number) or number in codes.texts:
+        raise MPIException(_ERR_ARG, f"{number} is an error class, or has a string still")
+    del codes.classes[number]
+
+
+def Remove_error_string(errorcode: int) -> None:
+    """Take the words of an added class or code away."""
+    number, codes = _added(errorcode), codes_in_use()
+    if number not in codes.texts:
+        raise MPIException(_ERR_ARG, f"error code {number} has no string")
+    del codes.texts[number]
+
+
+def _added(number: int) -> int:
+    if int(number) not in codes_in_use().classes:
+        raise MPIException(
+            _ERR_ARG, f"{number} is none of the error classes and codes that this rank has added"
+        )
+    return int(number)
+
+
+#: name in the module -> function
+ERROR_FUNCTIONS: dict[str, Any] = {
+    function.__name__: function
+    for function in (
+        *(Get_error_class, Get_error_string, Add_error_class, Add_error_code, Add_error_string),
+        *(Remove_error_class, Remove_error_code, Remove_error_string),
+    )
+}
+
+
+# Memory as MPI has it: buffers of bytes, addresses, and what is computed with them.
+
+
+_BITS = 64
+
+
+def Get_address(location: Any) -> int:
+    """Return where a buffer lies in memory; 0 for BOTTOM."""
+    if location is BOTTOM or location is None:
+        return 0
+    memory = bytes_of(location)
+    return address_of(memory) if memory.nbytes else int(_kernels.Buffer(location).address)
+
+
+def Aint_add(base: int, disp: int) -> int:
+    """Return the address so many bytes behind another."""
+    return _address(operator.index(base) + operator.index(disp))
+
+
+def Aint_diff(addr1: int, addr2: int) -> int:
+    """Return how many bytes the first address is behind the second."""
+    return _address(operator.index(addr1) - operator.index(addr2))
+
+
+def _address(number: int) -> int:
+    """Wrap around as the machine's addresses do."""
+    half = 1 << (_BITS - 1)
+    return (number + half) % (2 * half) - half
+
+
+def Alloc_mem(size: int, info: Any = None) -> Any:
+    """Return memory of so many bytes."""
+    if size < 0:
+        raise MPIException(_ERR_ARG, f"size={size}: memory has 0 bytes or more")
+    return _kernels.Buffer.allocate(int(size))
+
+
+def Free_mem(mem: Any) -> None:
+    """Let go of memory."""
+    mem.release()
+
+
+#: name in the module -> object
+MEMORY: dict[str, Any] = {
+    "Get_address": Get_address, "Aint_add": Aint_add, "Aint_diff": Aint_diff, "buffer": _kernels.Buffer,
+    "Alloc_mem": Alloc_mem, "Free_mem": Free_mem, "memory": _kernels.Buffer,
+}  # fmt: skip
+
+
+# Methods of `MPI.Comm` that communicators of one and of two groups do in their own ways.
+
+
+def _exact(comm: Any) -> Any:
+    """Return a handle of the kind that the communicator is."""
+    comm._check()
+    return Intercomm(comm) if comm.Is_inter() else Intracomm(comm)
+
+
+def _free(self: Any) -> None:
+    """Give it back; a handle of one of MPI's own becomes null, the module's stay as they are."""
+    if self:
+        exact = _exact(self)
+        if self is not KNOWN.get(constant_of(self) or ""):
+            exact.free()
+            self._become("null", 0)
+
+
+def _made(name: str, doc: str | None) -> Any:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        exact = _exact(self)
+        made = getattr(exact, name)(*args, **kwargs)
+        if not exact:  # it has been given back
+            self._become("null", 0)
+        return Comm.__new__(type(self), made) if name == "Clone" else made  # type: ignore[call-arg]
+
+    method.__name__, method.__qualname__, method.__doc__ = name, f"Comm.{name}", doc
+    method.__signature__ = inspect.signature(getattr(Intracomm, name))  # type: ignore[attr-defined]
+    return method
+
+
+def complete() -> None:
+    """Give `Comm` what both kinds of communicators have."""
+    own, both = _of(Comm), _of(Intercomm) & _of(Intracomm)
+    rows = [row for row in METHODS if row.name in both - own]
+    add_methods(
+        Comm,
+        rows,
+        lambda row: f"exact(self).{row.name}({{args}})",
+        {"exact": _exact, "SUM": OPERATORS["SUM"]},
+    )
+    _free.__name__, _free.__qualname__ = "free", "Comm.free"
+    Comm.free = _free  # type: ignore[attr-defined]
+    for name in both - _of(Comm):
+        if not name.startswith("_"):
+            setattr(Comm, name, _made(name, getattr(Intracomm, name).__doc__))
+
+
+def _of(cls: type) -> frozenset[str]:
+    return frozenset(dir(cls))

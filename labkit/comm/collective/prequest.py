@@ -1,4 +1,4 @@
-"""The persistent request, which `labkit.comm.collective.persistent` makes."""
+"""The persistent request, which `labkit.comm.communicator` makes."""
 
 from __future__ import annotations
 

@@ -5,23 +5,77 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.handles.base import MODULE_NAME, Handle
 from labkit.comm.handles.constants import UNDEFINED
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, lookup
-from labkit.comm.handles.elements import basic_elements, bytes_of_basic, whole_elements
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.statusmemory import StatusMemory
+from labkit.comm.handles.foreign import foreign_memory_at
+from labkit.comm.handles.typebody import TypeBody
 
-__all__ = ["REQUEST_NULL", "Request", "Status"]
+__all__ = ["F_STATUS", "REQUEST_NULL", "Request", "Status"]
+
+
+# A status as numbers in memory: as C and Fortran programs see one.
+
+
+#: where a status has what, as an array of Fortran's integers
+F_STATUS = {"F_SOURCE": 0, "F_TAG": 1, "F_ERROR": 2, "F_STATUS_SIZE": 6}
+_HALF = 1 << 32
+
+
+# Elements of a datatype in a number of bytes, counted.
+
+
+def whole_elements(body: TypeBody, received: int) -> int:
+    """Return the number of elements; UNDEFINED where the bytes are no multiple of one."""
+    size = body.map.size
+    if size == 0:
+        return 0 if received == 0 else UNDEFINED
+    return received // size if received % size == 0 else UNDEFINED
+
+
+def basic_elements(body: TypeBody, received: int) -> int:
+    """Return the number of basic elements; UNDEFINED where the last one came in part."""
+    size, parts = body.map.size, _parts(body)
+    if size == 0:
+        return 0 if received == 0 else UNDEFINED
+    found, rest = received // size * sum(count for _, count in parts), received % size
+    for part, count in parts:
+        whole = min(count, rest // part)
+        found, rest = found + whole, rest - whole * part
+        if whole < count:
+            break
+    return found if rest == 0 else UNDEFINED
+
+
+def bytes_of_basic(body: TypeBody, count: int) -> int:
+    """Return the bytes of so many basic elements."""
+    parts = _parts(body)
+    in_one = sum(many for _, many in parts)
+    if in_one == 0:
+        return 0
+    wholes, rest = divmod(count, in_one)
+    n_bytes = wholes * body.map.size
+    for part, many in parts:
+        n_bytes, rest = n_bytes + part * min(rest, many), rest - min(rest, many)
+    return n_bytes
+
+
+def _parts(body: TypeBody) -> list[tuple[int, int]]:
+    """Return the sizes of the basic elements in an element, and how many there are in a row."""
+    return [(kind.map.size, times) for kind, times in body.basics()]
+
 
 _BYTE = DATATYPES["BYTE"]
 #: indices and objects; None when there was nothing to wait for
 _Some = tuple[list[int] | None, list[Any] | None]
 
 
-class Status(StatusMemory, Handle, _kernels.StatusBase):
+class Status(Handle, _kernels.StatusBase):
     """What a receive or probe learnt about its message.
 
     Attributes
@@ -93,6 +147,26 @@ class Status(StatusMemory, Handle, _kernels.StatusBase):
 
     def __setstate__(self, state: tuple[int, int, int, int, bool]) -> None:
         self.source, self.tag, self.error, self._bytes, self._is_cancelled = state
+
+    # What a status is in memory.
+
+    def tomemory(self) -> memoryview:
+        """Return the memory of source, tag and error, as integers."""
+        return foreign_memory_at(self._address, 3, np.int32, self).data
+
+    def py2f(self) -> list[int]:
+        """Return it as Fortran's array of integers: MPI.F_SOURCE, F_TAG and F_ERROR say where is what."""
+        low, high = int(self._bytes) % _HALF, int(self._bytes) // _HALF
+        return [self.source, self.tag, self.error, low, high, int(self._is_cancelled)]
+
+    @classmethod
+    def f2py(cls, arg: Sequence[int]) -> Any:
+        """Return a status of Fortran's array of integers."""
+        source, tag, error, low, high, is_cancelled = arg
+        made = cls()
+        made.source, made.tag, made.error = source, tag, error
+        made._bytes, made._is_cancelled = low + high * _HALF, bool(is_cancelled)
+        return made
 
 
 class Request(Handle, _kernels.RequestBase):

@@ -2,27 +2,99 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import reduce as folded
 from typing import Any
 
-from labkit.comm.collective.native import arrive, leave, shared_calls
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm.buffers import Simple, Vector, array_of, parse_simple, parse_vector, parse_vector_w
+from labkit.comm.collective.makers import counts_of
+from labkit.comm.collective.native import arrive, leave, refuse_in_recordings, shared_calls
+from labkit.comm.collective.prequest import Prequest
 from labkit.comm.communicator import COMM_NULL, Comm, Intracomm
 from labkit.comm.handles.base import MODULE_NAME
-from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
+from labkit.comm.handles.constants import CONSTANTS, PROC_NULL, ROOT, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.keyvals import copied, deleted
-from labkit.comm.inter.exchange import GroupExchanges
-from labkit.comm.inter.objects import GroupObjects
+from labkit.comm.handles.operators import OPERATORS
+from labkit.comm.handles.typebody import type_words
 from labkit.comm.known import KNOWN
+from labkit.comm.surface import METHODS, Method, add_methods
 
 __all__ = ["Intercomm"]
+
+
+# Collectives between two groups: every message goes straight from its origin to where it is wanted.
+
+
+_ERR_ROOT, _ERR_OP = 8, 10
+_FIRST_TAG = 0x40000000
+_Bytes = NDArray[np.uint8]
+
+
+@dataclass
+class _Exchange:
+    """What a rank sends to and receives from ranks of the other group, and what it does at the end."""
+
+    receives: list[tuple[_Bytes, int]] = field(default_factory=list)
+    sends: list[tuple[_Bytes, int]] = field(default_factory=list)
+    ends: list[Callable[[], Any]] = field(default_factory=list)
+
+    def into(self, message: Simple | Vector | None) -> _Exchange:
+        """Note where it arrives, if of a datatype with gaps."""
+        if message is not None and message.home is not None:
+            self.ends.append(message.home.restore)
+        return self
+
+    def end(self, status: Any = None) -> None:
+        """Do what is left when everything has arrived."""
+        for end in self.ends:
+            end()
+
+
+def _cut(message: Simple | Vector, blocks: int) -> list[_Bytes]:
+    if isinstance(message, Simple):
+        memory, length = array_of(message, blocks), message.bytes
+        return [memory[i * length : (i + 1) * length] for i in range(blocks)]
+    unit = message.element_bytes
+    places = zip(message.displs.tolist(), message.counts.tolist(), strict=True)
+    return [message.memory[place * unit : (place + count) * unit] for place, count in places]
+
+
+def _pair(parts: Sequence[_Bytes]) -> list[tuple[_Bytes, int]]:
+    return list(zip(parts, range(len(parts)), strict=True))
+
+
+BETWEEN_GROUPS = (
+    "Barrier", "Bcast", "Gather", "Gatherv", "Scatter", "Scatterv", "Allgather", "Allgatherv", "Alltoall",
+    "Alltoallv", "Alltoallw", "Reduce", "Allreduce", "Reduce_scatter", "Reduce_scatter_block",
+)  # fmt: skip
+
+
+def _expression(row: Method) -> str:
+    arguments = [name for name in row.arguments.split(", ") if name and name != "info"]
+    build = f"self._{row.base.lower()}({', '.join(arguments)})"
+    if row.form == "persistent":
+        return f"self._persistent({row.name!r}, lambda: {build})"
+    return f"self.{'_exchange' if row.form == 'blocking' else '_begin'}({row.name!r}, {build})"
+
+
+# Collectives on Python objects between two groups.
+
+
+_SUM = OPERATORS["SUM"]
+
 
 _ERR_COMM, _ERR_GROUP = 5, 9
 _IDENT, _CONGRUENT, _SIMILAR, _UNEQUAL = 0, 1, 2, 3
 _TAG = 0x40000000
 
 
-class Intercomm(GroupExchanges, GroupObjects, Comm):
+class Intercomm(Comm):
     """A communicator of two groups: messages go to, and come from, the ranks of the other group.
 
     Attributes
@@ -258,6 +330,253 @@ class Intercomm(GroupExchanges, GroupObjects, Comm):
         """Give it back, unless it is null."""
         if self:
             self.Free()
+
+    # The lower-case collectives of an intercommunicator: messages from origin to destination.
+
+    def _objects(self, name: str, sent: list[tuple[Any, int]], sources: Sequence[int]) -> list[Any]:
+        """Send objects to ranks of the other group; those received, in the order of their sources."""
+        private, tag = self._private(name, 0)
+        requests = [private.isend(item, peer, tag) for item, peer in sent]
+        received = [private.recv(None, source, tag) for source in sources]
+        for request in requests:
+            request.wait()
+        self._leave(name)
+        return received
+
+    def _to_root(self, name: str, sendobj: Any, root: int) -> list[Any] | None:
+        if root == ROOT:
+            return self._objects(name, [], range(self.remote_size))
+        self._objects(name, [] if root == PROC_NULL else [(sendobj, self._side(root))], [])
+        return None
+
+    def barrier(self) -> None:
+        """Wait until every rank of the other group is here."""
+        self.Barrier()
+
+    def bcast(self, obj: Any = None, root: int = 0) -> Any:
+        """Send an object from the root to everybody in the other group."""
+        if root == ROOT:
+            self._objects("bcast", [(obj, peer) for peer in range(self.remote_size)], [])
+            return None
+        found = self._objects("bcast", [], [] if root == PROC_NULL else [self._side(root)])
+        return found[0] if found else None
+
+    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+        """Collect one object of every rank of the other group at the root."""
+        return self._to_root("gather", sendobj, root)
+
+    def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
+        """Send the i-th of the root's objects to rank i of the other group."""
+        if root == ROOT:
+            self._objects("scatter", self._each(sendobj), [])
+            return None
+        if root == PROC_NULL:
+            self._objects("scatter", [], [])
+            return None
+        return self._objects("scatter", [], [self._side(root)])[0]
+
+    def _each(self, sendobj: Sequence[Any] | None) -> list[tuple[Any, int]]:
+        items = [None] * self.remote_size if sendobj is None else list(sendobj)
+        if len(items) != self.remote_size:
+            raise ValueError(f"expecting {self.remote_size} items, got {len(items)}")
+        return list(zip(items, range(self.remote_size), strict=True))
+
+    def allgather(self, sendobj: Any) -> list[Any]:
+        """Collect one object of every rank of the other group at every rank."""
+        everybody = range(self.remote_size)
+        return self._objects("allgather", [(sendobj, peer) for peer in everybody], everybody)
+
+    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+        """Send the i-th object to rank i of the other group; the objects received."""
+        return self._objects("alltoall", self._each(sendobj), range(self.remote_size))
+
+    def reduce(self, sendobj: Any, op: Any = _SUM, root: int = 0) -> Any:
+        """Combine the other group's objects in rank order; the result at the root."""
+        found = self._to_root("reduce", sendobj, root)
+        return None if found is None else folded(op, found)
+
+    def allreduce(self, sendobj: Any, op: Any = _SUM) -> Any:
+        """Combine the other group's objects in rank order; the result at every rank."""
+        everybody = range(self.remote_size)
+        found = self._objects("allreduce", [(sendobj, peer) for peer in everybody], everybody)
+        return folded(op, found)
+
+    # The upper-case collectives of an intercommunicator.
+
+    # --- what goes where ------------------------------------------------------------------------------
+
+    def _barrier(self) -> _Exchange:
+        nothing = [np.empty(0, np.uint8)] * self.remote_size
+        return _Exchange(_pair(nothing), _pair(nothing))
+
+    def _side(self, root: int) -> int:
+        """Return -1 at the root, -2 beside it, else the root's rank in the other group."""
+        if root in (ROOT, PROC_NULL):
+            return -1 if root == ROOT else -2
+        if not 0 <= root < self.remote_size:
+            raise MPIException(
+                _ERR_ROOT,
+                f"root={root}: give ROOT, PROC_NULL, or a rank of the other group's {self.remote_size}",
+            )
+        return int(root)
+
+    def _bcast(self, buf: Any, root: int) -> _Exchange:
+        side = self._side(root)
+        if side == -1:
+            data = array_of(parse_simple(buf, False))
+            return _Exchange(sends=_pair([data] * self.remote_size))
+        if side == -2:
+            return _Exchange()
+        message = parse_simple(buf, True)
+        return _Exchange([(array_of(message), side)]).into(message)
+
+    def _gathered(
+        self, sendbuf: Any, recvbuf: Any, root: int, parse: Callable[..., Simple | Vector]
+    ) -> _Exchange:
+        side = self._side(root)
+        if side == -1:
+            message = parse(recvbuf, True, self.remote_size)
+            return _Exchange(_pair(_cut(message, self.remote_size))).into(message)
+        return (
+            _Exchange() if side == -2 else _Exchange(sends=[(array_of(parse_simple(sendbuf, False)), side)])
+        )
+
+    def _gather(self, sendbuf: Any, recvbuf: Any, root: int) -> _Exchange:
+        return self._gathered(sendbuf, recvbuf, root, parse_simple)
+
+    def _gatherv(self, sendbuf: Any, recvbuf: Any, root: int) -> _Exchange:
+        return self._gathered(sendbuf, recvbuf, root, parse_vector)
+
+    def _scattered(
+        self, sendbuf: Any, recvbuf: Any, root: int, parse: Callable[..., Simple | Vector]
+    ) -> _Exchange:
+        side = self._side(root)
+        if side == -1:
+            return _Exchange(sends=_pair(_cut(parse(sendbuf, False, self.remote_size), self.remote_size)))
+        if side == -2:
+            return _Exchange()
+        message = parse_simple(recvbuf, True)
+        return _Exchange([(array_of(message), side)]).into(message)
+
+    def _scatter(self, sendbuf: Any, recvbuf: Any, root: int) -> _Exchange:
+        return self._scattered(sendbuf, recvbuf, root, parse_simple)
+
+    def _scatterv(self, sendbuf: Any, recvbuf: Any, root: int) -> _Exchange:
+        return self._scattered(sendbuf, recvbuf, root, parse_vector)
+
+    def _everywhere(self, sendbuf: Any, received: Simple | Vector) -> _Exchange:
+        data = array_of(parse_simple(sendbuf, False))
+        sends = _pair([data] * self.remote_size)
+        return _Exchange(_pair(_cut(received, self.remote_size)), sends).into(received)
+
+    def _allgather(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+        return self._everywhere(sendbuf, parse_simple(recvbuf, True, self.remote_size))
+
+    def _allgatherv(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+        return self._everywhere(sendbuf, parse_vector(recvbuf, True, self.remote_size))
+
+    def _alltoall(
+        self, sendbuf: Any, recvbuf: Any, parse: Callable[..., Simple | Vector] = parse_simple
+    ) -> _Exchange:
+        size = self.remote_size
+        sent, received = parse(sendbuf, False, size), parse(recvbuf, True, size)
+        return _Exchange(_pair(_cut(received, size)), _pair(_cut(sent, size))).into(received)
+
+    def _alltoallv(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+        return self._alltoall(sendbuf, recvbuf, parse_vector)
+
+    def _alltoallw(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+        return self._alltoall(sendbuf, recvbuf, parse_vector_w)
+
+    # --- reductions -----------------------------------------------------------------------------------
+
+    def _combined(self, received: Simple, op: Any, begin: int, length: int) -> _Exchange:
+        """Receive a vector of `length` bytes from everybody and keep the combined part from `begin` on."""
+        reduction = op._reduction(received.datatype) if op else None
+        if reduction is None:
+            raise MPIException(_ERR_OP, f"{op!r} is not defined on {type_words(received.datatype)}")
+        parts = [np.empty(length, np.uint8) for _ in range(self.remote_size)]
+        mine = slice(begin, begin + received.bytes)
+
+        def combine() -> None:
+            total = parts[0][mine].copy()
+            for part in parts[1:]:
+                right = part[mine].copy()
+                reduction.apply(total, right, True)
+                total = right
+            array_of(received)[:] = total
+
+        exchange = _Exchange(_pair(parts), ends=[combine] if parts else [])
+        return exchange.into(received)
+
+    def _reduce(self, sendbuf: Any, recvbuf: Any, op: Any, root: int) -> _Exchange:
+        side = self._side(root)
+        if side == -1:
+            received = parse_simple(recvbuf, True, 0, True)
+            return self._combined(received, op, 0, received.bytes)
+        if side == -2:
+            return _Exchange()
+        return _Exchange(sends=[(array_of(parse_simple(sendbuf, False, 0, True)), side)])
+
+    def _allreduce(self, sendbuf: Any, recvbuf: Any, op: Any) -> _Exchange:
+        received = parse_simple(recvbuf, True, 0, True)
+        exchange = self._combined(received, op, 0, received.bytes)
+        exchange.sends = _pair([array_of(parse_simple(sendbuf, False, 0, True))] * self.remote_size)
+        return exchange
+
+    def _reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Any) -> _Exchange:
+        received = parse_simple(recvbuf, True, 0, True)
+        exchange = self._combined(received, op, 0, received.bytes)
+        sent = parse_simple(sendbuf, False, self.remote_size, True)
+        exchange.sends = _pair(_cut(sent, self.remote_size))
+        return exchange
+
+    def _reduce_scatter(self, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> _Exchange:
+        received, local = parse_simple(recvbuf, True, 0, True), self._local
+        counts = counts_of(local, recvcounts, received.count, True)
+        if counts[local.rank] != received.count:
+            raise ValueError(f"mismatch in receive count {received.count} and counts {counts.tolist()}")
+        unit = received.element_bytes
+        begin, length = int(counts[: local.rank].sum()) * unit, int(counts.sum()) * unit
+        exchange = self._combined(received, op, begin, length)
+        exchange.sends = _pair([array_of(parse_simple(sendbuf, False, 0, True))] * self.remote_size)
+        return exchange
+
+    # --- messages -------------------------------------------------------------------------------------
+
+    def _exchange(self, name: str, exchange: _Exchange) -> None:
+        private, tag = self._private(name, 0)
+        requests = [private.Irecv(data, peer, tag) for data, peer in exchange.receives]
+        requests += [private.Isend(data, peer, tag) for data, peer in exchange.sends]
+        if requests:
+            type(requests[0]).Waitall(requests)
+        self._leave(name)
+        exchange.end(None)
+
+    def _begin(self, name: str, exchange: _Exchange, messages: tuple[Any, int] | None = None) -> Any:
+        calls = shared_calls(name)
+        refuse_in_recordings(calls, name)
+        private, tag = messages or self._private(name, 0)
+        if messages is None:
+            self._leave(name)
+        receives = [(data, peer, tag) for data, peer in exchange.receives]
+        sends = [(data, peer, tag) for data, peer in exchange.sends]
+        request = calls.hub.start_messages(private, name, receives, sends)
+        request._after(exchange.end)
+        return request
+
+    def _persistent(self, name: str, build: Callable[[], _Exchange]) -> Prequest:
+        build()  # what is wrong with it is said now
+        private = self._own_messages(name)
+        return Prequest._of(lambda: self._begin(name, build(), (private, _FIRST_TAG)))
+
+
+add_methods(
+    Intercomm,
+    [row for row in METHODS if row.base in BETWEEN_GROUPS and row.kind == "collective"],
+    _expression,
+    {"SUM": OPERATORS["SUM"], "__name__": __name__},
+)
 
 
 KNOWN["Intercomm"] = Intercomm

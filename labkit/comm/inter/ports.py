@@ -12,9 +12,9 @@ from labkit.comm.collective.native import arrive, leave, shared_calls
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.known import KNOWN
 
-__all__ = ["PORTS", "Joining", "Meeting"]
+__all__ = ["PORTS", "Meeting"]
 
-_ERR_COMM, _ERR_OTHER, _ERR_NAME, _ERR_PORT, _ERR_SERVICE = 5, 16, 38, 43, 48
+_ERR_COMM, _ERR_NAME, _ERR_PORT, _ERR_SERVICE = 5, 38, 43, 48
 _PREFIX, _TAG, _ANSWER, _ANY = "labkit-port", 0x10000000, 0x08000000, -1
 
 
@@ -119,29 +119,6 @@ class Meeting:
             raise MPIException(_ERR_COMM, f"{name}: the groups must have no rank in common")
         context = own_context if local[0] < remote[0] else other_context
         return KNOWN["Intercomm"]._joined(context, local, remote)
-
-
-class Joining:
-    """How the rank meets another one that it has a socket to."""
-
-    @classmethod
-    def Join(cls, fd: int) -> Any:
-        """Meet the one rank at the other end of a connected socket; the communicator with it."""
-        import json
-        import os
-        import socket
-
-        def talk(mine: Any) -> Any:
-            with socket.socket(fileno=os.dup(fd)) as line:
-                line.sendall(json.dumps(mine).encode() + b"\n")
-                parts: list[bytes] = []
-                while not parts or parts[-1] != b"\n":  # byte by byte: what follows is the program's
-                    parts.append(line.recv(1))
-                    if not parts[-1]:
-                        raise MPIException(_ERR_OTHER, "Join: the other end of the socket has been closed")
-            return json.loads(b"".join(parts))
-
-        return KNOWN["COMM_SELF"]._meet("Join", 0, talk)
 
 
 def _line(peer: int) -> Any:
