@@ -428,6 +428,29 @@ def placed_unless_empty(comm, keep):
     return comm.scan(int(keep.sum())) - keep.sum() + np.arange(keep.sum())
 
 
+def dotted_in_one(comm, r, w):
+    return comm.allreduce(np.array([r @ r, w @ r]))
+
+
+def dotted_in_one_buffer(comm, r, w):
+    total = np.empty(2)
+    comm.Allreduce(np.array([r @ r, w @ r]), total)
+    return tuple(total)
+
+
+def dotted_in_two(comm, r, w):
+    return comm.allreduce(r @ r), comm.allreduce(w @ r)
+
+
+def dotted_on_the_root(comm, r, w):
+    total = comm.reduce(np.array([r @ r, w @ r]))
+    return total[0], total[1]
+
+
+def dotted_by_some(comm, r, w):
+    return comm.allreduce(np.array([r @ r, w @ r])) if comm.rank else (r @ r, w @ r)
+
+
 #: exercise -> right answers, wrong answers that are likely, each with a word of its own hint, and others
 ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "matches": (
@@ -713,6 +736,28 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
             (placed_unless_empty, "does not end"),
         ],
         [lambda comm, keep: np.arange(keep.sum()) + 5],
+    ),
+    "sum_seconds": (
+        [0.2, "0.2"],
+        [(0.1, "dot products"), (0.02, "single round"), (20.48, "tree"), (200, "seconds")],
+        [7],
+    ),
+    "pipelined_step": (
+        [180],
+        [(270, "hidden"), (130, "behind 90"), (140, "need the sums"), (320, "how many sums")],
+        [1],
+    ),
+    "busy_ranks": ([3], [(4, "upper triangle"), (8, "rows"), (16, "cyclic"), (10, "finished")], [2]),
+    "two_dots": (
+        [dotted_in_one, dotted_in_one_buffer],
+        [
+            (dotted_in_two, "as long as two"),
+            (lambda comm, r, w: (r @ r, w @ r), "this rank's parts"),
+            (lambda comm, r, w: dotted_in_one(comm, r, w)[::-1], "which order"),
+            (dotted_by_some, "all ranks take part"),
+            (dotted_on_the_root, "a rank fails"),
+        ],
+        [lambda comm, r, w: (1, 2)],
     ),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
