@@ -109,13 +109,19 @@ class Description:
     @cached_property
     def _positive(self) -> Floats:
         """The functions that c >= 0 and a > 0 make a model of, those that fall only where the data do."""
-        values = self.layout.values
-        if falls(self.x, self.summary.points[None])[0]:
-            return values
-        hidden = self.layout.is_falling.copy()
+        hidden = ~self._is_usual
         if self.layout.expected is not None:
             hidden[self.layout.expected] = False
-        return np.where(hidden[:, None], np.nan, values)
+        return np.where(hidden[:, None], np.nan, self.layout.values)
+
+    @cached_property
+    def _is_usual(self) -> npt.NDArray[np.bool_]:
+        """Which functions take part whatever is expected, those that fall only where the data do."""
+        usual = np.ones(len(self.layout.terms), dtype=bool)
+        if not falls(self.x, self.summary.points[None])[0]:
+            usual &= ~self.layout.is_falling
+        usual[self.layout.foreign] = False
+        return usual
 
     @cached_property
     def _data(self) -> Data:
@@ -135,7 +141,8 @@ class Description:
         ]
         if not known:
             return family.candidates
-        first, price = known[0], float(np.log(self.layout.usable.size))
+        usual = self._is_usual
+        first, price = next((k for k in known if usual[k]), known[0]), float(np.log(self.layout.usable.size))
         anchor = (
             float(family.log_likelihood(fits.press[0, first], 2))
             - price
@@ -180,14 +187,15 @@ class Description:
         return rest[0]
 
     def _is_foreign(self, c: Candidate) -> bool:
-        return self.layout.is_foreign and self.layout.expected in c.terms
+        return self.layout.is_foreign and c.terms == (self.layout.expected,)
 
     @cached_property
     def segments(self) -> tuple[Segment, ...]:
         """The parts of the range with a term each, where they describe the data better than any one model."""
         summary, family = self.summary, self.family
         deviation = summary.deviation if summary.is_noisy else max(family.tolerance / 10, 1e-4)
-        values = self.layout.values
+        values = self.layout.values.copy()
+        values[self.layout.foreign] = np.nan
         found = find_segments(self.layout.terms, values, self.x, summary.points, summary.counts, deviation)
         if len(found) < 2:
             return ()

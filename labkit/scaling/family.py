@@ -138,6 +138,9 @@ class Family:
         """All candidates, the likeliest first."""
         singles, pairs = self._singles(), self._pairs()
         found = self._bent([*singles, *pairs, *self._triples(pairs, singles)])
+        own = self.layout.foreign
+        if own.size and np.isfinite(self.layout.values[own]).all():
+            found += self._bent(self._lines(own))
         return sorted(found, key=lambda c: (-c.evidence, c.terms))
 
     def _bent(self, found: list[Candidate]) -> list[Candidate]:
@@ -213,15 +216,19 @@ class Family:
         """Return the constant and every c + a f."""
         flat = np.zeros((1, 0), dtype=np.int64)
         found = self._judged(flat, *self._solve(flat, True), True, 0.0)
-        places = self.layout.usable[:, None]
+        return found + self._lines(self.layout.usable)
+
+    def _lines(self, functions: Ints) -> list[Candidate]:
+        """Return c + a f of some functions."""
+        places = functions[:, None]
         numbers, error, leverage = self._solve(places, True)
-        falls = self.layout.is_falling[self.layout.usable]
+        falls = self.layout.is_falling[functions]
         a, c = numbers.T
         with np.errstate(invalid="ignore"):
-            good = np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[self.layout.usable]), a > 0)
+            good = np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[functions]), a > 0)
             bare = falls & (c <= 0) & (a > 0)  # nothing is below 0 in the end
-        price = float(np.log(max(len(places), 1)))
-        found += self._judged(places[good], numbers[good], error[good], leverage[good], True, price)
+        price = float(np.log(max(len(self.layout.usable), 1)))
+        found = self._judged(places[good], numbers[good], error[good], leverage[good], True, price)
         if bare.any():
             found += self._judged(places[bare], *self._solve(places[bare], False), False, price)
         return found

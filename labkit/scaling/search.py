@@ -89,10 +89,16 @@ class Terms:
 
     @cached_property
     def usable(self) -> npt.NDArray[np.int64]:
-        """The functions beside 1 that take part."""
+        """The functions of the family besides 1 that take part: a foreign one stands for itself alone."""
         finite: Bools = np.asarray(np.isfinite(self.values).all(axis=1))
         finite[self.constant] = False
+        finite[self.foreign] = False
         return np.flatnonzero(finite)
+
+    @cached_property
+    def foreign(self) -> npt.NDArray[np.int64]:
+        """The function that only the expectation brought, shape (0,) or (1,)."""
+        return np.array([self.expected] if self.is_foreign else [], dtype=np.int64)
 
     @cached_property
     def pairs(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
