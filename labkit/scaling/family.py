@@ -319,23 +319,7 @@ class Family:
             below, ramp = (_BELOW_NOISY, 0.03) if self.summary.is_noisy else (_BELOW, 0.2)
             evidence -= below * np.clip(-constant / (ramp * float(y.min())), 0.0, 1.0)
             if width:
-                levels = self.layout.is_falling[places[:, -1]] & (own[:, -1] < 0)
-                level = (_LEVEL_NOISY if self.summary.is_noisy else 0.0) + 4.0 * np.maximum(
-                    0.0, 1 - float(y[-1]) / np.abs(constant) / _REACHED
-                )
-                evidence -= np.where(levels, level, np.where((own < 0).any(axis=1), _LOWER_BELOW, 0.0))
-                if width == 2:  # what falls all along is not said to grow for a trace of it
-                    mixed = self.layout.is_falling[places[:, 0]] & ~self.layout.is_falling[places[:, 1]]
-                    grown = own[:, 1] * self.layout.values[places[:, 1], -1] / float(y[-1])
-                    evidence -= np.where(mixed, _TRACE * np.maximum(0.0, 1.0 - grown / _GROWN), 0.0)
-                steep = self.layout.is_exponential[places]
-                if steep.any():  # at one point alone it is a step
-                    ahead = np.abs(own) * self.layout.values[places, -2] / float(y[-2])
-                    seen = np.where(steep, ahead, 1.0).min(axis=1)
-                    evidence -= 3 * _OUTSIDE * np.maximum(0.0, 1.0 - seen / _SEEN_TWICE)
-                if self.tolerance:
-                    least = (np.abs(own) * self.layout.heights[places]).min(axis=1) / float(y.max())
-                    evidence -= _OUTSIDE * np.maximum(0.0, 1.0 - least / (VISIBLE * self.tolerance))
+                self._doubt_terms(evidence, places, own, constant)
             worst = (np.abs(error) / self.limits).max(axis=1)
             evidence -= lost(worst)
         evidence = np.where(good, evidence, -np.inf)
@@ -359,6 +343,27 @@ class Family:
                 strict=True,
             )
         ]  # fmt: skip
+
+    def _doubt_terms(self, evidence: Floats, places: Ints, own: Floats, constant: Floats) -> None:
+        """Lower the evidence, in place, of sums whose terms fall, hardly show, or stand at one point."""
+        width, y = places.shape[1], self.summary.points
+        levels = self.layout.is_falling[places[:, -1]] & (own[:, -1] < 0)
+        level = (_LEVEL_NOISY if self.summary.is_noisy else 0.0) + 4.0 * np.maximum(
+            0.0, 1 - float(y[-1]) / np.abs(constant) / _REACHED
+        )
+        evidence -= np.where(levels, level, np.where((own < 0).any(axis=1), _LOWER_BELOW, 0.0))
+        if width == 2:  # what falls all along is not said to grow for a trace of it
+            mixed = self.layout.is_falling[places[:, 0]] & ~self.layout.is_falling[places[:, 1]]
+            grown = own[:, 1] * self.layout.values[places[:, 1], -1] / float(y[-1])
+            evidence -= np.where(mixed, _TRACE * np.maximum(0.0, 1.0 - grown / _GROWN), 0.0)
+        steep = self.layout.is_exponential[places]
+        if steep.any():  # at one point alone it is a step
+            ahead = np.abs(own) * self.layout.values[places, -2] / float(y[-2])
+            seen = np.where(steep, ahead, 1.0).min(axis=1)
+            evidence -= 3 * _OUTSIDE * np.maximum(0.0, 1.0 - seen / _SEEN_TWICE)
+        if self.tolerance:
+            least = (np.abs(own) * self.layout.heights[places]).min(axis=1) / float(y.max())
+            evidence -= _OUTSIDE * np.maximum(0.0, 1.0 - least / (VISIBLE * self.tolerance))
 
     @cached_property
     def _lateness(self) -> Floats:
