@@ -111,7 +111,7 @@ EXERCISES = {
             ),
             Trap(
                 lambda fault: fault == "local",
-                "those are the products of this rank's parts. And the others'?",
+                "only this rank's parts are in it. Where are those of the others?",
             ),
             Trap(lambda fault: fault == "swapped", "both numbers are there. In which order?"),
             Trap(

@@ -752,7 +752,7 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [dotted_in_one, dotted_in_one_buffer],
         [
             (dotted_in_two, "as long as two"),
-            (lambda comm, r, w: (r @ r, w @ r), "this rank's parts"),
+            (lambda comm, r, w: (r @ r, w @ r), "this rank's parts are"),
             (lambda comm, r, w: dotted_in_one(comm, r, w)[::-1], "which order"),
             (dotted_by_some, "all ranks take part"),
             (dotted_on_the_root, "a rank fails"),
