@@ -9,9 +9,12 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import PARENT_VARIABLE
@@ -20,6 +23,11 @@ __all__ = ["ChildProcess", "ending_text", "module_words", "telling_words"]
 
 #: how much of a process's last words is read
 _TAIL_BYTES = 4000
+#: how often a fork is looked at whose end has a limit and no descriptor
+_LOOK_S = 0.01
+#: set by the command ``labkit``, whose process holds no program of a user: a child may be a fork of it, which
+#: has its modules already
+may_fork = False
 
 
 class ChildProcess:
@@ -31,6 +39,8 @@ class ChildProcess:
     ----------
     words : sequence of str
         Its command line.
+    target : callable, optional
+        What it runs instead in a fork of this process, where that is allowed (`may_fork`, no other thread).
     environment : mapping, optional
         Default: this process's. The token by which its descendants are found is added.
     token : str, optional
@@ -50,8 +60,9 @@ class ChildProcess:
     """
 
     def __init__(
-        self, words: Sequence[str], *, environment: Mapping[str, str] | None = None, token: str = "",
-        is_watched: bool = False, pass_fds: Sequence[int] = (), **streams: Any,
+        self, words: Sequence[str], *, target: Callable[[], object] | None = None,
+        environment: Mapping[str, str] | None = None, token: str = "", is_watched: bool = False,
+        pass_fds: Sequence[int] = (), **streams: Any,
     ) -> None:  # fmt: skip
         self.token = token or secrets.token_hex(16)
         own = {**(os.environ if environment is None else environment), JOB_VARIABLE: self.token}
@@ -61,10 +72,13 @@ class ChildProcess:
             own[PARENT_VARIABLE] = str(inherited)
             pass_fds = (*pass_fds, inherited)
         try:
-            self.popen: subprocess.Popen[bytes] = subprocess.Popen(
-                words, env=own, start_new_session=True, pass_fds=pass_fds,
-                **{"stdin": subprocess.DEVNULL, **streams},
-            )  # fmt: skip
+            if target is not None and may_fork and threading.active_count() == 1:
+                self.popen: Any = _Fork(target, own, pass_fds, **streams)
+            else:
+                self.popen = subprocess.Popen(
+                    words, env=own, start_new_session=True, pass_fds=pass_fds,
+                    **{"stdin": subprocess.DEVNULL, **streams},
+                )  # fmt: skip
         except BaseException:
             self._let_go()
             raise
@@ -78,12 +92,13 @@ class ChildProcess:
     @property
     def pid(self) -> int:
         """Its process id, which is also its session's."""
-        return self.popen.pid
+        return int(self.popen.pid)
 
     @property
     def code(self) -> int | None:
         """Its exit code, or minus the signal that ended it; None while it runs."""
-        return self.popen.returncode
+        code: int | None = self.popen.returncode
+        return code
 
     def wait(self, seconds: float | None) -> bool:
         """Wait until it has ended, or the time is over; whether it has ended.
@@ -128,6 +143,60 @@ class ChildProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end()
+
+
+class _Fork:
+    """A fork of this process, with what is needed here of `subprocess.Popen`."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(
+        self,
+        target: Callable[[], object],
+        environment: Mapping[str, str],
+        pass_fds: Sequence[int],
+        stdin: int = subprocess.DEVNULL,
+    ) -> None:
+        self.returncode: int | None = None
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if not self.pid:
+            self._become(target, environment, sorted(pass_fds), stdin)
+
+    @staticmethod
+    def _become(
+        target: Callable[[], object], environment: Mapping[str, str], kept: list[int], stdin: int
+    ) -> NoReturn:
+        """Let go of what the parent has, as a new process would not have it, and run."""
+        status = 1
+        try:
+            os.setsid()
+            os.dup2(os.open(os.devnull, os.O_RDONLY) if stdin == subprocess.DEVNULL else stdin, 0)
+            for low, high in zip([2, *kept], [*kept, os.sysconf("SC_OPEN_MAX")], strict=True):
+                os.closerange(low + 1, high)
+            sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)
+            os.environ.clear()
+            os.environ.update(environment)
+            target()
+            status = 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it has ended; `subprocess.TimeoutExpired` when the time is over before."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.returncode is None:
+            pid, status = os.waitpid(self.pid, 0 if until is None else os.WNOHANG)
+            if pid:
+                self.returncode = os.waitstatus_to_exitcode(status)
+            elif until is not None and time.monotonic() > until:
+                raise subprocess.TimeoutExpired("a fork", timeout or 0.0)
+            else:
+                time.sleep(_LOOK_S)
+        return self.returncode
 
 
 def module_words(module: str, *words: object) -> list[str]:

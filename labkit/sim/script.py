@@ -44,10 +44,11 @@ def simulate_script(request: RunRequest) -> Run:
             live = Live(_title(request), seen.status, seen.lines)
             # Where the ranks' lines appear in the terminal as they come, nothing may move its cursor.
             is_shown = live.is_on and not (request.options.get("stream") and os.isatty(1))
-            with live if is_shown else contextlib.nullcontext():
-                if is_shown:
-                    (folder / LIVE).touch()
-                code = _run_child(folder, request.timeout_s, stdin)
+            if is_shown:
+                (folder / LIVE).touch()
+            code = _run_child(
+                folder, request.timeout_s, stdin, live if is_shown else contextlib.nullcontext()
+            )
         except KeyboardInterrupt:
             raise _interrupted(folder) from None
         answer = _read_answer(folder, code, request.timeout_s)
@@ -83,11 +84,19 @@ class _Seen:
         return self._read()[1]
 
 
-def _run_child(folder: Path, timeout_s: float | None, stdin: int) -> int | None:
+def _run_child(
+    folder: Path, timeout_s: float | None, stdin: int, shown: contextlib.AbstractContextManager[object]
+) -> int | None:
     """Start the child and wait; return its exit code, None when it was killed at the limit."""
+
+    def target() -> None:
+        from labkit.sim.script_child import live
+
+        live(folder)
+
     limit_s = None if timeout_s is None else timeout_s + GRACE_S
     words = module_words("labkit.sim.script_child", folder)
-    with ChildProcess(words, is_watched=True, stdin=stdin) as child:
+    with ChildProcess(words, target=target, is_watched=True, stdin=stdin) as child, shown:
         try:
             is_over = child.wait(limit_s)
             if not is_over and limit_s is not None and (folder / BEGAN).exists():

@@ -43,7 +43,7 @@ from labkit.sim.script_words import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUES
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
 
-__all__ = ["main"]
+__all__ = ["live", "main"]
 
 _EXIT = os._exit
 #: how objects are pickled that do not say so themselves, before a program has been here
@@ -360,10 +360,14 @@ def _timer(begin: Callable[..., Any]) -> Callable[..., Any]:
     return said
 
 
-if __name__ == "__main__":
-    own_folder = Path(sys.argv[1])
-    watch_parent(lambda: _clean(own_folder))
-    main(own_folder)
+def live(folder: Path) -> NoReturn:
+    """Be the process of a run, to its end."""
+    watch_parent(lambda: _clean(folder))
+    main(folder)
     sys.stdout.flush()
     sys.stderr.flush()
     _EXIT(0)  # whatever threads and exit handlers a script has left behind
+
+
+if __name__ == "__main__":
+    live(Path(sys.argv[1]))
