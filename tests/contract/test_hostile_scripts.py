@@ -125,7 +125,7 @@ def test_no_room_for_the_answer(tmp_path, monkeypatch):
     from labkit.run import run
     from labkit.sim import script
 
-    monkeypatch.setattr(script, "_run_child", lambda folder, limit_s, stdin: script.NO_SPACE)
+    monkeypatch.setattr(script, "_run_child", lambda *given: script.NO_SPACE)
     (tmp_path / "prog.py").write_text("")
     with pytest.raises(MachineError, match=r"no room .* set TMPDIR"):
         run(tmp_path / "prog.py", 2, on="star")
