@@ -67,7 +67,8 @@ def asks_for_its_subject(figure: Callable[..., Any], name: str) -> Callable[...,
     """Return a figure that refuses what it does not draw before it looks at it."""
     if not isinstance(figure, FunctionType):
         return figure
-    first = next(iter(inspect.signature(figure).parameters.values()), None)
+    parameters = inspect.signature(figure).parameters
+    first = next(iter(parameters.values()), None)
     kinds = str(first.annotation).split(" | ") if first is not None else []
     classes = {kind.partition("[")[0].rpartition(".")[2] for kind in kinds}
     known = [kind.rpartition(".")[2] if "[" not in kind else kind for kind in kinds]
@@ -76,6 +77,11 @@ def asks_for_its_subject(figure: Callable[..., Any], name: str) -> Callable[...,
         takes = [_TAKEN["Platform"]]
     if first is None or first.kind is first.VAR_POSITIONAL or not takes or "Any" in classes:
         return figure
+    needed = [
+        one.name
+        for one in parameters.values()
+        if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD
+    ]
     wanted = ", ".join(takes[:-1]) + (" or " if takes[1:] else "") + takes[-1]
 
     @functools.wraps(figure)
@@ -86,6 +92,8 @@ def asks_for_its_subject(figure: Callable[..., Any], name: str) -> Callable[...,
                 raise DataError(f"{name} takes {wanted}; got {_named(subject)}")
         else:
             raise DataError(f"{name} takes {wanted}: {name}({first.name})")
+        if missing := [one for one in needed[len(args) :] if one not in kwargs]:
+            raise DataError(f"{name} also takes {', '.join(missing)}: {name}({', '.join(needed)})")
         return figure(*args, **kwargs)
 
     return asked
