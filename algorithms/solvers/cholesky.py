@@ -163,12 +163,12 @@ def _factor(block: Matrix, begin: int) -> Matrix:
     """Return the Cholesky factor of a diagonal block."""
     compute(flops=len(block) ** 3 / 3)
     try:
-        factor: Matrix = np.linalg.cholesky(np.tril(block) + np.tril(block, -1).T)
+        factor = np.linalg.cholesky(np.tril(block) + np.tril(block, -1).T)
     except np.linalg.LinAlgError as error:
         raise DataError(
             f"the matrix is not positive definite: its part of order {begin + len(block)} is not"
         ) from error
-    return factor
+    return np.asarray(factor, dtype=np.float64)
 
 
 def cost(ranks: int, n_bytes: float, panels: int = 8) -> Cost:

@@ -28,7 +28,7 @@ def _tried(two_dots: Any) -> str:
         except LabkitError as error:
             return "deadlock" if isinstance(error, DeadlockError) else "error"
         if faults := [fault for fault in done.results if fault]:
-            return faults[0]
+            return str(faults[0])
         one = run(_one_sum, ranks, "star").makespan_s
         if ranks > 2 and done.makespan_s > 1.6 * one:
             return "slow"

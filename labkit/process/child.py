@@ -175,7 +175,7 @@ class _Fork:
             os.dup2(os.open(os.devnull, os.O_RDONLY) if stdin == subprocess.DEVNULL else stdin, 0)
             for low, high in zip([2, *kept], [*kept, os.sysconf("SC_OPEN_MAX")], strict=True):
                 os.closerange(low + 1, high)
-            sys.stdin = sys.__stdin__ = os.fdopen(0, closefd=False)
+            sys.stdin = os.fdopen(0, closefd=False)
             os.environ.clear()
             os.environ.update(environment)
             target()
