@@ -30,7 +30,7 @@ class Simulated(Machine):
         Write what the ranks print to this process's standard output and error, as it comes; nothing of it is
         kept in `Run.output`.
     warnings : bool
-        Whether the notes name what fails on real MPI (`labkit.sim.cautions`): sends that rely on buffers,
+        Whether the notes name what fails on real MPI (`labkit.sim.runner`): sends that rely on buffers,
         messages that are never received, and more. Default: True.
         Of functions, too.
     summary : bool

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
+from types import FrameType, TracebackType
 from typing import Any, cast
 
 import numpy as np
 
+from labkit import _kernels
 from labkit.errors import LabkitError, MachineError
 from labkit.local.costs import DEFAULT_CALIBRATION
 from labkit.platform import models
 from labkit.platform.mapping import crowding
 from labkit.platform.platform import Platform
+from labkit.process.stacks import is_framework
 from labkit.regions import Regions
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
 from labkit.result.computation import Computation
-from labkit.result.uncharged import REMARK
-from labkit.sim.call_trace import keep_calls, write_calls
-from labkit.sim.cautions import Cautions
+from labkit.result.uncharged import REMARK, Uncharged
 from labkit.sim.choices import choices_on
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
+from labkit.sim.isolation.code import is_installed
 from labkit.sim.isolation.isolation import Isolation
 from labkit.sim.isolation.kept_heap import kept_heap
 from labkit.sim.isolation.logs import RankLogs
@@ -37,14 +43,14 @@ from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.isolation.threads import RankThreads
 from labkit.sim.measured import NOTE, REFERENCE_FLOPS_PER_S, REPLAYED, UNREPEATED, Measured
 from labkit.sim.simulation import Simulation
-from labkit.sim.uncharged import OwnCode
 from labkit.sim.where import place_of
 from labkit.tally import tally_frame
 from labkit.tolerance import ToleranceUse
 from labkit.trace.phases import by_entry
 from labkit.trace.trace import Trace, taken_apart
+from labkit.units import format_bytes, ranks_text
 
-__all__ = ["simulate"]
+__all__ = ["OwnCode", "simulate"]
 
 
 def simulate(request: RunRequest) -> Run:
@@ -339,3 +345,259 @@ def _trace(simulation: Simulation, setting: tuple[Platform, models.NetworkModel]
     if simulation.call_notes is not None:
         trace.calls = simulation.call_notes.table(ends_s)
     return trace
+
+
+# A simulated run written down as a time-independent trace.
+
+
+def keep_calls(simulation: Simulation, target: str | os.PathLike[str] | None) -> Path | None:
+    """Let the simulation note every call; where its trace will go, None without a target."""
+    if target is None:
+        return None
+    from labkit.trace.formats.ti_writer import check_target
+
+    path = check_target(target)
+    simulation.hub.keep_calls()
+    simulation.calls.keeps_calls = simulation.context.keeps_calls = True
+    return path
+
+
+def write_calls(simulation: Simulation, target: Path) -> str:
+    """Write the trace; a sentence that says where it is."""
+    from labkit.trace.formats.ti_writer import Numbering, write_actions
+
+    hub, numbering = simulation.hub, Numbering()
+    path = write_actions(
+        target, simulation.ranks, lambda rank: numbering.renumbered(rank, hub.call_lines(rank))
+    )
+    return f"recorded as a time-independent trace in {path}"
+
+
+# Cautions: what works in simulation and fails, hangs or differs on real MPI, with the remedy.
+
+
+#: cautions of a kind that are shown; the rest is counted
+_SHOWN = 8
+#: sends of a cycle that are named
+_SENDS = 4
+#: labkit's modules that send messages themselves: those of windows, files and pools
+_SENDERS = tuple(
+    str(Path(__file__).parents[1] / "comm" / name) + os.sep for name in ("rma", "files", "futures")
+)
+_ELEMENTS = {
+    "h": "16-bit integers",
+    "i": "32-bit integers",
+    "q": "64-bit integers",
+    "f": "float32",
+    "d": "float64",
+    "g": "long double",
+}
+
+
+class _Lines:
+    """Lines of the program, by the numbers that `labkit._kernels.CallPlaces` keeps."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, frame: FrameType) -> int:
+        """Return the number of a line; -1 of labkit's own."""
+        if is_framework(frame.f_code.co_filename):
+            return -1
+        text = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        if text not in self._numbers:
+            self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self._numbers[text]
+
+
+class Cautions:
+    """What a run does that fails on real MPI.
+
+    Parameters
+    ----------
+    hub : labkit._kernels.Hub
+        Of the run; from now on it is watched.
+    """
+
+    def __init__(self, hub: Any) -> None:
+        self._hub, self._lines = hub, _Lines()
+        #: by kind, its object and line: the first sentence, and the ranks that it is true of
+        self._heard: dict[tuple[str, str, str], tuple[str, list[int]]] = {}
+        places = _kernels.CallPlaces(_kind_of, self._lines.number, 1)
+        hub.watch(places, self._hear)
+
+    def _hear(self, kind: str, peer: int, text: str, number: int) -> None:
+        """Note what the running rank does at its present line."""
+        place = place_of(sys._getframe())
+        where = "" if place is None else f"{place.file}:{place.line}"
+        key = (kind, text, where)
+        if key not in self._heard:
+            self._heard[key] = _SENTENCES[kind](peer, text, number), []
+        ranks = self._heard[key][1]
+        if not ranks or ranks[-1] != self._hub.rank:
+            ranks.append(self._hub.rank)
+
+    def notes(self, checks: Any = None) -> list[str]:
+        """Return all of it as sentences.
+
+        Parameters
+        ----------
+        checks : labkit.sim.checking.checks.Checks, optional
+            What a run with ``check=True`` knows: with the lines of messages that are left over.
+        """
+        found = [
+            f"{ranks_text(ranks)} at {where}: {text}" for (_, _, where), (text, ranks) in self._heard.items()
+        ]
+        found = _shortened(found, "cautions") + _shortened(
+            self._cycles(), "groups of sends that need buffers"
+        )
+        return found + self._left_over(checks)
+
+    def _cycles(self) -> list[str]:
+        """Return the sends that would wait for each other without buffers, each group of lines once."""
+        by_lines: dict[frozenset[int], list[Any]] = {}
+        for cycle in self._hub.buffered_sends():
+            by_lines.setdefault(frozenset(send[5] for send in cycle), []).append(cycle)
+        return [self._cycle(cycles[0]) for cycles in by_lines.values()]
+
+    def _cycle(self, cycle: list[Any]) -> str:
+        sends = [
+            f"rank {rank} sends {format_bytes(n_bytes)} to rank {dest} (tag {tag}) at "
+            f"{self._lines.texts[place]}"
+            for rank, dest, tag, _, n_bytes, place in cycle[:_SENDS]
+        ]
+        more = f"; and {len(cycle) - _SENDS} more" if len(cycle) > _SENDS else ""
+        return (
+            f"would deadlock with rendezvous: {'; '.join(sends)}{more}. These sends return before their "
+            "receives are posted only because short messages are buffered, which MPI does not guarantee. "
+            "Use Sendrecv, post the receives first (Irecv), or let one side receive before it sends"
+        )
+
+    def _left_over(self, checks: Any) -> list[str]:
+        """Return the messages that nobody has received, and the receives that nothing came to."""
+        count, rows = self._hub.left_over()
+        lines = [_left_text(row, checks) for row in rows[:_SHOWN]]
+        if count > len(lines):
+            lines.append(f"... and {count - len(lines)} more messages or receives")
+        if lines and checks is None:
+            lines.append("check=True says at which lines these calls were made")
+        return lines if checks is None else [*lines, *checks.left()]
+
+
+def _shortened(lines: list[str], what: str) -> list[str]:
+    hidden = len(lines) - _SHOWN
+    return lines if hidden <= 0 else [*lines[:_SHOWN], f"... and {hidden} more {what}"]
+
+
+def _count(peer: int, text: str, number: int) -> str:
+    return (
+        f"a message of {int(text or number):,} elements: many MPI libraries count up to 2,147,483,647 and "
+        "refuse more (MPI_ERR_ARG); send it in pieces, or as fewer elements of a larger datatype "
+        "(Create_contiguous)"
+    )
+
+
+def _elements(peer: int, text: str, number: int) -> str:
+    sent, taken = (_ELEMENTS[letter] for letter in text)
+    return (
+        f"receives {taken}, but the message of rank {peer} has {sent}: MPI requires the same type at both "
+        "ends, and the bytes are not converted; give both sides the same dtype"
+    )
+
+
+_SENTENCES: dict[str, Callable[[int, str, int], str]] = {
+    "overlap": lambda peer, text, number: (
+        f"the send and receive buffers of {text} overlap, which MPI forbids: the result differs between MPI "
+        "libraries; receive into another array"
+        + (", or use Sendrecv_replace" if text == "Sendrecv" else ", or pass MPI.IN_PLACE as sendbuf")
+    ),
+    "count": _count,
+    "elements": _elements,
+    "changed": lambda peer, text, number: (
+        "the buffer of a nonblocking send was changed before its Wait: on real MPI the old or the new data "
+        "arrives; change it after the Wait, or send a copy"
+    ),
+    "race": lambda peer, text, number: (
+        f"a receive from ANY_SOURCE took the message of rank {number}, but that of rank {peer} was there "
+        "too, and the call does not ask for the source: the order depends on timing; give the source, or "
+        "pass a Status and use its source (explore=20 tries other orders)"
+    ),
+}
+
+
+def _left_text(row: Any, checks: Any) -> str:
+    kind, owner, peer, tag, n_bytes, context = row
+    shown = "any tag" if tag < 0 else f"tag {tag}"
+    if kind == "send":
+        made = checks.unreceived(context, owner, tag) if checks is not None else ""
+        what = f"{made} sent" if made else f"rank {owner} sent"
+        return f"{what} {format_bytes(n_bytes)} to rank {peer}, {shown}, and nobody received it"
+    made = checks.waiting(owner, context) if checks is not None else ""
+    source = "any rank" if peer < 0 else f"rank {peer}"
+    return f"{made or f'rank {owner}'} waited for a message from {source}, {shown}, and nothing came"
+
+
+def _kind_of(file: str) -> int:
+    """Return what a file's code is to the calls that it makes, as `labkit._kernels.CallPlaces` asks."""
+    return 3 if file.startswith(_SENDERS) else int(is_framework(file))
+
+
+# Uncharged computation of ranks: a sampling profiler of the simulation's own thread.
+
+
+#: between two looks: short at first, as a run may be over soon
+_FIRST_S, _INTERVAL_S = 0.001, 0.01
+#: how deep it looks for the program's code below that of libraries
+_FRAMES = 64
+
+
+class OwnCode:
+    """Context that finds out how long this thread's CPU works on the program's own code.
+
+    Attributes
+    ----------
+    found : Uncharged
+    """
+
+    def __init__(self) -> None:
+        self.found = Uncharged()
+        self._began_s = host_clock.thread_time()
+        self._is_over = threading.Event()
+        self._watched = threading.get_ident()
+        self._watch = threading.Thread(target=self._look, name="labkit-own-code", daemon=True)
+
+    def __enter__(self) -> OwnCode:
+        if hasattr(time, "pthread_getcpuclockid"):  # not on macOS
+            self._watch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over.set()
+        if self._watch.ident is not None:
+            self._watch.join()
+        self.found.total_s = host_clock.thread_time() - self._began_s
+
+    def _look(self) -> None:
+        """Add the CPU time since the last look to whose code runs now."""
+        clock = time.pthread_getcpuclockid(self._watched)
+        last_s, wait_s = self._began_s, _FIRST_S
+        while not self._is_over.wait(wait_s):
+            now_s, wait_s = host_clock.clock_gettime(clock), min(2 * wait_s, _INTERVAL_S)
+            if _is_own(_kernels.code_of_thread(self._watched, _FRAMES)):
+                self.found.seconds += now_s - last_s
+                self.found.looks += 1
+            last_s = now_s
+
+
+def _is_own(running: Sequence[tuple[str | None, str]]) -> bool:
+    """Whether the innermost code that is neither a library's nor built in is the program's, not labkit's."""
+    for module, file in running:
+        if str(module).partition(".")[0] == "labkit":
+            return False
+        if not is_installed(module, file):
+            return True
+    return False

@@ -1,4 +1,4 @@
-"""Rules by which `labkit.sim.isolation.deep_copy` copies data: one per type, each ``rule(copier, value)``."""
+"""Rules by which `labkit.sim.isolation.isolation` copies data: one per type, each ``rule(copier, value)``."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ A program reaches its globals (those its code names, and those of the functions 
 its closure, its default values and its arguments. `Isolation.program(rank)` gives a rank a copy of all of
 it: new function objects over new dictionaries of globals, new cells, new classes, copied data. What cannot
 change is shared: numbers and texts, read-only arrays, everything of installed packages, the simulated
-MPI module, and a whole program that reaches nothing else (`labkit.sim.isolation.constancy`). A module of the
+MPI module, and a whole program that reaches nothing else (`is_constant`). A module of the
 program that is not installed is copied name by name when a name is used.
 
 What a rank copied comes back as the original (`Isolation.restore`): a result whose class the program
@@ -13,14 +13,27 @@ defined is an instance of that class, not of a rank's copy of it.
 
 from __future__ import annotations
 
+import abc
+import copyreg
+import dis
 import functools
-from collections.abc import Callable, Mapping, Sequence
+import sys
+import threading
+import types
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from labkit.sim.isolation.constancy import is_constant, is_plain_data
-from labkit.sim.isolation.deep_copy import Copier, Plan
+import numpy as np
 
-__all__ = ["Isolation"]
+from labkit.comm.handles.base import MODULE_NAME
+from labkit.sim.isolation import copy_rules
+from labkit.sim.isolation.code import is_installed, names_used
+from labkit.sim.isolation.copy_rules import ATOMS, is_changeable
+from labkit.sim.isolation.dependent import code_of_dependent, own_builtins
+from labkit.sim.isolation.mpi4py_name import is_library
+from labkit.sim.isolation.waits import RankLock
+
+__all__ = ["Isolation", "is_constant", "is_plain_data"]
 
 
 class Isolation:
@@ -97,3 +110,516 @@ class Isolation:
 
 def _call(program: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], comm: Any) -> Any:
     return program(comm, *args, **kwargs)
+
+
+# Constancy of a program: where nothing that it can reach can change, all ranks share it as it is.
+
+
+#: instructions that change what functions share
+_WRITES = frozenset({"STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR"})
+_CELL_WRITES = frozenset({"STORE_DEREF", "DELETE_DEREF"})
+#: names with which code can change a function from outside
+_HANDLES = frozenset(
+    {
+        *("setattr", "delattr", "__setattr__", "__delattr__", "__dict__", "__globals__", "__builtins__"),
+        *("__closure__", "__code__", "__defaults__", "__kwdefaults__", "__annotations__", "cell_contents"),
+        *("f_globals", "f_locals", "update_wrapper"),
+    }
+)
+
+
+def is_constant(*values: Any, varied: Container[int] = ()) -> bool:
+    """Whether nothing that these values reach can change, as far as the program's code can tell."""
+    pending = list(values)
+    seen: set[int] = set()
+    while pending:
+        value = pending.pop()
+        if type(value) in ATOMS or id(value) in seen:
+            continue
+        if id(value) in varied:
+            return False
+        seen.add(id(value))
+        parts = _parts(value)
+        if parts is None:
+            return False
+        pending.extend(parts)
+    return True
+
+
+def is_plain_data(*values: Any) -> bool:
+    """Whether values hold nothing but numbers, texts, arrays and built-in containers: no code at all."""
+    pending = list(values)
+    seen: set[int] = set()
+    while pending:
+        value = pending.pop()
+        kind = type(value)
+        if kind in ATOMS or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if kind in (list, tuple, set, frozenset):
+            pending.extend(value)
+        elif kind is dict:
+            pending.extend(value)
+            pending.extend(value.values())
+        elif kind is np.ndarray:
+            if value.dtype.hasobject:
+                return False
+        elif not (kind is bytearray or issubclass(kind, np.generic | np.dtype)):
+            return False
+    return True
+
+
+def _parts(value: Any) -> Iterable[Any] | None:
+    """Return what a value reaches; None when it can change itself."""
+    kind = type(value)
+    if kind in (tuple, frozenset):
+        return value  # type: ignore[no-any-return]
+    if kind is types.FunctionType:
+        return _function_parts(value)
+    if kind is types.BuiltinMethodType:
+        owner = value.__self__
+        return () if owner is None or isinstance(owner, types.ModuleType) else (owner,)
+    if kind is np.ndarray:
+        return None if value.dtype.hasobject or is_changeable(value) else ()
+    if issubclass(kind, np.generic | np.dtype) or kind.__module__ in (MODULE_NAME, "typing"):
+        return ()
+    if is_library(kind.__module__) or is_library(getattr(value, "__module__", None)):
+        return None  # of mpi4py's own module: a rank gets the simulated one instead
+    if isinstance(value, types.ModuleType):
+        if is_library(value.__name__):
+            return None
+        is_shared = value.__name__ == MODULE_NAME or is_installed(
+            value.__name__, getattr(value, "__file__", None)
+        )
+        return () if is_shared else None
+    if isinstance(value, type):
+        return () if is_installed(value.__module__, None) else None
+    if kind is functools._lru_cache_wrapper:
+        return () if is_installed(value.__module__, None) else None
+    return () if _is_named(value) else None
+
+
+def _is_named(value: Any) -> bool:
+    """Whether pickle would look a value up by name: a compiled function, a singleton."""
+    try:
+        return isinstance(value.__reduce_ex__(4), str)
+    except Exception:  # locks, files, sockets, generators...
+        return False
+
+
+def _function_parts(value: types.FunctionType) -> Iterable[Any] | None:
+    contents = [cell.cell_contents for cell in value.__closure__ or () if _is_filled(cell)]
+    if is_installed(value.__module__, value.__code__.co_filename):
+        # a wrapper around something of the program (`functools.wraps`) is as constant as that
+        return [item for item in contents if isinstance(item, types.FunctionType | type)]
+    names = names_used(value.__code__)
+    if code_of_dependent(value.__globals__) is not None:
+        return None
+    if names is None or names & _HANDLES or len(contents) < len(value.__closure__ or ()):
+        return None
+    if any(_writes(code, value.__code__.co_freevars) for code in _codes(value.__code__)):
+        return None
+    scope = value.__globals__
+    used = [scope[name] for name in names if name in scope and name != "__builtins__"]
+    defaults = (value.__defaults__, value.__kwdefaults__ and tuple(value.__kwdefaults__.values()))
+    return [*used, *contents, *defaults, *value.__dict__.values()]
+
+
+def _codes(code: types.CodeType) -> Iterable[types.CodeType]:
+    """Yield a code and those inside it."""
+    pending = [code]
+    while pending:
+        one = pending.pop()
+        yield one
+        pending += [constant for constant in one.co_consts if isinstance(constant, types.CodeType)]
+
+
+def _writes(code: types.CodeType, shared: tuple[str, ...]) -> bool:
+    """Whether a code assigns a global, an attribute, or one of the shared variables of a closure."""
+    return any(
+        step.opname in _WRITES or (step.opname in _CELL_WRITES and step.argval in shared)
+        for step in dis.get_instructions(code)
+    )
+
+
+def _is_filled(cell: types.CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+# Deep copies for isolated ranks: like `copy.deepcopy`, but of code and its surroundings too.
+
+
+#: what a module holds of the import system; a loader may lead to everything (pytest's does)
+_MACHINERY = frozenset({"__builtins__", "__loader__", "__spec__"})
+#: attributes of a class that its copy gets by being made
+_MADE_WITH_CLASS = frozenset({"__dict__", "__weakref__", "__abstractmethods__", "_abc_impl", "__module__"})
+
+
+class Plan:
+    """What all ranks' copies share: the originals behind copies, what code uses, notes."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.has_classes = False
+        #: id of a rank's function or class -> the original; `keep` makes sure no id is used again
+        self.originals: dict[int, Any] = {}
+        self.keep: list[Any] = []
+        #: id of a shared object -> makes what a rank has in its place
+        self.stand_ins: Mapping[int, Callable[[int], Any]] = {}
+        self._names: dict[types.CodeType, frozenset[str] | None] = {}
+
+    def names(self, code: types.CodeType) -> frozenset[str] | None:
+        """Return the global names a code uses, None for all."""
+        if code not in self._names:
+            self._names[code] = names_used(code)
+        return self._names[code]
+
+    def note(self, text: str) -> None:
+        """Add a note, once."""
+        if text not in self.notes:
+            self.notes.append(text)
+
+
+class Copier:
+    """Copies for one rank: everything copied once keeps its identity within the rank.
+
+    Parameters
+    ----------
+    plan : Plan
+    rank : int
+        Whose copies they are.
+    is_restoring : bool
+        Turn ranks' classes and functions back into the originals instead.
+    """
+
+    def __init__(self, plan: Plan, rank: int = 0, is_restoring: bool = False) -> None:
+        self.plan = plan
+        self.rank = rank
+        self.is_restoring = is_restoring
+        self._memo: dict[int, Any] = {}
+        self._keep: list[Any] = []
+        self._globals: dict[int, dict[str, Any]] = {}
+
+    def copy(self, value: Any) -> Any:
+        """Return the rank's copy of a value; the value itself where it cannot change."""
+        kind = type(value)
+        if kind in ATOMS:
+            return value
+        found = self._memo.get(id(value), self)
+        if found is not self:
+            return found
+        stand_in = self.plan.stand_ins.get(id(value))
+        if stand_in is not None and not self.is_restoring:
+            return self.remember(value, stand_in(self.rank))
+        handler = _HANDLERS.get(kind)
+        if handler is None:
+            handler = _handler_for(kind)
+        return handler(self, value)
+
+    def remember(self, value: Any, copy: Any) -> Any:
+        """Note a copy; also keeps the original alive, so that its id stays its own."""
+        self._memo[id(value)] = copy
+        self._keep.append(value)
+        return copy
+
+    def found(self, value: Any) -> Any:
+        """Return the copy noted for a value, None if there is none."""
+        return self._memo.get(id(value))
+
+    # --- code -------------------------------------------------------------------------------------
+
+    def function(self, value: types.FunctionType) -> Any:
+        """Copy a function of the program: code shared, surroundings copied."""
+        if self.is_restoring:
+            return self.plan.originals.get(id(value), value)
+        if is_installed(value.__module__, value.__code__.co_filename):
+            return self._installed_function(value)
+        closure = value.__closure__
+        cells = None if closure is None else tuple(self.new_cell(cell) for cell in closure)
+        scope = self.scope(value.__globals__)
+        again = self.found(value)
+        if again is not None:  # its module has been executed again
+            return again
+        made = types.FunctionType(value.__code__, scope, value.__name__, None, cells)
+        self.remember(value, made)
+        self._note_original(made, value)
+        made.__module__ = value.__module__
+        made.__qualname__ = value.__qualname__
+        made.__doc__ = value.__doc__
+        made.__defaults__ = self.copy(value.__defaults__)
+        made.__kwdefaults__ = self.copy(value.__kwdefaults__)
+        made.__dict__.update(self.copy(value.__dict__) if value.__dict__ else {})
+        made.__annotations__ = value.__annotations__
+        self.fill(scope, value.__globals__, self.plan.names(value.__code__))
+        for cell, source in zip(cells or (), closure or (), strict=True):
+            self.fill_cell(cell, source)
+        return made
+
+    def _installed_function(self, value: types.FunctionType) -> Any:
+        """Share an installed function, unless it is a wrapper around something of the program."""
+        wrapped = value.__closure__ is not None and any(
+            isinstance(_contents(cell), types.FunctionType | type)
+            and self.copy(_contents(cell)) is not _contents(cell)
+            for cell in value.__closure__
+        )
+        if not wrapped:
+            return self.remember(value, value)
+        cells = tuple(self.new_cell(cell) for cell in value.__closure__ or ())
+        made = types.FunctionType(
+            value.__code__, value.__globals__, value.__name__, value.__defaults__, cells
+        )
+        self.remember(value, made)
+        self._note_original(made, value)
+        made.__qualname__, made.__doc__ = value.__qualname__, value.__doc__
+        made.__kwdefaults__ = value.__kwdefaults__
+        made.__dict__.update(self.copy(value.__dict__))
+        for cell, source in zip(cells, value.__closure__ or (), strict=True):
+            self.fill_cell(cell, source)
+        return made
+
+    def new_cell(self, cell: types.CellType) -> types.CellType:
+        """Return the rank's cell of a closure, empty at first."""
+        found = self._memo.get(id(cell))
+        made: types.CellType = found if found is not None else self.remember(cell, types.CellType())
+        return made
+
+    def fill_cell(self, made: types.CellType, source: types.CellType) -> None:
+        """Copy what a cell holds."""
+        try:
+            contents = source.cell_contents
+        except ValueError:  # still empty
+            return
+        try:
+            _ = made.cell_contents
+        except ValueError:
+            made.cell_contents = self.copy(contents)
+
+    def _note_original(self, made: Any, original: Any) -> None:
+        self.plan.originals[id(made)] = original
+        self.plan.keep.append(made)
+
+    def scope(self, source: dict[str, Any]) -> dict[str, Any]:
+        """Return the rank's dictionary for a module's globals, filled as names are used."""
+        scope = self._globals.get(id(source))
+        if scope is None:
+            scope = self._globals[id(source)] = {
+                name: source[name]
+                for name in ("__name__", "__builtins__", "__file__", "__package__")
+                if name in source
+            }
+            self._keep.append(source)
+            code = None if self.is_restoring else code_of_dependent(source)
+            if code is not None:
+                self._import_again(code, scope, source)
+        return scope
+
+    def _import_again(self, code: types.CodeType, scope: dict[str, Any], source: dict[str, Any]) -> None:
+        """Execute a module whose values depend on the rank, as a rank of real MPI does."""
+        machinery = ("__spec__", "__loader__", "__path__", "__doc__")
+        scope.update({name: source[name] for name in machinery if name in source})
+        scope["__builtins__"] = own_builtins(self.copy)
+        exec(code, scope)
+        for name, original in source.items():
+            made = scope.get(name)
+            is_own = isinstance(original, type | types.FunctionType) and type(made) is type(original)
+            if is_own and original.__module__ == source["__name__"] == getattr(made, "__module__", None):
+                self.remember(original, made)
+                self._note_original(made, original)
+                self.plan.has_classes = self.plan.has_classes or isinstance(original, type)
+
+    def fill(self, scope: dict[str, Any], source: dict[str, Any], names: frozenset[str] | None) -> None:
+        """Copy names that a code uses into its globals; None: all there are."""
+        for name in list(source) if names is None else names:
+            if name in _MACHINERY and name in source:
+                scope[name] = source[name]
+            elif name not in scope and name in source:
+                scope[name] = None  # a cycle of functions ends here
+                scope[name] = self.copy(source[name])
+
+    def module(self, value: types.ModuleType) -> Any:
+        """Copy a module of the program, lazily; share every other module."""
+        name = value.__name__
+        if self.is_restoring or name == MODULE_NAME or is_installed(name, getattr(value, "__file__", None)):
+            return value
+        made = _RankModule(name)
+        self.remember(value, made)
+        scope = self.scope(value.__dict__)
+        made.__dict__.update({key: scope[key] for key in scope if key not in made.__dict__})
+        object.__setattr__(made, "_labkit_source", (self, value))
+        return made
+
+    # --- classes ----------------------------------------------------------------------------------
+
+    def class_(self, value: type) -> Any:
+        """Copy a class of the program, with methods over the rank's globals."""
+        if self.is_restoring:
+            return self.plan.originals.get(id(value), value)
+        module = sys.modules.get(value.__module__)
+        if is_installed(value.__module__, getattr(module, "__file__", None)) or _is_enum(value):
+            return self.remember(value, value)
+        again = self._of_own_module(value, module)
+        if again is not None:
+            return again
+        self.plan.has_classes = True
+        body = {"__module__": value.__module__, "__qualname__": value.__qualname__, "__doc__": value.__doc__}
+        slots = value.__dict__.get("__slots__")
+        if slots is not None:
+            body["__slots__"] = slots
+        bases = tuple(self.copy(base) for base in value.__bases__)
+        maker: Any = self.copy(type(value)) if type(value) is not type else type
+        new = abc.ABCMeta.__new__ if issubclass(maker, abc.ABCMeta) else type.__new__
+        try:
+            made: Any = new(maker, value.__name__, bases, body)
+        except Exception as error:  # an __init_subclass__ that wants more than it gets here
+            self.plan.note(f"class {value.__qualname__} cannot be copied ({error}): all ranks share it")
+            return self.remember(value, value)
+        self.remember(value, made)
+        self._note_original(made, value)
+        for name, attribute in value.__dict__.items():
+            is_slot = isinstance(attribute, types.MemberDescriptorType) and attribute.__objclass__ is value
+            if name not in _MADE_WITH_CLASS and name not in body and not is_slot:
+                type.__setattr__(made, name, self.copy(attribute))
+        if issubclass(maker, abc.ABCMeta):
+            abc.update_abstractmethods(made)
+        return made
+
+    def _of_own_module(self, value: type, module: types.ModuleType | None) -> Any:
+        """Return the class that a rank's own execution of its module has made, None if there is none."""
+        if module is None or code_of_dependent(vars(module)) is None:
+            return None
+        self.scope(vars(module))
+        return self.found(value)
+
+    # --- data -------------------------------------------------------------------------------------
+
+    def by_reduction(self, value: Any) -> Any:
+        """Copy any other object the way pickle would rebuild it."""
+        kind = type(value)
+        method = getattr(kind, "__deepcopy__", None)
+        if method is not None and not self.is_restoring:
+            return self.remember(value, method(value, _Memo(self)))
+        try:
+            reducer = copyreg.dispatch_table.get(kind)
+            reduced = reducer(value) if reducer is not None else value.__reduce_ex__(4)
+        except Exception:  # locks, files, sockets, generators...
+            if not self.is_restoring:
+                self.plan.note(
+                    f"an object of type {kind.__module__}.{kind.__qualname__} cannot be copied: all ranks "
+                    "share it"
+                )
+            return self.remember(value, value)
+        if isinstance(reduced, str) or _is_mark(kind, reduced):
+            return self.remember(value, value)
+        return self._rebuild(value, reduced)
+
+    def _rebuild(self, value: Any, reduced: tuple[Any, ...]) -> Any:
+        function, arguments, state, items, pairs, setter = (*reduced, *(None,) * 6)[:6]
+        if function is copyreg.__newobj__ or function is copyreg._reconstructor:  # type: ignore[attr-defined]
+            arguments = (self.copy(arguments[0]), *(self.copy(item) for item in arguments[1:]))
+        else:
+            function, arguments = self.copy(function), self.copy(arguments)
+        made = function(*arguments)
+        self.remember(value, made)
+        if state is not None:
+            state = self.copy(state)
+            if setter is not None:
+                setter(made, state)
+            elif hasattr(type(made), "__setstate__"):  # asked of the class: __getattr__ may need the state
+                made.__setstate__(state)
+            else:
+                _set_state(made, state)
+        for item in items or ():
+            made.append(self.copy(item))
+        for key, item in pairs or ():
+            made[self.copy(key)] = self.copy(item)
+        return made
+
+
+def _is_mark(kind: type, reduced: tuple[Any, ...]) -> bool:
+    """Whether an object has no state at all: a mark such as ``MISSING = object()``, known by its identity."""
+    is_new = reduced[0] is copyreg.__newobj__  # type: ignore[attr-defined]
+    return is_new and len(reduced[1]) == 1 and not any(reduced[2:]) and is_installed(kind.__module__, None)
+
+
+def _set_state(made: Any, state: Any) -> None:
+    slots = None
+    if isinstance(state, tuple) and len(state) == 2:
+        state, slots = state
+    if state:
+        made.__dict__.update(state)
+    for name, item in (slots or {}).items():
+        object.__setattr__(made, name, item)
+
+
+class _Memo(dict):  # type: ignore[type-arg]
+    """The memo that an object's own ``__deepcopy__`` hands on."""
+
+    def __init__(self, copier: Copier) -> None:
+        super().__init__()
+        self.copier = copier
+
+
+class _RankModule(types.ModuleType):
+    """A rank's copy of a module of the program: a name is copied when it is first used."""
+
+    def __getattr__(self, name: str) -> Any:
+        copier, source = self.__dict__["_labkit_source"]
+        scope = copier.scope(source.__dict__)
+        if name not in scope:
+            original = getattr(source, name)
+            if name not in source.__dict__:
+                return original
+            copier.fill(scope, source.__dict__, frozenset((name,)))
+        self.__dict__[name] = scope[name]
+        return scope[name]
+
+
+def _contents(cell: types.CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
+
+
+def _is_enum(value: type) -> bool:
+    return any(base.__module__ == "enum" for base in value.__mro__)
+
+
+_HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
+    list: copy_rules.list_,
+    tuple: copy_rules.tuple_,
+    dict: copy_rules.dict_,
+    set: copy_rules.set_,
+    frozenset: copy_rules.set_,
+    bytearray: lambda copier, value: copier.remember(value, bytearray(value)),
+    np.ndarray: copy_rules.array,
+    types.FunctionType: Copier.function,
+    types.MethodType: copy_rules.method,
+    types.BuiltinMethodType: copy_rules.builtin_method,
+    functools._lru_cache_wrapper: copy_rules.cached,
+    types.ModuleType: Copier.module,
+    types.CellType: copy_rules.cell,
+    staticmethod: copy_rules.wrapping,
+    classmethod: copy_rules.wrapping,
+    property: copy_rules.property_,
+    type: Copier.class_,
+    types.MappingProxyType: copy_rules.share,
+    type(threading.Lock()): copy_rules.lock,
+    type(threading.RLock()): copy_rules.lock,
+    RankLock: copy_rules.lock,
+}
+
+
+def _handler_for(kind: type) -> Callable[[Copier, Any], Any]:
+    """Return the handler for a type that has none of its own."""
+    if issubclass(kind, type):
+        return Copier.class_
+    if issubclass(kind, types.ModuleType):
+        return Copier.module
+    if issubclass(kind, np.generic | np.dtype) or kind.__module__ in (MODULE_NAME, "typing"):
+        return copy_rules.share
+    return Copier.by_reduction

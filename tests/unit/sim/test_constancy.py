@@ -13,8 +13,7 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.sim.isolation.constancy import is_constant, is_plain_data
-from labkit.sim.isolation.isolation import Isolation
+from labkit.sim.isolation.isolation import Isolation, is_constant, is_plain_data
 
 LIMIT = 7
 NAMES = ("a", "b")

@@ -12,8 +12,7 @@ import labkit as lk
 from labkit import _kernels
 from labkit.platform.models import get
 from labkit.platform.platform import platform
-from labkit.sim.limit import TimeLimit
-from labkit.sim.simulation import Simulation, running
+from labkit.sim.simulation import Simulation, TimeLimit, running
 
 PROGRAM = textwrap.dedent(
     """

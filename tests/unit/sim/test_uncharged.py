@@ -13,7 +13,7 @@ import labkit as lk
 from labkit import _kernels
 from labkit.result.uncharged import REMARK, Uncharged
 from labkit.sim.isolation import host_clock
-from labkit.sim.uncharged import OwnCode
+from labkit.sim.runner import OwnCode
 
 
 def work(seconds: float) -> None:

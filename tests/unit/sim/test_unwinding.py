@@ -8,8 +8,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import RankError
-from labkit.sim.limit import TimeUp
-from labkit.sim.simulation import Simulation
+from labkit.sim.simulation import Simulation, TimeUp
 
 
 def one_fails(comm: Any) -> None:
