@@ -12,12 +12,14 @@ __all__ = ["EXERCISES"]
 
 _WORDS = ("exact", "approximate", "bound", "none", "undecided")
 _PROMISE = "p log p"
+#: growths that are all to be matched
+_GROWTHS = ("p log p", "p", "p^0.25", "p^2")
 
 
 def _words(answer: Mapping[str, str]) -> dict[str, str]:
     """Read a word of match for each growth; spelled anyhow."""
     words = {str(growth): str(word).strip().lower() for growth, word in answer.items()}
-    if not set(words.values()) <= set(_WORDS) or not words:
+    if not set(words.values()) <= set(_WORDS) or set(words) != set(_GROWTHS):
         raise ValueError(words)
     return words
 
@@ -39,7 +41,7 @@ def _term(answer: Any) -> Term:
 
 EXERCISES = {
     "matches": Exercise(
-        'a dict of growth to match, such as {"p": "exact"}',
+        f'a dict of growth to match, such as {{"p": "exact"}}, for all of {", ".join(_GROWTHS)}',
         _words,
         _is_matched,
         "what counts is the quotient of the two growths: 1 is exact, anything within √p either way is "

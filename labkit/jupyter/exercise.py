@@ -6,6 +6,7 @@ An exercise has a right answer, likely wrong answers, and a hint for each. They 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -17,6 +18,9 @@ from labkit.registry import course_files, module_of_file
 
 __all__ = ["Answer", "Exercise", "Trap", "check", "exercises", "is_letter", "is_near", "letter"]
 
+_ONE = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+#: a number, a quotient or a power, perhaps in percent
+_NUMBER = re.compile(rf"(?P<left>{_ONE})(?:\s*(?P<sign>/|\^|\*\*)\s*(?P<right>{_ONE}))?\s*(?P<percent>%?)")
 #: what stands in a notebook until the reader writes an answer
 _EMPTY: tuple[Any, ...] = (None, "", "?")
 
@@ -95,8 +99,8 @@ class Exercise:
         if _is_empty(answer):
             return Answer("open", f"write {self.form} in place of the question mark.")
         try:
-            read = self.reads(answer)
-        except (ValueError, TypeError, KeyError, AttributeError, LabkitError):
+            read = self.reads(self._plain(answer))
+        except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, LabkitError):
             return Answer("open", f"{answer!r} cannot be read; the answer is {self.form}.")
         if self.right(read):
             return Answer("right", self.because)
@@ -104,6 +108,21 @@ class Exercise:
             if trap.caught(read):
                 return Answer("wrong", trap.hint)
         return Answer("wrong", self.hint)
+
+    def _plain(self, answer: Any) -> Any:
+        """Return the number of a text such as "3/35", "8.57 %", "2^20" or "1,000" if one is asked for."""
+        if not isinstance(answer, str) or self.reads not in (float, int):
+            return answer
+        found = _NUMBER.fullmatch(answer.strip())
+        if found is None:
+            return answer
+        value = float(found["left"].replace(",", ""))
+        if found["right"]:
+            right = float(found["right"].replace(",", ""))
+            value = value / right if found["sign"] == "/" else value**right
+        if found["percent"] and "%" not in self.form:
+            value /= 100
+        return value
 
 
 def _is_empty(answer: Any) -> bool:
@@ -160,8 +179,8 @@ def check(name: str, answer: Any) -> Answer:
 
     Examples
     --------
-    >>> check("matches", "?")
-    … write a dict of growth to match, such as {"p": "exact"} in place of the question mark.
+    >>> check("matches", "?")  # doctest: +ELLIPSIS
+    … write a dict of growth to match, such as {"p": "exact"}, for all of p log p...
     """
     known = exercises()
     if name not in known:

@@ -6,7 +6,9 @@ takes that name away from 3.1.3 on.
 
 from __future__ import annotations
 
+import functools
 import io
+import sys
 from collections import ChainMap
 from collections.abc import Callable
 from types import CodeType
@@ -24,10 +26,28 @@ def _reduce_code(code: CodeType) -> tuple[Callable[..., CodeType], tuple[Any, ..
     return make, (*parts[:place], code.co_filename, *parts[place + 1 :])
 
 
-class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
-    """As cloudpickle's, with the names of files."""
+def _reduce_cached(function: Any) -> Any:
+    """Reduce a cached function of a notebook or script by value, and one of a module by its name."""
+    module, path = sys.modules.get(function.__module__), function.__qualname__.split(".")
+    by_value = {"__main__", *cloudpickle.list_registry_pickle_by_value()}
+    if function.__module__ not in by_value and functools.reduce(_member, path, module) is function:
+        return function.__qualname__
+    maxsize, typed = function.cache_parameters().values()
+    parts = (function.__wrapped__, maxsize, typed, functools._CacheInfo)  # type: ignore[attr-defined]
+    return type(function), parts, vars(function)
 
-    dispatch_table: ClassVar[Any] = ChainMap({CodeType: _reduce_code}, cloudpickle.Pickler.dispatch_table)
+
+def _member(owner: Any, name: str) -> Any:
+    return getattr(owner, name, None)
+
+
+class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+    """As cloudpickle's, with the names of files, and with cached functions, which that takes by name."""
+
+    dispatch_table: ClassVar[Any] = ChainMap(
+        {CodeType: _reduce_code, functools._lru_cache_wrapper: _reduce_cached},
+        cloudpickle.Pickler.dispatch_table,
+    )
 
 
 def dumps(thing: Any) -> bytes:

@@ -759,6 +759,17 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         ],
         [lambda comm, r, w: (1, 2)],
     ),
+    "jumping_rounds": ([20, "20"], [(999999, "loop"), (19, "524,288"), (1000, "double")], [7]),
+    "left_over": (
+        [23.7, 23.73],
+        [(0.0977, "quarter stays"), (-25, "second round"), (3.125, "half"), (76.27, "has been removed")],
+        [50],
+    ),
+    "jumping_messages": (
+        [8000],
+        [(4000, "the lengths"), (2000, "who answers"), (8080, "to itself"), (400, "one round")],
+        [1],
+    ),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
 
@@ -862,3 +873,27 @@ def test_the_noise_is_as_bad_as_the_exercise_says():
         for name, (jitter, period) in kinds.items()
     }
     assert max(times, key=times.get) == "B", times
+
+
+@pytest.mark.parametrize(
+    ("name", "answers", "wrong"),
+    [
+        ("karp_flatt", ["3/35", "8.57 %", "8.57%", "0.0857", " 3 / 35 "], ["3/0", "8.57", "3//35"]),
+        ("left_over", ["23.73 %", "23.73"], ["0.2373"]),
+        ("jumping_messages", ["8,000", "8000.", "8e3"], ["8.000", "8,00", "2^99999", "-1^0.5"]),
+        ("doubling_work", ["9,217", "9217"], ["2^13", "9**3"]),
+    ],
+)
+def test_numbers_are_read_in_usual_spellings(name, answers, wrong):
+    for answer in answers:
+        assert check(name, answer), answer
+    for answer in wrong:
+        assert not check(name, answer), answer
+
+
+def test_a_partial_answer_is_not_right():
+    """One of four growths alone was right."""
+    for some in ({"p log p": "exact"}, {}, {**WORDS, "p^3": "none"}):
+        answer = check("matches", some)
+        assert answer.state == "open"
+        assert "p^0.25" in answer.text

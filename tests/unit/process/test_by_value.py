@@ -54,7 +54,7 @@ def test_functions_and_classes_keep_the_names_of_their_files(monkeypatch, reduce
             monkeypatch.setitem(table, CodeType, reduces)
     known = {"__name__": "__main__"}
     exec(compile(TEXT, FILE, "exec"), known)
-    outer, thing = pickle.loads(dumps((known["outer"], known["Thing"])))
+    outer, thing = pickle.loads(by_value.dumps((known["outer"], known["Thing"])))
     assert outer is not known["outer"]
     assert files(outer.__code__) == {FILE}
     assert outer(3)() == 11
@@ -71,3 +71,36 @@ def test_without_our_reducer_a_cloudpickle_that_takes_names_away_would_be_notice
     known = {"__name__": "__main__"}
     exec(compile(TEXT, FILE, "exec"), known)
     assert pickle.loads(cloudpickle.dumps(known["outer"])).__code__.co_filename == "<dynamic-code>"
+
+
+CACHED = """
+import functools
+
+@functools.cache
+def fibonacci(n):
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
+
+@functools.lru_cache(maxsize=2)
+def doubled(n):
+    return 2 * n
+
+def program(n):
+    return fibonacci(n), doubled(n)
+"""
+
+
+def test_cached_functions_of_a_notebook_go_by_value() -> None:
+    """Ranks could not find them: cloudpickle takes what functools.cache makes by its name."""
+    names = {"__name__": "__main__"}
+    exec(CACHED, names)
+    assert pickle.loads(by_value.dumps(names["program"]))(50) == (12586269025, 100)
+    again = pickle.loads(by_value.dumps(names["doubled"]))
+    assert [again(1), again(1), again(2), again(3)] == [2, 2, 4, 6]
+    assert again.cache_parameters() == {"maxsize": 2, "typed": False}
+    assert (again.cache_info().hits, again.cache_info().currsize) == (1, 2)
+
+
+def test_cached_functions_of_a_module_go_by_name() -> None:
+    from labkit.jupyter.exercise import exercises
+
+    assert pickle.loads(by_value.dumps(exercises)) is exercises
