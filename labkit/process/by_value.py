@@ -33,7 +33,7 @@ def _reduce_cached(function: Any) -> Any:
     if function.__module__ not in by_value and functools.reduce(_member, path, module) is function:
         return function.__qualname__
     maxsize, typed = function.cache_parameters().values()
-    parts = (function.__wrapped__, maxsize, typed, functools._CacheInfo)  # type: ignore[attr-defined]
+    parts = (function.__wrapped__, maxsize, typed, functools._CacheInfo)
     return type(function), parts, vars(function)
 
 
