@@ -39,7 +39,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from labkit.algorithms.graphs._distributed import Rows, charge_edges, exchange
 from labkit.algorithms.lists._elements import fetch_rows, require_list
@@ -82,7 +82,7 @@ def independent_sets(comm: Any, n: int, successors: ArrayLike, *, keep: int | No
     if keep < 1:
         raise DataError(f"keep must be at least 1, got {keep}")
     own = np.arange(first, end)
-    links = (target != own).astype(np.int64)
+    links: NDArray[np.int64] = (target != own).astype(np.int64)
     is_left = links > 0  # the last element of a list is ranked already
     removed: list[Rows] = []
     most_rounds = 4 * ceil_log2(max(n, 2))  # first elements of many lists are never removed

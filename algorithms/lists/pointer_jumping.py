@@ -36,7 +36,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from labkit.algorithms.graphs._distributed import Rows
 from labkit.algorithms.lists._elements import fetch_rows, require_list
@@ -69,7 +69,7 @@ def pointer_jumping(comm: Any, n: int, successors: ArrayLike) -> Rows:
         If there are more or fewer successors, or one is no element.
     """
     target, first, end = require_list(n, successors, comm.rank, comm.size)
-    links = (target != np.arange(first, end)).astype(np.int64)
+    links: NDArray[np.int64] = (target != np.arange(first, end)).astype(np.int64)
     for _ in range(ceil_log2(max(n, 1))):
         with phase("exchange"):
             moving = np.flatnonzero(links)  # the last element of a list has no link

@@ -28,7 +28,8 @@ def _reduce_code(code: CodeType) -> tuple[Callable[..., CodeType], tuple[Any, ..
 
 def _reduce_cached(function: Any) -> Any:
     """Reduce a cached function of a notebook or script by value, and one of a module by its name."""
-    module, path = sys.modules.get(function.__module__), function.__qualname__.split(".")
+    module: Any = sys.modules.get(function.__module__)
+    path = function.__qualname__.split(".")
     by_value = {"__main__", *cloudpickle.list_registry_pickle_by_value()}
     if function.__module__ not in by_value and functools.reduce(_member, path, module) is function:
         return function.__qualname__
