@@ -52,7 +52,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import local
 from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree
-from labkit.algorithms.sorting._splitting import Counts, Keys, cuts_after, exchange, require_check
+from labkit.algorithms.sorting._splitting import Counts, Keys, cuts_after, exchange, require_check, share
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
@@ -245,19 +245,6 @@ class Search:
             "candidates": list(candidates),
             "largest_miss": int(self.miss().max(initial=0)),
         }
-
-
-def share(comm: Any, own: Keys, is_mine: NDArray[np.bool_]) -> Keys:
-    """Tell everyone the probes: each rank writes its own into a vector of zeros, and these are added up.
-
-    The ranks hold different numbers of probes. An Allgatherv would need p start-ups where this sum takes
-    2 log p, and twice the volume.
-    """
-    words = np.zeros(len(is_mine), np.int64)
-    words[is_mine] = own.astype(np.int64)
-    everyone = np.empty_like(words)
-    comm.Allreduce(words, everyone)
-    return everyone.astype(own.dtype)
 
 
 def nearest(positions: Counts, n: int, p: int) -> tuple[Counts, Counts]:

@@ -75,6 +75,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="also write the table to this file: .txt, .csv or .tex; repeatable")  # fmt: skip
     add("--export", action="append", default=[], metavar="FILE",
         help="also export the values: .txt, .json, .jsonl, .extra-p (Extra-P), .csv")  # fmt: skip
+    add("--matrix", action="append", default=[], metavar="ROWS,COLUMNS,METRIC",
+        help="also draw a metric over two parameters as a heat map, one for each number of ranks, into the "
+        "folder of results: matrix-METRIC-RANKS.html; repeatable")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -117,6 +120,19 @@ def execute(arguments: argparse.Namespace) -> int:
     return 130 if work.remarks else code
 
 
+def _draw_matrix(study: Study, text: str, folder: Path) -> None:
+    """Draw ``rows,columns,metric`` for each number of ranks."""
+    from labkit.plot import matrix
+
+    parts = [part.strip() for part in text.split(",")]
+    if len(parts) not in (2, 3):
+        raise DataError(f"--matrix takes ROWS,COLUMNS,METRIC, such as input,sort,makespan_s; got {text!r}")
+    metric = parts[2] if len(parts) == 3 else "makespan_s"
+    for ranks in sorted(study.data["ranks"].unique()):
+        drawn = matrix(study, parts[0], parts[1], metric, where={"ranks": ranks})
+        drawn.save(folder / f"matrix-{metric}-{ranks}.html")
+
+
 def _write_files(
     arguments: argparse.Namespace, folder: Path, work: Work, study: Study, judged: list[Judged]
 ) -> None:
@@ -129,6 +145,7 @@ def _write_files(
     writers += [partial(write_table, judged, path) for path in tables]
     writers.append(lambda: write_report(work, study, judged, folder / "report.html"))
     writers += [partial(study.export, path) for path in arguments.export]
+    writers += [partial(_draw_matrix, study, text, folder) for text in arguments.matrix]
     failed = []
     for write in writers:
         try:

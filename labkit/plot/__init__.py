@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from labkit.plot.figure import render_page as render_page
     from labkit.plot.gantt_figure import gantt as gantt
     from labkit.plot.guess_figure import guess as guess
+    from labkit.plot.matrix_figure import matrix as matrix
     from labkit.plot.misfits_figure import misfits as misfits
     from labkit.plot.phase_figure import phases as phases
     from labkit.plot.phase_figure import shares as shares
@@ -102,6 +103,7 @@ __all__ = [
     "gantt",
     "heat",
     "lines",
+    "matrix",
     "misfits",
     "page",
     "phases",

@@ -1,0 +1,144 @@
+"""A study over two of its parameters as a heat map: one metric, a cell for each pair of values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from bokeh.core.properties import value
+from bokeh.models import ColumnDataSource, FactorRange, HoverTool, LinearColorMapper
+from bokeh.plotting import figure
+
+from labkit import html as markup
+from labkit.checks import echo
+from labkit.errors import DataError
+from labkit.nearest import nearest
+from labkit.plot.figure import Figure
+from labkit.plot.style import FONT, HEAT, heading, style_axes
+from labkit.plot.tools import TOOLS
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from labkit.study import Study
+
+__all__ = ["matrix"]
+
+#: cells that take this many times the least of their row have the darkest color
+_DARKEST = 8.0
+
+
+def matrix(
+    study: Study,
+    rows: str,
+    columns: str,
+    metric: str = "makespan_s",
+    *,
+    where: Mapping[str, Any] | None = None,
+    width: int | None = None,
+) -> Figure:
+    """Draw one metric over two parameters, such as sorters on the columns and inputs on the rows.
+
+    Parameters
+    ----------
+    study : Study
+    rows, columns : str
+        Names of parameters.
+    metric : str
+        Of the whole run; the first quartile of repetitions is shown.
+    where : mapping, optional
+        Which rows of the study, where further parameters vary.
+    width : int, optional
+        Pixels; default: as wide as the names of the columns.
+
+    Returns
+    -------
+    Figure
+        The number of each cell is the metric, its color the ratio to the least value of its row.
+
+    Raises
+    ------
+    DataError
+        There is no such parameter or metric, or another parameter varies that `where` does not fix.
+    """
+    table = _table(study.data, rows, columns, metric, dict(where or {}))
+    values = table.to_numpy(dtype=np.float64)
+    least = np.nanmin(values, axis=1, keepdims=True)
+    ratio = np.where(values == least, 1.0, values / np.where(least > 0, least, np.nan))
+    across, down = [str(v) for v in table.columns], [str(v) for v in table.index]
+    unit = str(study.data.loc[study.data["metric"] == metric, "unit"].iloc[0])
+    y, x = np.nonzero(np.isfinite(values))
+    texts = [markup.quantity(float(values[i, j]), unit, 2) for i, j in zip(y, x, strict=True)]
+    shade = np.log2(np.clip(np.nan_to_num(ratio[y, x], nan=_DARKEST), 1.0, _DARKEST))
+    source = ColumnDataSource({
+        "column": [across[j] for j in x], "row": [down[i] for i in y], "text": texts, "shade": shade,
+        "ratio": np.round(ratio[y, x], 2),
+        "ink": ["#ffffff" if one > 0.6 * np.log2(_DARKEST) else "#222222" for one in shade],
+    })  # fmt: skip
+    width = width or 200 + len(across) * max(80, 8 * max(map(len, across)))
+    fig = figure(
+        width=width, height=120 + 26 * len(down), x_range=FactorRange(*across), tools=TOOLS,
+        y_range=FactorRange(*down[::-1]), x_axis_location="above", active_drag=None,
+    )  # fmt: skip
+    mapper = LinearColorMapper(palette=HEAT, low=0.0, high=float(np.log2(_DARKEST)))
+    cells = fig.rect(
+        x="column", y="row", width=0.96, height=0.94, source=source, line_color=None,
+        fill_color={"field": "shade", "transform": mapper},
+    )  # fmt: skip
+    fig.text(
+        x="column", y="row", text="text", source=source, text_color="ink", text_align="center",
+        text_baseline="middle", text_font_size="11px", text_font=value(FONT),
+    )  # fmt: skip
+    tips = [(columns, "@column"), (rows, "@row"), (metric, "@text"), ("times the least of the row", "@ratio")]
+    fig.add_tools(HoverTool(renderers=[cells], tooltips=tips))
+    fixed = "".join(f", {key} = {one}" for key, one in (where or {}).items())
+    fig.add_layout(heading(f"{metric}{fixed}"), "above")
+    style_axes([fig])
+    fig.grid.visible = False
+    worst = np.nanmax(ratio, axis=0)
+    steady = int(np.argmin(worst))
+    is_least = (
+        f"is never more than {worst[steady]:.3g} times the least"
+        if worst[steady] > 1
+        else "is the least in each"
+    )
+    reading = (
+        f"{metric} by {rows} and {columns}{fixed}; a cell's color is its ratio to the least value of its "
+        f"row, up to {_DARKEST:g}. {across[steady]} {is_least}; "
+        + ", ".join(
+            f"{name} up to {format(w, '.3g')}"
+            for name, w in zip(across, worst, strict=True)
+            if name != across[steady]
+        )
+        + "."
+    )
+    return Figure(fig, reading, f"Heat map. {reading}")
+
+
+def _table(data: pd.DataFrame, rows: str, columns: str, metric: str, where: dict[str, Any]) -> pd.DataFrame:
+    """Return the first quartiles as a table, in the order of the study's values."""
+    for name in (rows, columns, *where):
+        if name not in data.columns:
+            meant = nearest(name, list(map(str, data.columns)), 1, 0.5)
+            raise DataError(f"the study has no parameter {echo(name)}{meant}")
+    known = sorted(set(data.loc[data["phase"] == "", "metric"]))
+    if metric not in known:
+        raise DataError(f"the study has no metric {echo(metric)}; it has: {', '.join(known)}")
+    chosen = data[(data["metric"] == metric) & (data["phase"] == "")]
+    for name, wanted in where.items():
+        chosen = chosen[chosen[name] == wanted]
+    from labkit.study.rows import parameter_columns
+
+    free = [c for c in parameter_columns(chosen) if c not in (rows, columns) and chosen[c].nunique() > 1]
+    if free or chosen.empty:
+        values = ", ".join(map(str, chosen[free[0]].unique()[:8])) if free else ""
+        said = (
+            f"{free[0]} varies as well; choose one of {values}: where={{{free[0]!r}: ...}}"
+            if free
+            else "no row is left"
+        )
+        raise DataError(f"matrix of {metric} over {rows} and {columns}: {said}")
+    table = chosen.groupby([rows, columns], sort=False)["value"].quantile(0.25).unstack(columns)
+    order = [list(dict.fromkeys(chosen[name])) for name in (rows, columns)]
+    return table.reindex(index=order[0], columns=order[1])

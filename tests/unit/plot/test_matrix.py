@@ -1,0 +1,57 @@
+"""The heat map of a study over two of its parameters."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import labkit as lk
+from labkit.errors import DataError
+from labkit.plot import matrix
+from labkit.study import Study
+
+
+def program(comm: Any, sort: str = "a", input: str = "x") -> None:
+    lk.compute(seconds=(1 + (sort == "b")) * (1 + 2 * (input == "y")) * comm.size * 1e-6)
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    return lk.sweep(program, ranks=[1, 2], on="star", sort=["a", "b"], input=["x", "y"], repeats=1)
+
+
+def test_a_cell_is_compared_with_the_least_of_its_row(study: Study) -> None:
+    drawn = matrix(study, "input", "sort", where={"ranks": 2})
+    source = next(one.data for one in drawn.layout.select({"type": _source()}) if "ratio" in one.data)
+    cells = {
+        (row, column): (ratio, text)
+        for row, column, ratio, text in zip(
+            source["row"], source["column"], source["ratio"], source["text"], strict=True
+        )
+    }
+    assert {key: ratio for key, (ratio, _) in cells.items()} == {
+        ("x", "a"): 1.0, ("x", "b"): 2.0, ("y", "a"): 1.0, ("y", "b"): 2.0,
+    }  # fmt: skip
+    assert cells["y", "b"][1].startswith("12")
+    assert "a is never more than 1 times the least; b up to 2" in drawn.reading
+
+
+def _source() -> type:
+    from bokeh.models import ColumnDataSource
+
+    return ColumnDataSource
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "says"),
+    [
+        (("inputs", "sort"), {}, "no parameter 'inputs'; did you mean 'input'?"),
+        (("input", "sort", "time"), {}, "no metric 'time'"),
+        (("input", "sort"), {}, "ranks varies as well; choose one of 1, 2"),
+        (("input", "sort"), {"where": {"ranks": 7}}, "no row is left"),
+    ],
+)
+def test_bad_input_is_refused(study: Study, names: Any, options: dict[str, Any], says: str) -> None:
+    with pytest.raises(DataError, match=says.replace("?", r"\?")):
+        matrix(study, *names, **options)
