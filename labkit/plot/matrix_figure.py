@@ -101,7 +101,7 @@ def matrix(
     is_least = (
         f"is never more than {worst[steady]:.3g} times the least"
         if worst[steady] > 1
-        else "is the least in each"
+        else "has the least in each row"
     )
     reading = (
         f"{metric} by {rows} and {columns}{fixed}; a cell's color is its ratio to the least value of its "

@@ -34,7 +34,7 @@ def test_a_cell_is_compared_with_the_least_of_its_row(study: Study) -> None:
         ("x", "a"): 1.0, ("x", "b"): 2.0, ("y", "a"): 1.0, ("y", "b"): 2.0,
     }  # fmt: skip
     assert cells["y", "b"][1].startswith("12")
-    assert "a is never more than 1 times the least; b up to 2" in drawn.reading
+    assert "a has the least in each row; b up to 2" in drawn.reading
 
 
 def _source() -> type:
