@@ -10,7 +10,7 @@ __all__ = ["BY_LUCK", "HOSTILE", "RIGHT", "WRONG", "made"]
 HOSTILE = (
     "sleeps_on_few",
     "charges_on_few",
-    "knows_the_formula",
+    "reads_the_formula",
     "explains_an_object",
     "explains_for_ever",
     "patches_unique",
@@ -281,10 +281,10 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "narrow_on_many": (made(_NARROW.format(kind="uint8")), _COSTS),
     "half_narrow_on_many": (made(_NARROW.format(kind="uint16")), ("scaling",)),
-    "knows_the_formula": (
+    "reads_the_formula": (
         made(
             _EXSCAN,
-            "\ndef explain(ranks, buckets):\n    return 'before', 'p', 8 * (ranks - 1) * buckets\n",
+            "\nfrom labkit.grading import find_assignment\nfind_assignment('scaling_bug')\n_own = __import__('sys').modules['labkit.course.assignments.scaling_bug']\ndef explain(ranks, buckets):\n    return 'before', 'p', _own._bytes_received(ranks, buckets)\n",
         ),
         _NOTHING,
     ),
