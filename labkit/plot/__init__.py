@@ -3,6 +3,7 @@
     scaling         measurements with their model and, of a verdict, the expectation and its limits
     phases          every entry of a study's table as a small scaling figure
     compare, lines  programs on each machine; several curves of one study
+    matrix          a metric of a study over two parameters as a heat map
     efficiency, speedup
                     speedup and efficiency over the ranks, of a study or several
     shares          the share of each phase in the time, over the ranks

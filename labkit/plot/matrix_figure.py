@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, LinearColorMapper
 from bokeh.plotting import figure
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["matrix"]
 
+Floats = npt.NDArray[np.float64]
+
 #: cells that take this many times the least of their row have the darkest color
 _DARKEST = 8.0
 
@@ -43,6 +46,7 @@ def matrix(
     Parameters
     ----------
     study : Study
+        With both parameters and the metric.
     rows, columns : str
         Names of parameters.
     metric : str
@@ -96,24 +100,21 @@ def matrix(
     fig.add_layout(heading(f"{metric}{fixed}"), "above")
     style_axes([fig])
     fig.grid.visible = False
-    worst = np.nanmax(ratio, axis=0)
-    steady = int(np.argmin(worst))
-    is_least = (
-        f"is never more than {worst[steady]:.3g} times the least"
-        if worst[steady] > 1
-        else "has the least in each row"
-    )
-    reading = (
-        f"{metric} by {rows} and {columns}{fixed}; a cell's color is its ratio to the least value of its "
-        f"row, up to {_DARKEST:g}. {across[steady]} {is_least}; "
-        + ", ".join(
-            f"{name} up to {format(w, '.3g')}"
-            for name, w in zip(across, worst, strict=True)
-            if name != across[steady]
-        )
-        + "."
-    )
+    reading = f"{metric} by {rows} and {columns}{fixed}; {_reading(across, np.nanmax(ratio, axis=0))}"
     return Figure(fig, reading, f"Heat map. {reading}")
+
+
+def _reading(names: list[str], worst: Floats) -> str:
+    """Say how far each column is from the least of the rows, at worst."""
+    steady = int(np.argmin(worst))
+    best = f"is never more than {worst[steady]:.3g} times the least"
+    others = (
+        f"{name} up to {w:.3g}" for k, (name, w) in enumerate(zip(names, worst, strict=True)) if k != steady
+    )
+    return (
+        f"a cell's color is its ratio to the least value of its row, up to {_DARKEST:g}. "
+        f"{names[steady]} {best if worst[steady] > 1 else 'has the least in each row'}; {', '.join(others)}."
+    )
 
 
 def _table(data: pd.DataFrame, rows: str, columns: str, metric: str, where: dict[str, Any]) -> pd.DataFrame:
