@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near
+from labkit.jupyter.exercise import Exercise, Trap, is_near, tried_on
 
 __all__ = ["EXERCISES"]
 
@@ -23,22 +23,8 @@ class _Tried(NamedTuple):
 
 
 def _tried(places: Any) -> _Tried:
-    from labkit.errors import DeadlockError, LabkitError
-    from labkit.run import run
-
-    if not callable(places):
-        raise TypeError(f"places must be a function, got {type(places).__name__}")
-    faults, volume = [], 0.0
-    for ranks in _RANKS:
-        try:
-            done = run(_placed, ranks, "star", args=(places,), timeout_s=20, count=True)
-        except LabkitError as error:
-            faults.append("deadlock" if isinstance(error, DeadlockError) else "error")
-            continue
-        faults += [fault for fault in done.results if fault][:1]
-        assert done.counts is not None
-        volume = float(done.counts["received_bytes"].max())
-    return _Tried(faults[0] if faults else "", volume > 2000)
+    fault, received = tried_on(_RANKS, _placed, places, "places")
+    return _Tried(fault, received > 2000)
 
 
 def _kept(rank: int, size: int) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near
+from labkit.jupyter.exercise import Exercise, Trap, is_near, tried_on
 
 __all__ = ["EXERCISES"]
 
@@ -23,22 +23,8 @@ class _Tried(NamedTuple):
 
 
 def _tried(transpose: Any) -> _Tried:
-    from labkit.errors import DeadlockError, LabkitError
-    from labkit.run import run
-
-    if not callable(transpose):
-        raise TypeError(f"transpose must be a function, got {type(transpose).__name__}")
-    faults, received = [], 0.0
-    for ranks in _RANKS:
-        try:
-            done = run(_transposed, ranks, "star", args=(transpose,), timeout_s=20, count=True)
-        except LabkitError as error:
-            faults.append("deadlock" if isinstance(error, DeadlockError) else "error")
-            continue
-        faults += [fault for fault in done.results if fault][:1]
-        assert done.counts is not None
-        received = float(done.counts["received_bytes"].max())
-    return _Tried(faults[0] if faults else "", received > 8 * (_RANKS[-1] * _ROWS) ** 2 / 2)
+    fault, received = tried_on(_RANKS, _transposed, transpose, "transpose")
+    return _Tried(fault, received > 8 * (_RANKS[-1] * _ROWS) ** 2 / 2)
 
 
 def _transposed(comm: Any, transpose: Any) -> str:

@@ -7,7 +7,7 @@ An exercise has a right answer, likely wrong answers, and a hint for each. They 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,7 +16,7 @@ from labkit.errors import DataError, LabkitError
 from labkit.nearest import nearest
 from labkit.registry import course_files, module_of_file
 
-__all__ = ["Answer", "Exercise", "Trap", "check", "exercises", "is_letter", "is_near", "letter"]
+__all__ = ["Answer", "Exercise", "Trap", "check", "exercises", "is_letter", "is_near", "letter", "tried_on"]
 
 _ONE = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 #: a number, a quotient or a power, perhaps in percent
@@ -129,6 +129,31 @@ def _is_empty(answer: Any) -> bool:
     if isinstance(answer, dict):
         return any(_is_empty(value) for value in answer.values())
     return any(answer is one or (isinstance(answer, str) and answer.strip() == one) for one in _EMPTY)
+
+
+def tried_on(
+    ranks: Iterable[int], program: Callable[..., str], function: Any, name: str
+) -> tuple[str, float]:
+    """Return how a reader's function failed at first, and the bytes of the busiest rank in the last run.
+
+    ``program(comm, function)`` returns what is wrong on its rank, empty for nothing.
+    """
+    from labkit.errors import DeadlockError, LabkitError
+    from labkit.run import run
+
+    if not callable(function):
+        raise TypeError(f"{name} must be a function, got {type(function).__name__}")
+    faults, received = [], 0.0
+    for p in ranks:
+        try:
+            done = run(program, p, "star", args=(function,), timeout_s=20, count=True)
+        except LabkitError as error:
+            faults.append("deadlock" if isinstance(error, DeadlockError) else "error")
+            continue
+        faults += [fault for fault in done.results if fault][:1]
+        assert done.counts is not None
+        received = float(done.counts["received_bytes"].max())
+    return faults[0] if faults else "", received
 
 
 def is_near(value: float, wanted: float, share: float = 0.1) -> bool:
