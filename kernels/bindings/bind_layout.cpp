@@ -51,6 +51,8 @@ const Registration layouts(95, [](nb::module_& module) {
       .def("__init__", &make_layout, nb::arg("offsets"), nb::arg("lengths"), nb::arg("extent"))
       .def_prop_ro("size", &ByteLayout::size, "Bytes of data in one element.")
       .def_prop_ro("runs", &ByteLayout::runs, "Pieces of consecutive bytes in one element.")
+      .def_prop_ro("span", &ByteLayout::span, "Bytes from the first to behind the last byte of data of one element.")
+      .def_prop_ro("extent", &ByteLayout::extent, "Bytes from one element to the next.")
       .def("pack", &pack, nb::arg("address"), nb::arg("count"), "The bytes of elements in memory, without gaps.")
       .def("unpack", &unpack, nb::arg("address"), nb::arg("data"),
            "Put bytes without gaps where they belong, over as many elements as they fill.");

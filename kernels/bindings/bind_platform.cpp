@@ -146,6 +146,7 @@ Model make_model(const nb::kwargs& values) {
   get("send_overhead", send);
   get("isend_overhead", isend);
   get("recv_overhead", recv);
+  get("match_s", model.match_s);
   get("wtime_s", model.wtime_s);
   get("test_s", model.test_s);
   get("iprobe_s", model.iprobe_s);
@@ -173,6 +174,7 @@ void bind_model(nb::module_& module) {
       .def_ro("cross_traffic", &Model::cross_traffic)
       .def_ro("detached_below_bytes", &Model::detached_below_bytes)
       .def_ro("eager_below_bytes", &Model::eager_below_bytes)
+      .def_ro("match_s", &Model::match_s)
       .def_ro("wtime_s", &Model::wtime_s)
       .def_ro("test_s", &Model::test_s)
       .def_ro("iprobe_s", &Model::iprobe_s)

@@ -21,19 +21,14 @@ import pandas as pd
 
 from labkit.errors import DataError
 from labkit.plain import replace_file
-from labkit.platform.models import NetworkModel
+from labkit.platform.models import SECTIONS, NetworkModel
 from labkit.platform.platform import Platform
 from labkit.platform.xml.writer import platform_xml, smpirun_options
 
 __all__ = ["model_toml", "save", "simgrid_xml"]
 
-_SECTIONS = {
-    "network": ("weight_s_bytes", "latency_factor", "bandwidth_factor", "tcp_gamma_bytes", "cross_traffic"),
-    "protocol": (
-        "detached_below_bytes", "eager_below_bytes", "send_overhead", "isend_overhead", "recv_overhead",
-    ),
-    "calls": ("wtime_s", "test_s", "iprobe_s"),
-}  # fmt: skip
+#: what a calibration measures of the first section of a model's file
+_NETWORK = ("weight_s_bytes", "latency_factor", "bandwidth_factor", "tcp_gamma_bytes", "cross_traffic")
 
 
 def save(
@@ -85,7 +80,7 @@ def save(
 def model_toml(model: NetworkModel, source: str) -> str:
     """Write a network model as a TOML file."""
     lines = [f"title = {json.dumps(model.title or model.name)}", f"source = {json.dumps(source)}"]
-    for section, keys in _SECTIONS.items():
+    for section, keys in (SECTIONS | {"network": _NETWORK}).items():
         lines += ["", f"[{section}]"]
         lines += [f"{key} = {_toml(getattr(model, key))}" for key in keys]
     return "\n".join(lines) + "\n"

@@ -12,8 +12,9 @@ in proportion to their speeds.
 
 Packing is free, unless the calibration has ``[kernels.pack.1]``: then gathering what a datatype with gaps
 sends, and scattering what it receives, costs ``call_s + bytes item_s + pieces entry_s``, where the pieces are
-the runs of consecutive bytes. It is charged to the rank: before its message leaves, and when its receive is
-waited for.
+the runs of consecutive bytes. ``[kernels.pack_line.L]`` adds ``item_s`` for every line of L bytes of the cache
+that the pieces touch: a longer stride touches more of them, up to one a piece. It is charged to the rank: before
+its message leaves, and when its receive is waited for.
 """
 
 from __future__ import annotations
@@ -58,6 +59,9 @@ _COMPARING = frozenset(
 
 #: gathering and scattering data with gaps: its items are bytes, the entries pieces of consecutive bytes
 PACKING = ("pack", 1)
+
+#: a line of the cache that packing touches: its item size is the line's
+_PACK_LINE = "pack_line"
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,28 @@ class KernelCosts:
     def packing(self) -> Cost | None:
         """Cost of gathering or scattering data with gaps: per call, byte and piece; None where it is free."""
         return self.costs.get(PACKING)
+
+    @cached_property
+    def _pack_line(self) -> tuple[int, float]:
+        """Return a cache line's bytes and what touching it costs in seconds; 0 s where nothing is known."""
+        lines = [(size, cost.item_s) for (kernel, size), cost in self.costs.items() if kernel == _PACK_LINE]
+        return lines[0] if lines else (64, 0.0)
+
+    def packing_s(self, size: int, pieces: int, span: int) -> float:
+        """Return what gathering or scattering data with gaps costs, in seconds.
+
+        Parameters
+        ----------
+        size : int
+            Bytes of data.
+        pieces : int
+            Runs of consecutive bytes.
+        span : int
+            Bytes of memory from the first to the last of them.
+        """
+        line_bytes, line_s = self._pack_line
+        lines = min(pieces + (size - pieces) // line_bytes, -(-span // line_bytes))
+        return self.costs[PACKING].seconds(size, 1, pieces) + lines * line_s
 
     def _has_no(self, kernel: str, itemsize: int) -> str:
         sizes = sorted(size for name, size in self.costs if name == kernel)

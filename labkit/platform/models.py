@@ -31,6 +31,7 @@ numbers in three sections::
     send_overhead = [[0, 9e-6, 7e-10]]     # os: rows of (threshold, seconds, seconds per byte)
     isend_overhead = [[0, 9e-6, 7e-10]]    # ois
     recv_overhead = [[0, 9e-6, 8e-10]]     # or
+    match_s = 1e-7                         # an entry of a matching queue that is looked at in vain
 
     [calls]
     wtime_s = 1e-8
@@ -94,6 +95,7 @@ SECTIONS = {
     ),
     "protocol": (
         "detached_below_bytes", "eager_below_bytes", "send_overhead", "isend_overhead", "recv_overhead",
+        "match_s",
     ),
     "calls": ("wtime_s", "test_s", "iprobe_s"),
 }  # fmt: skip
@@ -165,6 +167,9 @@ class NetworkModel:
         A smaller payload is transferred at once, whether or not the receive is posted.
     send_overhead, isend_overhead, recv_overhead : tuple of (threshold_bytes, a_s, b_s_per_byte)
         os, ois, or: a + b * payload of the last section strictly below the payload. Empty: free.
+    match_s : float
+        What an entry of a matching queue costs the receiver when it is looked at in vain: a message looks through
+        the receives that are posted, a receive through the messages that have come before it, in order.
     wtime_s, test_s, iprobe_s : float
         What each such call costs its caller.
     """
@@ -190,6 +195,7 @@ class NetworkModel:
     send_overhead: _Cost = ()
     isend_overhead: _Cost = ()
     recv_overhead: _Cost = ()
+    match_s: float = 0.0
     wtime_s: float = 1e-8
     test_s: float = 1e-4
     iprobe_s: float = 1e-4
@@ -328,7 +334,7 @@ ON_COLLECTIVE_NETWORKS = ("allreduce", "barrier", "bcast")
 
 _WHOLE = ("detached_below_bytes", "eager_below_bytes", "envelope_bytes")
 
-_NUMBERS = ("weight_s_bytes", "tcp_gamma_bytes", "gap_s", *_WHOLE, "wtime_s", "test_s", "iprobe_s")
+_NUMBERS = ("weight_s_bytes", "tcp_gamma_bytes", "gap_s", *_WHOLE, "match_s", "wtime_s", "test_s", "iprobe_s")
 
 
 def _is_number(value: Any) -> bool:

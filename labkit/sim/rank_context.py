@@ -153,10 +153,10 @@ class RankContext:
         elif flops is not None:
             self._hub.compute_flops(flops)
 
-    def pack(self, size: int, runs: int) -> None:
-        """Charge the running rank with so many bytes in so many pieces, gathered or scattered in one go."""
+    def pack(self, size: int, pieces: int, span: int) -> None:
+        """Charge the running rank with bytes in pieces within a span of memory, gathered or scattered in one go."""
         if self.packing is not None:
-            seconds = self.packing.seconds(size, 1, runs)
+            seconds = self.calibration.packing_s(size, pieces, span)
             self.compute(None, seconds * self.calibration.reference_flops_per_s)
 
     def _tried(self) -> float:

@@ -228,6 +228,7 @@ class Exchange:
     def __init__(self, comm: Any, array: _Array, pattern: Pattern, window: Any) -> None:
         self.comm, self.array, self.pattern, self.window = comm, array, pattern, window
         self._mpi = mpi_of(comm)
+        self._bytes = array.reshape(-1).view(np.uint8)
         self._element = self._mpi.BYTE.Create_contiguous(array.itemsize).Commit()
         self._types: dict[Region, Any] = {}
         self._buffers: dict[int, _Array] = {}
@@ -240,7 +241,7 @@ class Exchange:
             if id(part) not in self._buffers:
                 self._buffers[id(part)] = np.empty(part.region.extents, self.array.dtype)
             return [self._buffers[id(part)].reshape(-1).view(np.uint8), self._mpi.BYTE]
-        return [self.array.reshape(-1).view(np.uint8), 1, self.type_of(part.region)]
+        return [self._bytes, 1, self.type_of(part.region)]
 
     def type_of(self, region: Region) -> Any:
         """Return the datatype of a region, within an array of its shape."""
@@ -253,15 +254,17 @@ class Exchange:
         return self._types[region]
 
     def pack(self, parts: list[Part]) -> None:
-        """Copy regions into their buffers."""
+        """Pack regions into their buffers."""
         for part in parts:
-            self.message(part, True)
-            self._buffers[id(part)][...] = self.array[part.region.index]
+            into, _ = self.message(part, True)
+            if part.region.count:
+                self.type_of(part.region).Pack(self._bytes, into, 0, self.comm)
 
     def unpack(self, parts: list[Part]) -> None:
-        """Copy buffers into their regions."""
+        """Unpack buffers into their regions."""
         for part in parts:
-            self.array[part.region.index] = self._buffers[id(part)]
+            if part.region.count:
+                self.type_of(part.region).Unpack(self.message(part, True)[0], 0, self._bytes, self.comm)
 
     # Two sides
 

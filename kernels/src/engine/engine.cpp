@@ -46,7 +46,7 @@ Engine::Parts::Parts(std::shared_ptr<const Platform> platform_, Model model_,
     : platform(require(std::move(platform_))),
       model(std::move(model_)),
       network(platform, model, queue, kNetworkKinds, resolved(options, hosts)),
-      matching(slab, hosts.size() + spare_ranks),
+      matching(slab, hosts.size() + spare_ranks, model.match_s > 0),
       rank_count(static_cast<Rank>(hosts.size() + spare_ranks)),
       ranks(hosts.size() + spare_ranks),
       cores(*platform, checked(hosts, *platform), queue, end_work) {

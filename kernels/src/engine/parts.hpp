@@ -153,7 +153,13 @@ struct Engine::Parts {
   void keep_wait(Rank r, const Request& ended);
   void charge(RankState& state, std::uint32_t index, Request& request);
   [[gnu::noinline]] void charge_counted(std::uint32_t index, Request& request);
-  void charge_overhead(Request& request) {
+  [[gnu::noinline]] void charge_search(std::uint32_t index, const Request& request) {
+    if (request.kind != RequestKind::receive) return;
+    const std::uint32_t searched = matching.take_searched(index);
+    if (searched > 0) work(request.actor, searched * model.match_s);
+  }
+  void charge_overhead(std::uint32_t index, Request& request) {
+    if (model.match_s > 0) [[unlikely]] charge_search(index, request);
     if (request.kind != RequestKind::receive || !request.is_detached || request.is_charged) return;
     request.is_charged = true;
     work(request.actor, model.recv_overhead.at(request.received_bytes));

@@ -131,7 +131,7 @@ void Engine::Parts::act_send(std::uint32_t index) {
   if (send.state != RequestState::complete) send.state = RequestState::posted;
   const bool is_own = send.owner == send.peer && model.is_self_free;
   if (send.is_eager && !is_own) start_flow(index, index, kNone);
-  const std::uint32_t receive = matching.take_receive(send);
+  const std::uint32_t receive = matching.take_receive(index);
   if (receive != kNone) {
     match(index, receive);
     return;
@@ -144,8 +144,9 @@ void Engine::Parts::act_send(std::uint32_t index) {
 void Engine::Parts::act_receive(std::uint32_t index) {
   Request& receive = slab.at(index);
   receive.state = RequestState::posted;
-  const std::uint32_t send =
-      receive.partner != kNone ? receive.partner : matching.take_send(receive);
+  const bool is_claimed = receive.partner != kNone;
+  if (is_claimed) matching.note_claim(receive.partner, index);
+  const std::uint32_t send = is_claimed ? receive.partner : matching.take_send(index);
   if (send != kNone) {
     match(send, index);
   } else {

@@ -13,7 +13,7 @@ void Engine::Parts::charge_counted(std::uint32_t index, Request& request) {
   } else if (request.kind == RequestKind::operation) {
     counts->joined(request.actor, index);
   }
-  charge_overhead(request);
+  charge_overhead(index, request);
 }
 
 /// The owner has seen the request complete: its clock is at least the completion, and a receive
@@ -23,7 +23,7 @@ void Engine::Parts::charge(RankState& state, std::uint32_t index, Request& reque
   if (counts) [[unlikely]] {
     charge_counted(index, request);  // the last call: for it, this one, made for every request, keeps no registers
   } else {
-    charge_overhead(request);
+    charge_overhead(index, request);
   }
 }
 

@@ -8,7 +8,15 @@ namespace labkit {
 
 ByteLayout::ByteLayout(std::vector<ByteRun> runs, std::int64_t extent) : runs_(std::move(runs)), extent_(extent) {
   std::erase_if(runs_, [](const ByteRun& run) { return run.bytes == 0; });
-  for (const ByteRun& run : runs_) size_ += run.bytes;
+  if (runs_.empty()) return;
+  std::int64_t begin = runs_.front().offset;
+  std::int64_t end = begin;
+  for (const ByteRun& run : runs_) {
+    size_ += run.bytes;
+    begin = std::min(begin, run.offset);
+    end = std::max(end, run.offset + static_cast<std::int64_t>(run.bytes));
+  }
+  span_ = static_cast<std::uint64_t>(end - begin);
 }
 
 void ByteLayout::pack(const char* base, std::uint64_t count, char* out) const {

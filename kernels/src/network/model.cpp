@@ -48,6 +48,7 @@ SizeCost::SizeCost(std::vector<Section> sections) : sections_(std::move(sections
 void Model::validate() const {
   require_cost("the model's weight S", weight_s_bytes);
   require_cost("the model's TCP gamma", tcp_gamma_bytes);
+  require_cost("the cost of an entry of a matching queue", match_s);
   require_cost("the cost of Wtime", wtime_s);
   require_cost("the cost of Test", test_s);
   require_cost("the cost of Iprobe", iprobe_s);

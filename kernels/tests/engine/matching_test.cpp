@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <vector>
 
 #include "labkit/engine/matching.hpp"
@@ -31,20 +32,23 @@ bool fits(const Item& receive, const Item& send) {
 struct Oracle {
   std::vector<Item> receives;
   std::vector<Item> sends;
+  std::map<std::uint32_t, std::uint32_t> searched;  // by index: entries looked at in vain
 
   std::uint32_t take(std::vector<Item>& from, const Item& item, bool is_send) {
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (!(is_send ? fits(from[i], item) : fits(item, from[i]))) continue;
       const std::uint32_t index = from[i].index;
       from.erase(from.begin() + static_cast<std::ptrdiff_t>(i));
+      searched[is_send ? index : item.index] = static_cast<std::uint32_t>(i) + searched[index];
       return index;
     }
+    searched[item.index] = static_cast<std::uint32_t>(from.size());
     return kNone;
   }
 };
 
 struct Bench {
-  explicit Bench(std::uint64_t seed) : matching(slab, 2), random(seed) {}
+  explicit Bench(std::uint64_t seed) : matching(slab, 2, true), random(seed) {}
 
   std::uint32_t make(RequestKind kind, const Item& item) {
     const std::uint32_t index = slab.allocate();
@@ -61,12 +65,13 @@ struct Bench {
   void send(Item item) {
     item.index = make(RequestKind::send, item);
     const std::uint32_t expected = oracle.take(oracle.receives, item, true);
-    const std::uint32_t got = matching.take_receive(slab.at(item.index));
+    const std::uint32_t got = matching.take_receive(item.index);
     REQUIRE(got == expected);
     if (got == kNone) {
       matching.add_send(item.index);
       oracle.sends.push_back(item);
     } else {
+      REQUIRE(matching.take_searched(got) == oracle.searched[got]);
       slab.free(item.index);
       slab.free(got);
     }
@@ -76,12 +81,13 @@ struct Bench {
     item.index = make(RequestKind::receive, item);
     REQUIRE(matching.find_send(0, item.source, item.tag, item.context) == peek(item));
     const std::uint32_t expected = oracle.take(oracle.sends, item, false);
-    const std::uint32_t got = matching.take_send(slab.at(item.index));
+    const std::uint32_t got = matching.take_send(item.index);
     REQUIRE(got == expected);
     if (got == kNone) {
       matching.add_receive(item.index);
       oracle.receives.push_back(item);
     } else {
+      REQUIRE(matching.take_searched(item.index) == oracle.searched[item.index]);
       slab.free(item.index);
       slab.free(got);
     }

@@ -80,20 +80,24 @@ def charge(pieces: Iterable[tuple[TypeBody, int]], is_call: bool = True) -> None
     machine = context.simulated()
     if machine is None or machine.packing is None or (machine.is_measured and not is_call):
         return
-    size = runs = 0
+    size = runs = span = 0
     for body, count in pieces:
         if not body.map.is_dense:
             size += body.map.size * count
             runs += len(body.map.offsets) * count
+            begin, end = body.map.span(count)
+            span += end - begin
     if size:
-        machine.pack(size, runs)
+        machine.pack(size, runs, span)
 
 
 def unpacked(layout: Any, size: int) -> None:
-    """Charge the running rank with having put so many bytes where they belong: a receive is over."""
+    """Charge the running rank with having put the bytes of a receive where they belong."""
     machine = context.simulated()
     if machine is not None and machine.packing is not None and size:
-        machine.pack(size, -(-size * layout.runs // layout.size))
+        elements = -(-size // layout.size)
+        span = layout.span * size // layout.size if elements == 1 else layout.span
+        machine.pack(size, -(-size * layout.runs // layout.size), span + (elements - 1) * abs(layout.extent))
 
 
 class Packing:

@@ -184,3 +184,74 @@ def test_a_blue_gene_spawns_no_ranks(tmp_path: Path) -> None:
     script.write_text("from mpi4py import MPI\nMPI.COMM_SELF.Spawn('python', ['-c', 'pass'], maxprocs=1)\n")
     with pytest.raises(RankError, match="a machine with a collective network has room for none"):
         lk.run(script, 1, "jugene")
+
+
+def queued(comm: Any, outstanding: int) -> float | None:
+    """Measure a message that finds other receives posted before its own."""
+    data = np.zeros(8, np.uint8)
+    if comm.rank == 4:
+        others = [comm.Irecv(np.zeros(8, np.uint8), 0, tag=1 + i) for i in range(outstanding)]
+        comm.Recv(data, 0, tag=0)
+        took = lk.MPI.Wtime()
+        for other in others:
+            other.Cancel()
+            other.Wait()
+        return float(took)
+    if comm.rank == 0:
+        lk.compute(seconds=1e-3)  # until all receives are posted
+        comm.Send(data, 4, tag=0)
+    return None
+
+
+@pytest.mark.parametrize("outstanding", [1, 13, 47, 48, 49, 100, 1000])
+def test_a_matching_queue_costs_100_ns_an_entry(outstanding: int) -> None:
+    free = lk.run(queued, 8, "jugene", args=(0,)).results[4]
+    took = lk.run(queued, 8, "jugene", args=(outstanding,)).results[4]
+    assert took - free == pytest.approx(1e-7 * outstanding, rel=1e-6)
+
+
+def unexpected(comm: Any, before: int) -> float | None:
+    """Measure a receive that finds other messages before its own."""
+    data = np.zeros(8, np.uint8)
+    if comm.rank == 0:
+        for i in range(before + 1):
+            comm.Send(data, 4, tag=i)
+    if comm.rank == 4:
+        lk.compute(seconds=1e-3)
+        began = lk.MPI.Wtime()
+        comm.Recv(data, 0, tag=before)
+        took = lk.MPI.Wtime() - began
+        for i in range(before):
+            comm.Recv(data, 0, tag=i)
+        return float(took)
+    return None
+
+
+@pytest.mark.parametrize("before", [1, 40, 200])
+def test_unexpected_messages_are_searched_in_order(before: int) -> None:
+    free, took = (lk.run(unexpected, 8, "jugene", args=(n,)).results[4] for n in (0, before))
+    assert took - free == pytest.approx(1e-7 * before, rel=1e-6)
+
+
+def strided(comm: Any, stride: int) -> float | None:
+    kind = lk.MPI.CHAR.Create_vector(1 << 14, 1, stride).Create_resized(0, stride << 14).Commit()
+    data = np.zeros(stride << 14, np.uint8)
+    if comm.rank == 0:
+        comm.Send([data, 1, kind], 4)
+    if comm.rank == 4:
+        comm.Recv([data, 1, kind], 0)
+        return lk.MPI.Wtime()
+    return None
+
+
+@pytest.mark.parametrize(("stride", "paper_s"), [(2, 1292e-6), (128, 2090e-6)])
+def test_packing_takes_what_figure_1b_says(stride: int, paper_s: float) -> None:
+    took = lk.run(strided, 8, "jugene", args=(stride,)).results[4]
+    assert took == pytest.approx(paper_s, rel=0.02)
+
+
+def test_packing_grows_with_the_stride_up_to_a_line_a_piece() -> None:
+    took = [lk.run(strided, 8, "jugene", args=(stride,)).results[4] for stride in (2, 8, 32, 64, 128)]
+    assert took == sorted(took)
+    longer = lk.run(strided, 8, "jugene", args=(256,)).results[4]
+    assert longer == pytest.approx(took[-1], rel=1e-9)

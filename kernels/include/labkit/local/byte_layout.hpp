@@ -23,6 +23,8 @@ class ByteLayout {
   [[nodiscard]] std::int64_t extent() const { return extent_; }
   /// Pieces of consecutive bytes in one element.
   [[nodiscard]] std::size_t runs() const { return runs_.size(); }
+  /// From the first to behind the last byte of data of one element.
+  [[nodiscard]] std::uint64_t span() const { return span_; }
   /// Gather `count` elements from `base` on into `out`, which has room for count * size() bytes.
   void pack(const char* base, std::uint64_t count, char* out) const;
   /// Scatter `bytes` bytes over as many elements as they fill; the last one may be filled in part.
@@ -32,6 +34,7 @@ class ByteLayout {
   std::vector<ByteRun> runs_;
   std::int64_t extent_;
   std::uint64_t size_ = 0;
+  std::uint64_t span_ = 0;
 };
 
 }  // namespace labkit

@@ -113,6 +113,7 @@ struct Model {
   SizeCost send_overhead;   ///< os: before a blocking send that is detached or synchronous
   SizeCost isend_overhead;  ///< ois: before every non-blocking send
   SizeCost recv_overhead;   ///< or: after a receive whose sender was detached
+  double match_s = 0.0;     ///< of each entry that is looked at in vain in a matching queue; charged to the receive
   std::map<std::string, CollectiveCost> collective_network;  ///< by operation; empty: the machine has none
   // What calls cost the caller.
   double wtime_s = 1e-8;
