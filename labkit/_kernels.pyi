@@ -77,6 +77,9 @@ class Model:
     def eager_below_bytes(self) -> int: ...
 
     @property
+    def match_s(self) -> float: ...
+
+    @property
     def wtime_s(self) -> float: ...
 
     @property
@@ -1043,6 +1046,14 @@ class Layout:
     @property
     def runs(self) -> int:
         """Pieces of consecutive bytes in one element."""
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first to behind the last byte of data of one element."""
+
+    @property
+    def extent(self) -> int:
+        """Bytes from one element to the next."""
 
     def pack(self, address: int, count: int) -> builtins.bytes:
         """The bytes of elements in memory, without gaps."""

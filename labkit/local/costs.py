@@ -12,8 +12,8 @@ in proportion to their speeds.
 
 Packing is free, unless the calibration has ``[kernels.pack.1]``: then gathering what a datatype with gaps
 sends, and scattering what it receives, costs ``call_s + bytes item_s + pieces entry_s``, where the pieces are
-the runs of consecutive bytes. ``[kernels.pack_line.L]`` adds ``item_s`` for every line of L bytes of the cache
-that the pieces touch: a longer stride touches more of them, up to one a piece. It is charged to the rank: before
+the runs of consecutive bytes. ``[kernels.pack_line.L]`` adds ``item_s`` for every cache line of L bytes that
+the pieces touch: a longer stride touches more of them, up to one a piece. It is charged to the rank: before
 its message leaves, and when its receive is waited for.
 """
 

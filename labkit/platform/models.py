@@ -168,8 +168,8 @@ class NetworkModel:
     send_overhead, isend_overhead, recv_overhead : tuple of (threshold_bytes, a_s, b_s_per_byte)
         os, ois, or: a + b * payload of the last section strictly below the payload. Empty: free.
     match_s : float
-        What an entry of a matching queue costs the receiver when it is looked at in vain: a message looks through
-        the receives that are posted, a receive through the messages that have come before it, in order.
+        What an entry of a matching queue costs the receiver when it is looked at in vain. A message looks
+        through the receives that are posted, a receive through the messages that have come, oldest first.
     wtime_s, test_s, iprobe_s : float
         What each such call costs its caller.
     """

@@ -154,7 +154,7 @@ class RankContext:
             self._hub.compute_flops(flops)
 
     def pack(self, size: int, pieces: int, span: int) -> None:
-        """Charge the running rank with bytes in pieces within a span of memory, gathered or scattered in one go."""
+        """Charge the running rank with gathering or scattering bytes in pieces within a span of memory."""
         if self.packing is not None:
             seconds = self.calibration.packing_s(size, pieces, span)
             self.compute(None, seconds * self.calibration.reference_flops_per_s)

@@ -45,8 +45,8 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
         raise PlatformError(f"SimGrid has no model like {model.name!r}, whose messages share no links")
     if model.message_latency or model.collective_network or model.match_s:
         raise PlatformError(
-            f"SimGrid has no model like {model.name!r}, which has a latency of messages in addition to that of "
-            "links, a network for collectives, or a cost of long matching queues"
+            f"SimGrid has no model like {model.name!r}, which has a latency of messages in addition to that "
+            "of links, a network for collectives, or a cost of long matching queues"
         )
     name = model.name.partition("(")[0]
     if name not in _NATIVE:
