@@ -40,9 +40,9 @@ void Replay::fault(Rank rank, const std::string& reason) const {
   throw TraceFault(trace_.place(rank, state.line) + ": rank " + std::to_string(rank) + ", `" + where(rank).action + "`: " + reason);
 }
 
-bool Replay::run(const std::function<bool()>& look) {
-  lookout_ = Lookout(look);
-  engine_.pause_every(Lookout::kEvery);
+bool Replay::run(const std::function<bool()>& look, Lookout::Clock::duration every) {
+  lookout_ = Lookout(look, every);
+  engine_.pause_every(every);
   for (Rank r = 0; r < engine_.rank_count(); ++r) engine_.start(r);
   for (;;) {
     for (Rank rank = engine_.next_ready(); rank >= 0 && !lookout_.is_over(); rank = engine_.next_ready()) run_rank(rank);

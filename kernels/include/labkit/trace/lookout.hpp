@@ -13,7 +13,8 @@ class Lookout {
   static constexpr Clock::duration kEvery = std::chrono::milliseconds(50);
 
   Lookout() = default;
-  explicit Lookout(const std::function<bool()>& ask) : ask_(&ask), next_(Clock::now() + kEvery) {}
+  explicit Lookout(const std::function<bool()>& ask, Clock::duration every = kEvery)
+      : ask_(&ask), every_(every), next_(Clock::now() + every) {}
   /// Asks if it is time. False: the work ends here.
   bool step() {
     if (++steps_ % kStepsPerClock != 0 || ask_ == nullptr) return !is_over_;
@@ -22,7 +23,7 @@ class Lookout {
   /// Asks.
   bool look() {
     if (ask_ != nullptr && !is_over_) is_over_ = !(*ask_)();
-    next_ = Clock::now() + kEvery;
+    next_ = Clock::now() + every_;
     return !is_over_;
   }
   [[nodiscard]] bool is_over() const { return is_over_; }
@@ -30,6 +31,7 @@ class Lookout {
  private:
   static constexpr unsigned kStepsPerClock = 8;
   const std::function<bool()>* ask_ = nullptr;
+  Clock::duration every_ = kEvery;
   Clock::time_point next_;
   unsigned steps_ = 0;
   bool is_over_ = false;

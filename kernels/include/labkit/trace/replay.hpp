@@ -40,9 +40,9 @@ class Replay {
   /// The trace and the engine outlive the replay; the engine has as many ranks as the trace.
   Replay(Engine& engine, const TiTrace& trace, Choose choose);
 
-  /// Runs everything. `look` is called now and then; when it returns false the replay stops there.
+  /// Runs everything. `look` is called `every` so often; when it returns false the replay stops there.
   /// True: every rank came to its end. Throws TraceFault for an action that cannot be carried out.
-  bool run(const std::function<bool()>& look);
+  bool run(const std::function<bool()>& look, Lookout::Clock::duration every = Lookout::kEvery);
 
   struct Where {
     bool is_finished = false;
