@@ -1,10 +1,46 @@
 """Analytic models: what a formula says, to be held against runs and fits.
 
 Nothing here runs or simulates anything. `labkit.scaling` fits growth to measurements; these are the models of
-the literature, with their parameters in seconds and bytes.
+the literature, with their parameters in seconds and bytes, and models derived from a machine and from the
+stated costs of its collectives.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 from labkit.models.loggp import LogGP
 from labkit.models.speedup import Amdahl, Gustafson, isoefficiency, karp_flatt
 
-__all__ = ["Amdahl", "Gustafson", "LogGP", "isoefficiency", "karp_flatt"]
+if TYPE_CHECKING:
+    from labkit.models.derived import collective, congestion, message
+    from labkit.models.hierarchy import (
+        CommunicationModel,
+        P,
+        S,
+        asymptotic,
+        bounded,
+        dominant,
+        exact,
+        maximum,
+    )
+
+__all__ = [
+    "Amdahl", "CommunicationModel", "Gustafson", "LogGP", "P", "S", "asymptotic", "bounded", "collective",
+    "congestion", "dominant", "exact", "isoefficiency", "karp_flatt", "maximum", "message",
+]  # fmt: skip
+
+#: loaded when they are used: they need SymPy
+_LAZY = {
+    **dict.fromkeys(("collective", "congestion", "message"), "derived"),
+    **dict.fromkeys(
+        ("CommunicationModel", "P", "S", "asymptotic", "bounded", "dominant", "exact", "maximum"), "hierarchy"
+    ),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(importlib.import_module(f"labkit.models.{_LAZY[name]}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")

@@ -11,10 +11,10 @@ from labkit.errors import PlatformError
 from labkit.platform.models import NetworkModel
 from labkit.platform.platform import Platform
 
-__all__ = ["Fabric", "Ideal", "Way", "fabric_of"]
+__all__ = ["CROSS", "Fabric", "Ideal", "Way", "affine", "fabric_of"]
 
 #: a message of 5 % travels back with every message where a model has cross traffic
-_CROSS = 1.05
+CROSS = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +110,14 @@ class Fabric:
         rate = way.bytes_per_s
         if model.tcp_gamma_bytes > 0 and way.latency_s > 0:
             rate = min(rate, model.tcp_gamma_bytes / (2 * way.latency_s))
-        back = _CROSS if model.cross_traffic else 1.0
+        back = CROSS if model.cross_traffic else 1.0
         return self._latency_s(way, n_bytes), size * back / (rate * self._at("bandwidth", size))
 
     def _latency_s(self, way: Way, n_bytes: float) -> float:
         """Return the latency of the links and of the message itself."""
         model = self.model
         links_s = way.latency_s * self._at("latency", n_bytes + model.envelope_bytes)
-        return links_s + _affine(model.message_latency, n_bytes)
+        return links_s + affine(model.message_latency, n_bytes)
 
     def rate(self, way: Way) -> float:
         """Return the bandwidth that a message alone takes of its links, bytes/s."""
@@ -127,25 +127,23 @@ class Fabric:
 
     def send_s(self, n_bytes: float) -> float:
         """Return what posting a send costs its rank."""
-        return _affine(self.model.isend_overhead, n_bytes)
+        return affine(self.model.isend_overhead, n_bytes)
 
     def receive_s(self, n_bytes: float) -> float:
         """Return what receiving costs its rank."""
-        return (
-            _affine(self.model.recv_overhead, n_bytes) if n_bytes < self.model.detached_below_bytes else 0.0
-        )
+        return affine(self.model.recv_overhead, n_bytes) if n_bytes < self.model.detached_below_bytes else 0.0
 
     def least_send_s(self, n_bytes: float) -> float:
         """Return what sending costs a rank at least, blocking or not; one that waits for its receive: 0."""
         if n_bytes >= self.model.detached_below_bytes:
             return 0.0
-        return min(_affine(table, n_bytes) for table in (self.model.send_overhead, self.model.isend_overhead))
+        return min(affine(table, n_bytes) for table in (self.model.send_overhead, self.model.isend_overhead))
 
     def least_message_s(self, way: Way, n_bytes: float, has_bytes: bool = True) -> float:
         """Return what no message of this length undercuts, with the way of its bytes or without."""
         latency, transfer = self.travel_s(way, n_bytes)
         if self.model.cross_traffic and self.model.sharing != "delay":
-            transfer /= _CROSS  # what travels back may have links of its own
+            transfer /= CROSS  # what travels back may have links of its own
         return self.least_send_s(n_bytes) + latency + transfer * has_bytes + self.receive_s(n_bytes)
 
     def turning_points(self, most_bytes: float) -> list[float]:
@@ -257,16 +255,16 @@ def _read(
     return Way(tuple(i for i in links if not fatpipe[i]), float(latency), narrowest)
 
 
-def _affine(table: tuple[tuple[int, float, float], ...], n_bytes: float) -> float:
-    cost = 0.0
-    for threshold, a, b in table:
-        if threshold < n_bytes:
-            cost = a + b * n_bytes
-    return cost
+def affine(table: tuple[tuple[int, float, float], ...], n_bytes: float) -> float:
+    """Return the cost of the last row whose threshold lies below, or of the first row."""
+    rows = [row for row in table if row[0] < n_bytes] or table[:1]
+    return rows[-1][1] + rows[-1][2] * n_bytes if rows else 0.0
 
 
 def _least(table: tuple[tuple[int, float, float], ...], most_bytes: float) -> float:
     """Return the least cost of 1 to `most_bytes` bytes: costs grow within a section."""
-    if not table or table[0][0] >= 1:
-        return 0.0
-    return min(a + b * max(1, t + 1) for t, a, b in table if t < most_bytes or t == 0)
+    starts = [1, *(max(1, t + 1) for t, _, _ in table[1:])]
+    costs = (
+        a + b * start for start, (_, a, b) in zip(starts, table, strict=False) if start <= max(1, most_bytes)
+    )
+    return min(costs, default=0.0)

@@ -21,9 +21,9 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 ROOMS = (
     "nearest", "errors", "plot_backend", "plain", "html", "units", "checks", "tolerance",
     "phantom", "context", "regions", "tally", "sampling", "timing",
-    "schedule", "registry", "selector", "scaling", "models", "local", "platform", "place", "trial",
-    "comm", "printed", "live", "trace", "result", "request", "process", "sim", "synthesis", "real", "run",
-    "calibration", "study", "tune", "plot", "options", "jupyter", "grading", "testing", "cli",
+    "schedule", "registry", "selector", "scaling", "local", "platform", "place", "trial",
+    "comm", "printed", "live", "trace", "result", "request", "process", "sim", "synthesis", "models", "real",
+    "run", "calibration", "study", "tune", "plot", "options", "jupyter", "grading", "testing", "cli",
 )  # fmt: skip
 #: rooms that may import algorithms: the registry lists their folder; others meet them by name, through it
 KNOW_ALGORITHMS = ("registry", "cli", "grading")
