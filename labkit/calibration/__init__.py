@@ -1,5 +1,6 @@
 """Calibration: a real machine's message times, measured, cut into pieces, and written as a platform."""
 
+from labkit.calibration.bisection import EffectiveBisection, effective_bisection
 from labkit.calibration.calibrate import calibrate, from_measurements, with_shares
 from labkit.calibration.fit import Fit, Piece, Piecewise, Shares, fit_network, fit_pieces
 from labkit.calibration.loggp import fit_loggp, measure_round_trips, predicted_round_trips
@@ -10,6 +11,7 @@ from labkit.calibration.result import Calibration, Quality
 __all__ = [
     "EXPERIMENTS",
     "Calibration",
+    "EffectiveBisection",
     "Fit",
     "Piece",
     "Piecewise",
@@ -18,6 +20,7 @@ __all__ = [
     "Shares",
     "Threshold",
     "calibrate",
+    "effective_bisection",
     "fit_loggp",
     "fit_network",
     "fit_pieces",

@@ -25,15 +25,19 @@ if TYPE_CHECKING:
         exact,
         maximum,
     )
+    from labkit.models.mapping import FoundMapping, LinkLoads, search_mapping
+
 
 __all__ = [
-    "Amdahl", "CommunicationModel", "Gustafson", "LogGP", "P", "S", "asymptotic", "bounded", "collective",
-    "congestion", "dominant", "exact", "isoefficiency", "karp_flatt", "maximum", "message",
+    "Amdahl", "CommunicationModel", "FoundMapping", "Gustafson", "LinkLoads", "LogGP", "P", "S", "asymptotic",
+    "bounded", "collective", "congestion", "dominant", "exact", "isoefficiency", "karp_flatt", "maximum",
+    "message", "search_mapping",
 ]  # fmt: skip
 
 #: loaded when they are used: they need SymPy
 _LAZY = {
     **dict.fromkeys(("collective", "congestion", "message"), "derived"),
+    **dict.fromkeys(("FoundMapping", "LinkLoads", "search_mapping"), "mapping"),
     **dict.fromkeys(
         ("CommunicationModel", "P", "S", "asymptotic", "bounded", "dominant", "exact", "maximum"), "hierarchy"
     ),
