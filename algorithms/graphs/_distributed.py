@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from labkit.errors import DataError
 __all__ = ["Adjacency", "Rows", "charge_edges", "exchange", "fetch", "least_of", "owner_of", "require_graph"]
 
 Rows = NDArray[np.int64]
+_Number = TypeVar("_Number", bound=np.generic)
 
 #: operations that an edge costs, which is looked up at a random place of memory
 _PER_EDGE = 10
@@ -53,14 +54,14 @@ def owner_of(vertices: Rows, n: int, ranks: int) -> Rows:
     return np.searchsorted(offsets(n, ranks), vertices, "right") - 1
 
 
-def exchange(comm: Any, rows: Rows, destination: Rows) -> Rows:
+def exchange(comm: Any, rows: NDArray[_Number], destination: Rows) -> NDArray[_Number]:
     """Send each row of numbers to its destination; return the rows that arrive, by source."""
     order = np.argsort(destination, kind="stable")
     width = rows.shape[1]
     going = np.bincount(destination, minlength=comm.size) * width
     coming = np.empty_like(going)
     comm.Alltoall(going, coming)
-    arrived = np.empty(int(coming.sum()), np.int64)
+    arrived = np.empty(int(coming.sum()), rows.dtype)
     comm.Alltoallv([np.ascontiguousarray(rows[order]).ravel(), going], [arrived, coming])
     return arrived.reshape(-1, width)
 

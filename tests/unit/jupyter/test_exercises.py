@@ -452,6 +452,55 @@ def dotted_by_some(comm, r, w):
 
 
 #: exercise -> right answers, wrong answers that are likely, each with a word of its own hint, and others
+def by_middles(comm: Any, costs: Any) -> Any:
+    mine = int(costs.sum())
+    before, total = comm.exscan(mine) or 0, comm.allreduce(mine)
+    return ((before + np.cumsum(costs) - costs / 2) * comm.size / total).astype(int)
+
+
+def by_starts(comm: Any, costs: Any) -> Any:
+    sums = np.concatenate([[0], np.cumsum(comm.allgather(int(costs.sum())))])
+    return (sums[comm.rank] + np.cumsum(costs) - costs) * comm.size // sums[-1]
+
+
+def by_scan(comm: Any, costs: Any) -> list[int]:
+    mine = sum(costs.tolist())
+    at = comm.scan(mine) - mine
+    total = comm.allreduce(mine)
+    found = []
+    for cost in costs:
+        at += cost
+        found.append(int((at - 1) * comm.size // total))
+    return found
+
+
+def by_buffers(comm: Any, costs: Any) -> Any:
+    mine, before, total = np.array([costs.sum()], np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
+    comm.Exscan(mine, before)
+    comm.Allreduce(mine, total)
+    before[0] = before[0] if comm.rank else 0
+    cuts = total[0] * np.arange(1, comm.size) / comm.size
+    return np.searchsorted(cuts, before[0] + np.cumsum(costs) - costs, "right")
+
+
+def by_number(comm: Any, costs: Any) -> Any:
+    counts = comm.allgather(len(costs))
+    return (sum(counts[: comm.rank]) + np.arange(len(costs))) * comm.size // sum(counts)
+
+
+def by_everything(comm: Any, costs: Any) -> Any:
+    everybody = comm.allgather(costs)
+    before = sum(map(len, everybody[: comm.rank]))
+    costs = np.concatenate(everybody)
+    found = (np.cumsum(costs) - costs) * comm.size // costs.sum()
+    return found[before : before + len(everybody[comm.rank])]
+
+
+def without_rank_0(comm: Any, costs: Any) -> Any:
+    before = comm.exscan(int(costs.sum()))
+    return (before + np.cumsum(costs)) * comm.size // comm.allreduce(int(costs.sum()))
+
+
 ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "matches": (
         [WORDS, {growth: f" {word.upper()}" for growth, word in WORDS.items()}],
@@ -769,6 +818,29 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [8000],
         [(4000, "the lengths"), (2000, "who answers"), (8080, "to itself"), (400, "one round")],
         [1],
+    ),
+    "all_pairs_seconds": (
+        [200, "200"],
+        [(20000, "one rank alone"), (10, "operations"), (100, "one back"), (2, "others")],
+        [7],
+    ),
+    "costzones": ([500], [(1000, "same number"), (2000, "cost 50"), (250, "50,000"), (1500, "fewer")], [7]),
+    "balance_pays": ([4], [(10 / 3, "Whole"), (3, "enough"), (1, "first step")], [8]),
+    "destinations": (
+        [by_middles, by_starts, by_scan, by_buffers],
+        [
+            (lambda comm, costs: np.full(len(costs), comm.rank), "stays"),
+            (by_number, "same number"),
+            (
+                lambda comm, costs: (np.cumsum(costs) - costs) * comm.size // max(costs.sum(), 1),
+                "its own bodies",
+            ),
+            (by_everything, "costs of all bodies"),
+            (lambda comm, costs: [0], "more or fewer"),
+            (lambda comm, costs: by_starts(comm, costs) if len(costs) else [], "does not end"),
+            (without_rank_0, "exscan"),
+        ],
+        [lambda comm, costs: by_starts(comm, costs)[::-1], lambda comm, costs: by_starts(comm, costs) + 0.25],
     ),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
