@@ -142,12 +142,17 @@ def collective(
     fabric = _pair(machine, model)
     rounds, volume = closed_form(operation, algorithm)
     lines = [line for _, line in _lines(fabric)]
-    least = fabric.ideal(_LONGEST)
-    overhead = max(min(fabric.least_send_s(n), fabric.receive_s(n)) for n in (1, 8)) if least.send_s else 0.0
     start = max(base for base, _ in lines)
     back = CROSS if fabric.model.cross_traffic else 1.0  # what travels back with messages the other way
     slope_most = max(slope for _, slope in lines) * back
     slope_least = min(slope for _, slope in lines) / back / _ports(machine)
+    # what a message costs at least somebody: a processor at one of its ends, or, with a handshake, a link
+    handshake = fabric.model.detached_below_bytes
+    starts = [0, *(n for n in fabric.turning_points(handshake) if n < handshake)]
+    overheads = [
+        min(affine(fabric.model.send_overhead, n), fabric.send_s(n), fabric.receive_s(n)) for n in starts
+    ]
+    overhead = min([*overheads, handshake * slope_least] if handshake else [0.0])
     lower = sympy.Max(overhead * rounds, slope_least * S * volume)
     upper = start * rounds + slope_most * S * volume * congestion(machine)
     return bounded(lower, upper, f"{operation}/{algorithm} on {machine.name or machine.spec}")

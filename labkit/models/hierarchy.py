@@ -455,7 +455,8 @@ def _text(formula: sympy.Expr, has_unit: bool = False) -> str:
         constant, growth = term.as_independent(S, P, _LOG_S, _LOG_P)
         number = quantity(float(constant), "s")
         parts.append((str(growth), number if growth == 1 else f"{number} {growth}".replace("**", "^")))
-    return " + ".join(text for _, text in sorted(parts, key=lambda part: (len(part[0]), part[0])))
+    text = " + ".join(text for _, text in sorted(parts, key=lambda part: (len(part[0]), part[0])))
+    return text.replace("+ -", "- ")
 
 
 @dataclass(frozen=True)

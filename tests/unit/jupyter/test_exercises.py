@@ -842,6 +842,17 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         ],
         [lambda comm, costs: by_starts(comm, costs)[::-1], lambda comm, costs: by_starts(comm, costs) + 0.25],
     ),
+    "queue_time": (
+        [1.95, "1.95"],
+        [(3.9, "on average"), (4.0, "in vain"), (2.0, "*others*"), (1.3, "26 neighbors")],
+        [7],
+    ),
+    "worst_congestion": (
+        [24],
+        [(16, "side of the cube"), (8, "one dimension"), (6144, "number of nodes"), (96, "cube root")],
+        [3],
+    ),
+    "bytes_rule": ([37573, 37600], [(29213, "stages"), (37.57, "units"), (6262, "one link")], [1]),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
 
