@@ -57,10 +57,11 @@ def main() -> None:
     groups = found.groupby(["machine", "ranks"])
     columns = {"points": ("inside", "size"), "inside": ("inside", "sum")}
     print(groups.agg(**columns, above=("above", "median"), below=("below", "median")))
+    seconds = time.process_time() - began
     print(
-        f"{int(found['inside'].sum())} of {len(found)} points inside; median distance from the lower bound "
-        f"{np.median(found['above']):.3g} times, from the upper {np.median(found['below']):.3g} times; {skipped} "
-        f"cases of more than {MOST_MESSAGES:,} messages left out; {time.process_time() - began:.0f} CPU s"
+        f"{int(found['inside'].sum())} of {len(found)} points inside; the median time is "
+        f"{np.median(found['above']):.3g} times the lower bound, and the upper bound {np.median(found['below']):.3g} "
+        f"times the time; {skipped} cases of more than {MOST_MESSAGES:,} messages left out; {seconds:.0f} CPU s"
     )
 
 
