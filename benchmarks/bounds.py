@@ -59,9 +59,10 @@ def main() -> None:
     print(groups.agg(**columns, above=("above", "median"), below=("below", "median")))
     seconds = time.process_time() - began
     print(
-        f"{int(found['inside'].sum())} of {len(found)} points inside; the median time is "
-        f"{np.median(found['above']):.3g} times the lower bound, and the upper bound {np.median(found['below']):.3g} "
-        f"times the time; {skipped} cases of more than {MOST_MESSAGES:,} messages left out; {seconds:.0f} CPU s"
+        f"{int(found['inside'].sum())} of {len(found)} points inside; in the median the time is "
+        f"{np.median(found['above']):.3g} times the lower bound, and the upper bound "
+        f"{np.median(found['below']):.3g} times the time; {skipped} cases of more than {MOST_MESSAGES:,} "
+        f"messages left out; {seconds:.0f} CPU s"
     )
 
 
