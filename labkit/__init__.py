@@ -8,6 +8,8 @@
     phase        a named part of a program: with labkit.phase("merge"): ...
     compute      computation that a simulated rank is charged for
     count        a number of the program's own, summed up in every sweep: swaps, probes
+    sized        a buffer of any size that takes no memory: messages of large simulations
+    sampled      work that is done a few times, then charged its mean
     measure      one piece of a program, repeated until its interval is narrow
     platform     a simulated machine from its text: "torus:8x8x8", a file, a machine's name
     graph        a simulated machine from a graph of one's own
@@ -169,8 +171,7 @@ __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 
 #: verbs and tools that most programs need not: found by name and in the manual, not at the first Tab
 _ASIDE = {
-    "check", "lecture", "litmus", "read_trace", "restore_work", "sampled", "save_button", "save_work",
-    "sized", "slurm_jobs",
+    "check", "lecture", "litmus", "read_trace", "restore_work", "save_button", "save_work", "slurm_jobs",
 }  # fmt: skip
 
 

@@ -519,15 +519,6 @@ class Hub:
         What a rank has sent (messages, bytes) and received, and how many rounds have passed for it.
         """
 
-    def keep_places(self) -> None:
-        """Count besides from which places of the program messages are sent."""
-
-    def move_to(self, rank: int, place: int) -> None:
-        """From now on a rank is at a place: a number of the caller's own."""
-
-    def place_columns(self) -> dict[str, Any]:
-        """What was sent from each place, an array a column."""
-
     @property
     def events(self) -> int: ...
 
@@ -765,6 +756,25 @@ class RankLog:
     def count_rows(self) -> list[Any]:
         """
         The counters at the begin and at the end of each call, one after the other.
+        """
+
+    def sum_up(self, most: int) -> None:
+        """
+        Sum the calls up from now on, and forget them whenever there are so many; 0: keep them all.
+        """
+
+    def begin_sums(self) -> None:
+        """The program begins: sum up anew."""
+
+    def mark(self, phase: str, is_begin: bool, is_in_call: bool = False) -> None:
+        """A phase begins or ends."""
+
+    def finish_sums(self) -> None:
+        """The program is over."""
+
+    def summed_columns(self) -> dict[str, Any]:
+        """
+        The sums by call path, an array a column; calls by the numbers of their names.
         """
 
     def post_columns(self) -> dict[str, Any]:
@@ -1031,8 +1041,42 @@ class CallPlaces:
     def here(self) -> int:
         """The number of the place that made the present call."""
 
+    def outside(self, frames: int) -> int:
+        """
+        The number of the place so many frames further out, -1 if a call is there.
+        """
+
     def number(self, frame: Any) -> int:
         """The number of a frame's place."""
+
+class HubSums:
+    """What the ranks of a simulated run call, summed up as they call it."""
+
+    def __init__(self, hub: Hub) -> None: ...
+
+    def opened(self, name: str, place: int) -> int:
+        """The running rank begins a call; the rank."""
+
+    def closed(self, rank: int) -> None:
+        """A call is over."""
+
+    def joined(self, rank: int, bytes: int) -> None:
+        """A call is a collective, to which its rank gives so much."""
+
+    def gave(self, bytes: int) -> None:
+        """The running rank gives so much more to the collective that it is in."""
+
+    def polled(self, rank: int) -> None:
+        """A call found nothing."""
+
+    def enter(self, rank: int, phase: str, now_s: float) -> None:
+        """A rank enters a phase."""
+
+    def leave(self, rank: int, phase: str, now_s: float) -> None:
+        """A rank leaves the innermost phase of that name."""
+
+    def columns(self) -> dict[str, Any]:
+        """The run is over: its sums by rank and call path, an array a column."""
 
 class Layout:
     """Where the bytes of a datatype's element lie."""

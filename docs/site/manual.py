@@ -37,7 +37,7 @@ from prose import as_typed, as_written, table, title
 ROOT = Path(__file__).parents[2]
 #: pages of words, each made by the function of its name
 WORDS = ("algorithms", "platforms", "models", "options", "metrics", "formats", "commands")
-IDEAS = ("one-program-two-machines", "rows", "verdicts", "when-one-machine-is-too-small")
+IDEAS = ("one-program-two-machines", "large-simulations", "rows", "verdicts", "when-one-machine-is-too-small")
 #: modules whose public names have a page each, and what they are about
 MODULES = {
     "labkit": "What a program and a notebook begin with: ``import labkit as lk``.",

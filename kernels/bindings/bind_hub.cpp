@@ -159,26 +159,6 @@ nb::tuple counts_of(Hub& hub, Rank rank) {
   return nb::make_tuple(mine.sent, mine.sent_bytes, mine.received, mine.received_bytes, mine.rounds());
 }
 
-Counts& counts_by_place(Hub& hub) {
-  Counts* counts = hub.engine().counts();
-  if (counts == nullptr) throw std::logic_error("nobody asked for counts");
-  return *counts;
-}
-
-nb::dict place_columns(Hub& hub) {
-  const auto& known = counts_by_place(hub).by_place();
-  std::vector<std::pair<std::uint64_t, PlaceCounts>> rows(known.begin(), known.end());
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  using Row = const std::pair<std::uint64_t, PlaceCounts>&;
-  nb::dict columns;
-  columns["rank"] = column(rows, [](Row row) { return static_cast<std::int64_t>(Counts::rank_of(row.first)); });
-  columns["place"] = column(rows, [](Row row) { return static_cast<std::int64_t>(Counts::place_of(row.first)); });
-  columns["messages"] = column(rows, [](Row row) { return static_cast<std::int64_t>(row.second.sent); });
-  columns["bytes"] = column(rows, [](Row row) { return static_cast<std::int64_t>(row.second.sent_bytes); });
-  columns["empty_messages"] = column(rows, [](Row row) { return static_cast<std::int64_t>(row.second.empty); });
-  return columns;
-}
-
 void bind_types(nb::module_& module) {
   module.def("set_phantom", &set_phantom, nb::arg("memory"),
              "Memory that stands for phantom buffers: nothing is copied from there or to there.");
@@ -259,11 +239,6 @@ void bind_hub_class(nb::module_& module) {
       .def("rank_counts", [](Hub& hub, Rank rank) { return counts_of(hub, rank); }, nb::arg("rank"),
            nb::sig("def rank_counts(self, rank: int) -> tuple[int, int, int, int, int]"),
            "What a rank has sent (messages, bytes) and received, and how many rounds have passed for it.")
-      .def("keep_places", [](Hub& hub) { counts_by_place(hub).keep_places(); },
-           "Count besides from which places of the program messages are sent.")
-      .def("move_to", [](Hub& hub, Rank rank, std::int32_t place) { counts_by_place(hub).move(rank, place); },
-           nb::arg("rank"), nb::arg("place"), "From now on a rank is at a place: a number of the caller's own.")
-      .def("place_columns", &place_columns, "What was sent from each place, an array a column.")
       .def_prop_ro("events", [](Hub& hub) { return hub.engine().events(); })
       .def_prop_ro("is_tracing", [](Hub& hub) { return hub.engine().recorder().keeps_messages(); })
       .def_prop_ro("hosts", [](Hub& hub) { return hub.engine().platform().host_count(); })

@@ -6,16 +6,21 @@
 
 #include <ctime>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "labkit/engine/call_log.hpp"
+#include "labkit/trace/call_sums.hpp"
 #include "columns.hpp"
 #include "host_counters.hpp"
 #include "registration.hpp"
+#include "summed_columns.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -49,6 +54,13 @@ struct TimedPost {
   std::uint32_t order;     ///< in which its rank posted, and probed for good
   bool is_send;
   bool is_cancelled = false;
+};
+
+/// A phase begins or ends.
+struct Mark {
+  double when_s;
+  std::string phase;
+  bool is_begin;
 };
 
 /// A probe that found a message: the next receive of its kind takes that.
@@ -98,6 +110,7 @@ class RankLog {
   }
   void leave() {
     if (has_times_) finish_call();
+    if (sums_ && calls_.size() >= most_) settle_full();
     resume();
   }
   /// Forgets all times: another repetition begins.
@@ -107,6 +120,38 @@ class RankLog {
     timed_posts_.clear();
     probes_.clear();
     first_post_ = posts_;
+  }
+  /// Sum the calls up from now on, and forget them whenever there are so many; 0: keep them all.
+  void sum_up(std::size_t most) {
+    if (!has_times_) throw std::logic_error("calls are summed up by their times, which this log does not note");
+    most_ = most != 0 ? most : std::numeric_limits<std::size_t>::max();
+    is_forgetting_ = most != 0;
+    begin_sums();
+  }
+  /// The program begins.
+  void begin_sums() {
+    const std::vector<std::uint64_t> now = counted_now();
+    sums_ = std::make_unique<CallSums>(now.size());
+    sums_->begin(0, seconds_of(CLOCK_MONOTONIC), now);
+    marks_.clear();
+    mark_counts_.clear();
+  }
+  /// A phase begins or ends, maybe within a call.
+  void mark(std::string phase, bool is_begin, bool is_in_call) {
+    if (counters_) counters_->read_to(mark_counts_);
+    marks_.push_back({seconds_of(CLOCK_MONOTONIC), std::move(phase), is_begin});
+    if (marks_.size() >= most_ && !is_in_call) settle();
+  }
+  /// The program is over.
+  void finish_sums() {
+    const double now_s = seconds_of(CLOCK_MONOTONIC);
+    const std::vector<std::uint64_t> now = counted_now();
+    settle();
+    sums_->finish(0, now_s, now);
+  }
+  [[nodiscard]] const CallSums& sums() const {
+    if (!sums_) throw std::logic_error("nobody asked for sums");
+    return *sums_;
   }
   /// Counts these events from now on; what became of each: see CounterState.
   std::vector<std::int32_t> count(const std::vector<HostCounters::Event>& events) {
@@ -234,6 +279,7 @@ class RankLog {
  private:
   /// Polls that follow each other closely are one call: else a rank that spins would fill its memory.
   static constexpr double kSpin_s = 20e-6;
+  static constexpr std::size_t kMostPolls = 8;
 
   static double seconds_of(clockid_t clock) {
     timespec time{};
@@ -255,6 +301,47 @@ class RankLog {
       const auto own = static_cast<std::ptrdiff_t>(counters_->size());
       counts_.erase(counts_.end() - 3 * own, counts_.end() - own);
     }
+  }
+  /// Polls may go on with the next call; of two kinds by turns, which never end, some are cut in two.
+  void settle_full() {
+    if (!calls_.back().is_poll || calls_.size() >= kMostPolls * most_) settle();
+  }
+  /// Sum up what the log has, and forget it, unless all is kept.
+  void settle() {
+    const std::size_t own = counters();
+    if (counts_.size() < 2 * own * calls_.size()) counters_->read_to(counts_);  // an error ended the last
+    const auto counted = [own](const std::vector<std::uint64_t>& all, std::size_t at) {
+      return CallSums::Counted(all.data() + at * own, own);
+    };
+    std::size_t mark = 0;
+    const auto pass_marks = [&](double until_s) {
+      for (; mark < marks_.size() && marks_[mark].when_s <= until_s; ++mark) {
+        const Mark& one = marks_[mark];
+        const CallSums::Counted now = counted(mark_counts_, mark);
+        if (one.is_begin) {
+          sums_->enter(0, one.phase, one.when_s, now);
+        } else {
+          sums_->leave(0, one.phase, one.when_s, now);
+        }
+      }
+    };
+    std::size_t post = 0;
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      const TimedCall& call = calls_[i];
+      pass_marks(call.begin_s);
+      const std::int32_t path = sums_->call(0, call.name, call.place, call.begin_s, counted(counts_, 2 * i));
+      if (call.sequence >= 0) sums_->joined(0, path, static_cast<std::int64_t>(call.bytes), true);
+      for (; post < timed_posts_.size() && timed_posts_[post].call <= static_cast<std::int32_t>(i); ++post) {
+        const TimedPost& one = timed_posts_[post];
+        if (!one.is_send || one.is_cancelled) continue;
+        sums_->sent(0, path, 1, static_cast<std::int64_t>(one.bytes), one.bytes == 0 ? 1 : 0);
+      }
+      sums_->over(0, call.end_s, counted(counts_, 2 * i + 1));
+    }
+    pass_marks(std::numeric_limits<double>::infinity());
+    marks_.clear();
+    mark_counts_.clear();
+    if (is_forgetting_) restart();
   }
   [[nodiscard]] std::int32_t here() const { return static_cast<std::int32_t>(calls_.size()) - 1; }
   void over(std::uint32_t post) {
@@ -279,6 +366,11 @@ class RankLog {
   std::vector<TimedProbe> probes_;
   std::unique_ptr<HostCounters> counters_;
   std::vector<std::uint64_t> counts_;
+  std::unique_ptr<CallSums> sums_;  // where they are wanted
+  std::size_t most_ = std::numeric_limits<std::size_t>::max();
+  bool is_forgetting_ = false;
+  std::vector<Mark> marks_;
+  std::vector<std::uint64_t> mark_counts_;
   std::uint32_t first_post_ = 0;
   std::uint32_t order_ = 0;
   double left_s_ = 0.0;
@@ -384,6 +476,13 @@ const Registration registration(42, [](nb::module_& module) {
       .def("counted_now", &RankLog::counted_now, "What is counted so far, a value for each event.")
       .def("counted_share", &RankLog::counted_share, "The share of the time in which the processor counted.")
       .def("count_rows", &count_rows, "The counters at the begin and at the end of each call, one after the other.")
+      .def("sum_up", &RankLog::sum_up, "most"_a,
+           "Sum the calls up from now on, and forget them whenever there are so many; 0: keep them all.")
+      .def("begin_sums", &RankLog::begin_sums, "The program begins: sum up anew.")
+      .def("mark", &RankLog::mark, "phase"_a, "is_begin"_a, "is_in_call"_a = false, "A phase begins or ends.")
+      .def("finish_sums", &RankLog::finish_sums, "The program is over.")
+      .def("summed_columns", [](const RankLog& log) { return summed_columns(log.sums(), log.counters()); },
+           "The sums by call path, an array a column; calls by the numbers of their names.")
       .def("post_columns", &post_columns, "The sends and receives, an array a column.")
       .def("probe_columns", &probe_columns, "The probes that found a message, an array a column.")
       .def_rw("is_quiet", &RankLog::is_quiet, "Whether posts are a collective's, for the lines only.")

@@ -186,14 +186,15 @@ def _uncounted(times: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _summed(
     times: Sequence[Mapping[str, Any]], zero: float, what: str = "summary"
-) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the rows of the ranks' summaries, and what there is to say of them."""
-    from labkit.trace.summary import not_begun
+) -> tuple[dict[str, Any], list[str]]:
+    """Return the columns of all ranks' summaries, and what there is to say of them."""
+    from labkit.trace.summary import joined_columns, not_begun
 
-    rows = [row for one in times for row in one["timeline"][what]]
+    columns = [one["timeline"][what] for one in times]
     late = ((rank, one["begin"] - zero) for rank, one in enumerate(times))
-    rows += [not_begun(rank, seconds) for rank, seconds in late if seconds > 0.0]
-    return rows, list(dict.fromkeys(note for one in times for note in one["timeline"]["notes"]))
+    columns += [not_begun(rank, seconds) for rank, seconds in late if seconds > 0.0]
+    said = list(dict.fromkeys(note for one in times for note in one["timeline"]["notes"]))
+    return joined_columns(columns), said
 
 
 def _clocks_of(times: Sequence[Mapping[str, Any]]) -> Clocks | None:

@@ -107,7 +107,7 @@ class Recorded(RecordedRun, SuggestsNames):
     is not recorded.
     """
 
-    summary: list[dict[str, Any]] | None
+    summary: dict[str, Any] | None
 
     def _run(self) -> Self:
         """Return the run, with the ranks that it has spawned among its ranks."""
@@ -383,7 +383,7 @@ class Run(Recorded):
         sent and one received at a time), memory_bytes (the most that its NumPy arrays held), comparisons of
         the node-local kernels, and what the program counts itself (`labkit.count`). Of real MPI:
         `labkit.trace.counters`.
-    summary : list of dict or None
+    summary : dict of arrays or None
         With ``summary=True``: what `profile` makes its table of (`labkit.trace.summary`).
     computation : Computation or None
         What the ranks' code took of this host's processor, where that was measured: ``compute=run`` in
@@ -427,7 +427,7 @@ class Run(Recorded):
     conduct: Conduct | None = None
     counts: pd.DataFrame | None = None
     exploration: Any = None
-    summary: list[dict[str, Any]] | None = None
+    summary: dict[str, Any] | None = None
     uncharged: Uncharged | None = field(default=None, compare=False)
     seed: int | None = None
     is_seeded: bool | None = None

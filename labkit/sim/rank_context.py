@@ -16,10 +16,9 @@ from labkit.trial import Trial
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from labkit._kernels import Hub
+    from labkit._kernels import Hub, HubSums
     from labkit.comm.collective.calls import CollectiveCalls
     from labkit.local.costs import KernelCosts
-    from labkit.trace.summary import Summary
 
 __all__ = ["RankContext"]
 
@@ -78,8 +77,8 @@ class RankContext:
         self.phases: list[Entry] = []
         #: what the ranks send, count and hold; None where nobody asked
         self.tally: Tally | None = None
-        #: what the ranks call, summed up (`labkit.trace.summed_calls`); None where nobody asked
-        self.summary: Summary | None = None
+        #: what the ranks call, summed up ; None where nobody asked
+        self.summary: HubSums | None = None
         #: what is tried besides (`Run.what_if`)
         self.trial: Trial | None = None
         #: the run's seed, and whether anything was drawn from it
@@ -121,11 +120,12 @@ class RankContext:
         if self.trial is not None and name in self.trial.visits and all(name != one for one, _ in opened):
             own = self._visits.setdefault(self._hub.rank, {})
             own[name] = own.get(name, 0) + 1
-        opened.append((name, self._hub.now()))
+        now_s = self._hub.now()
+        opened.append((name, now_s))
         if self.tally is not None:
             self.tally.enter(self._hub.rank, name)
         if self.summary is not None:
-            self.summary.enter(self._hub.rank, name, self._hub.now())
+            self.summary.enter(self._hub.rank, name, now_s)
         if self.keeps_calls:
             self._hub.declare_group(phase_line(self._hub.rank, name, True))
 
@@ -134,11 +134,12 @@ class RankContext:
         rank = self._hub.rank
         if self._open.get(rank):
             opened, begin = self._open[rank].pop()
-            self.phases.append((rank, opened, begin, self._hub.now(), len(self._open[rank])))
+            now_s = self._hub.now()
+            self.phases.append((rank, opened, begin, now_s, len(self._open[rank])))
             if self.tally is not None:
                 self.tally.leave(rank)
             if self.summary is not None:
-                self.summary.leave(rank, opened, self._hub.now())
+                self.summary.leave(rank, opened, now_s)
             if self.keeps_calls:
                 self._hub.declare_group(phase_line(rank, opened, False))
 

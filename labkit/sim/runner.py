@@ -156,13 +156,10 @@ def _noting(simulation: Simulation) -> Iterator[None]:
 @contextlib.contextmanager
 def _summing(simulation: Simulation) -> Iterator[None]:
     """Let the run's calls be summed up."""
-    from labkit.sim.calls import NOTING
-    from labkit.trace.summed_calls import CallSummary
+    from labkit.sim.calls import NOTING, CallSummary
 
-    if simulation.context.tally is None:
-        simulation.hub.keep_counts()
     simulation.call_notes = notes = CallSummary(simulation.hub)
-    simulation.context.summary = notes.summary
+    simulation.context.summary = notes.sums
     with NOTING:
         yield
 
@@ -298,7 +295,7 @@ def _as_run(
         notes=notes,
         collectives=_collectives(simulation),
         counts=None if tally is None else tally_frame(tally.rows()),
-        summary=None if simulation.context.summary is None else simulation.call_notes.rows(),
+        summary=None if simulation.context.summary is None else simulation.call_notes.columns(),
     )
 
 

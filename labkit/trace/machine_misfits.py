@@ -95,8 +95,10 @@ class Finding:
 #     From the end of a rank's call to the begin of its next one.
 # message
 #     From when both sides were there to its end; of messages for which the receiver waited in both runs, but
-#     for a tenth of their time at most, and of those too large to be sent before it is there. Those of
-#     collectives count where both runs are simulated and took the same algorithm.
+#     for a tenth of their time at most, and of those too large to be sent before it is there. A real run
+#     shows that end only while the receiver is in a call: one that it found after other work does not count,
+#     nor one that was under way while one of its ranks stalled. Those of collectives count where both runs
+#     are simulated and took the same algorithm.
 # collective
 #     From when the last rank came to when the last one left.
 
@@ -139,7 +141,8 @@ def paired(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
     -------
     pandas.DataFrame
         kind (`KINDS`), measured_s, predicted_s, at_s (begin in the measured run), is_grouped (whether it
-        counts where groups are compared), labels (by column of `KINDS` a list of names).
+        counts where groups are compared), ranks (of a computation its own, of a message the sender and the
+        receiver), labels (by column of `KINDS` a list of names).
 
     Raises
     ------
@@ -205,14 +208,15 @@ def _part(at_s: Any, whole_s: float, parts: int) -> Any:
 
 
 def _frame(
-    kind: str, measured_s: Any, predicted_s: Any, at_s: Any, grouped: Any, labels: Any
+    kind: str, measured_s: Any, predicted_s: Any, at_s: Any, grouped: Any, ranks: Any, labels: Any
 ) -> pd.DataFrame:
     import pandas as pd
 
     return pd.DataFrame({
         "kind": kind, "measured_s": np.asarray(measured_s, float),
         "predicted_s": np.asarray(predicted_s, float),
-        "at_s": np.asarray(at_s, float), "is_grouped": np.asarray(grouped, bool), "labels": labels,
+        "at_s": np.asarray(at_s, float), "is_grouped": np.asarray(grouped, bool), "ranks": ranks,
+        "labels": labels,
     })  # fmt: skip
 
 
@@ -232,7 +236,8 @@ def _computations(both: pd.DataFrame, hosts: Any, whole_s: float) -> pd.DataFram
         }
         for rank, phase, part in zip(rows["rank"], rows["phase"], half, strict=True)
     ]  # fmt: skip
-    return _frame("computation", taken, expected, rows["since_s"], expected >= _SHORT_S, labels)
+    ranks = [(rank,) for rank in rows["rank"].tolist()]
+    return _frame("computation", taken, expected, rows["since_s"], expected >= _SHORT_S, ranks, labels)
 
 
 def _collectives(both: pd.DataFrame, whole_s: float) -> pd.DataFrame:
@@ -253,7 +258,7 @@ def _collectives(both: pd.DataFrame, whole_s: float) -> pd.DataFrame:
     ]  # fmt: skip
     return _frame(
         "collective", joint["end_s"] - joint["at_s"], joint["end_predicted"] - joint["begin_predicted"],
-        joint["at_s"], np.ones(len(joint), bool), labels,
+        joint["at_s"], np.ones(len(joint), bool), [()] * len(joint), labels,
     )  # fmt: skip
 
 
@@ -280,10 +285,12 @@ def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.D
     ]
     both = both[(in_time[0] & in_time[1]) | (both["bytes"] >= _LARGE_BYTES)]
     both = both[both["source"] != both["destination"]]
-    times = []
-    for end in ("", "_predicted"):
-        there = np.maximum(both[f"send_posted_s{end}"], both[f"recv_posted_s{end}"])
-        times.append(both[f"end_s{end}"] - there)
+    for run, is_real, end in zip((measured, predicted), real, ("", "_predicted"), strict=True):
+        both[f"there_s{end}"] = both[[f"send_posted_s{end}", f"recv_posted_s{end}"]].max(axis=1)
+        both[f"took_s{end}"] = both[f"end_s{end}"] - both[f"there_s{end}"]
+        if is_real:
+            outside_s = _outside_s(run, both["destination"], both[f"there_s{end}"], both[f"end_s{end}"])
+            both = both[outside_s <= _SOON * both[f"took_s{end}"]]
     names = _route_names(predicted)
     quarter = _part(both["send_posted_s"], measured.makespan_s, 4)
     labels = []
@@ -300,7 +307,28 @@ def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.D
             "size": [f"messages of {format_bytes(int(size))}"],
             "quarter of the run": [f"quarter {part} of the run"],
         })  # fmt: skip
-    return _frame("message", times[0], times[1], both["send_posted_s"], np.ones(len(both), bool), labels)
+    ranks = list(zip(both["source"].tolist(), both["destination"].tolist(), strict=True))
+    at_s, every = both["there_s"], np.ones(len(both), bool)
+    return _frame("message", both["took_s"], both["took_s_predicted"], at_s, every, ranks, labels)
+
+
+def _outside_s(run: RecordedRun, ranks: Any, begin_s: Any, end_s: Any) -> Array:
+    """Return how long the ranks were in no call between two times."""
+    ranks, times = np.asarray(ranks), [np.asarray(one, float) for one in (begin_s, end_s)]
+    calls, inside_s = run.trace.calls, np.zeros(len(ranks))
+    for rank in np.unique(ranks):
+        own = calls[calls["rank"] == rank].sort_values("begin_s")
+        if own.empty:
+            continue
+        begins, lasted = own["begin_s"].to_numpy(float), (own["end_s"] - own["begin_s"]).to_numpy(float)
+        before_s = np.concatenate([[0.0], np.cumsum(lasted)])
+        of_rank = np.flatnonzero(ranks == rank)
+        for sign, when in zip((-1, 1), times, strict=True):
+            at = np.searchsorted(begins, when[of_rank], side="right") - 1
+            part = np.clip(when[of_rank] - begins[at], 0.0, lasted[at])
+            inside_s[of_rank] += sign * np.where(at >= 0, before_s[np.maximum(at, 0)] + part, 0.0)
+    outside_s: Array = times[1] - times[0] - inside_s
+    return outside_s
 
 
 def _plain(run: RecordedRun) -> np.ndarray[Any, Any]:
@@ -347,6 +375,8 @@ def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list
     found: list[Finding] = []
     for kind in KINDS:
         rows = samples[samples["kind"] == kind]
+        if kind == "message":
+            rows = rows[~_over_stalls(rows, samples, found)]
         if len(rows):
             found += _of_kind(kind, rows, predicted_s)
     is_slower = measured_s >= predicted_s
@@ -354,6 +384,41 @@ def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list
         found,
         key=lambda one: ((one.excess_s >= 0) != is_slower, max(one.chance, CERTAIN), -abs(one.excess_s)),
     )
+
+
+def _over_stalls(messages: pd.DataFrame, samples: pd.DataFrame, found: list[Finding]) -> NDArray[np.bool_]:
+    """Which messages were under way while one of their ranks stalled: it is why they took so long."""
+    begin_s = messages["at_s"].to_numpy()
+    took_s = messages["measured_s"].to_numpy()
+    lost_s = np.zeros(len(messages))
+    ends = np.array(messages["ranks"].tolist(), np.int64).reshape(-1, 2)
+    for stall in found:
+        for row in _stalled(samples, stall).tolist() if stall.what == "stall" else ():
+            since, (rank,) = samples["at_s"].iloc[row], samples["ranks"].iloc[row]
+            until = since + samples["measured_s"].iloc[row]
+            common = np.minimum(begin_s + took_s, until) - np.maximum(begin_s, since)
+            lost_s += np.where((ends == rank).any(axis=1), np.maximum(common, 0.0), 0.0)
+    over: NDArray[np.bool_] = lost_s > _SOON * took_s
+    return over
+
+
+def _stalled(samples: pd.DataFrame, stall: Finding) -> NDArray[np.int64]:
+    """Return the rows of `samples` that a stall is about, the largest first."""
+    found = _rows_of(samples, stall)
+    excess = (samples["measured_s"] - samples["predicted_s"]).to_numpy()[found]
+    most: NDArray[np.int64] = found[np.argsort(-excess, kind="stable")[: stall.members]]
+    return most
+
+
+def _rows_of(samples: pd.DataFrame, finding: Finding) -> NDArray[np.int64]:
+    own = [
+        at
+        for at, (kind, labels) in enumerate(zip(samples["kind"], samples["labels"], strict=True))
+        if kind == finding.kind
+        and (not finding.by or any(f"{finding.where} (".startswith(f"{one} (") for one in labels[finding.by]))
+    ]
+    found: NDArray[np.int64] = np.array(own, np.int64)
+    return found
 
 
 def _of_kind(kind: str, rows: pd.DataFrame, predicted_s: float) -> list[Finding]:
@@ -495,7 +560,7 @@ class Misfits:
     measured_s, predicted_s : float
         Makespans.
     samples : pandas.DataFrame
-        The pairs: kind, measured_s, predicted_s, at_s, is_grouped, labels.
+        The pairs: kind, measured_s, predicted_s, at_s, is_grouped, ranks, labels.
     findings : list of Finding
         Of a run that is slower than predicted first what took longer, of a faster one what took shorter;
         among those the least likely by chance first, below 10^-9 what makes the most seconds.
@@ -518,23 +583,11 @@ class Misfits:
 
     def members(self, finding: Finding) -> NDArray[np.int64]:
         """Return the rows of `samples` that a finding is about."""
-        rows = self.samples
-        own = [
-            at
-            for at, (kind, labels) in enumerate(zip(rows["kind"], rows["labels"], strict=True))
-            if kind == finding.kind
-            and (
-                not finding.by
-                or any(f"{finding.where} (".startswith(f"{one} (") for one in labels[finding.by])
-            )
-        ]
-        found: NDArray[np.int64] = np.array(own, np.int64)
-        if finding.what != "stall":
-            found = found[rows["is_grouped"].to_numpy()[found]]
-            return found
-        excess = (rows["measured_s"] - rows["predicted_s"]).to_numpy()[found]
-        most: NDArray[np.int64] = found[np.argsort(-excess, kind="stable")[: finding.members]]
-        return most
+        if finding.what == "stall":
+            return _stalled(self.samples, finding)
+        found = _rows_of(self.samples, finding)
+        grouped: NDArray[np.int64] = found[self.samples["is_grouped"].to_numpy()[found]]
+        return grouped
 
     def reading(self) -> str:
         """Say what is off, where, by how much, and how likely that is by chance."""

@@ -1,14 +1,18 @@
 """The summary of a run: each rank's time, visits and messages by call path, summed up while the program runs.
 
 No event is kept: what a summary takes grows with the ranks and the call paths, not with calls and messages.
-It tells what `labkit.trace.waiting.profile` makes of a trace, but for what only events tell: which part of
-the time was spent waiting, for whom, and what was on the critical path.
+`labkit._kernels.HubSums` and `labkit._kernels.RankLog` sum up; this module makes the table of it that
+`labkit.trace.waiting.profile` makes of a trace, without what only events show: which part of the time was
+spent waiting, for whom, and what was on the critical path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from labkit.trace.counters import EVENTS, column_of, in_units
 from labkit.trace.phases import NO_PHASE
@@ -17,17 +21,24 @@ from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SUMS", "Summary", "gives_nothing", "summary_frame"]
+__all__ = [
+    "SUMS",
+    "Columns",
+    "gives_nothing",
+    "joined_columns",
+    "not_begun",
+    "summary_frame",
+    "summed_columns",
+]
 
 #: what is summed up, in the order of a row's values
 SUMS = (
     "visits", "spent_s", "messages", "bytes", "empty_messages", "collective_bytes", "empty_collectives",
 )  # fmt: skip
 _KEYS = ("rank", "phase", "name", "call", "place")
-_BELOW = " > "
-_VISITS, _SPENT, _SENT, _BYTES, _EMPTY = 0, 1, 2, 5, 6
 
-Row = dict[str, Any]
+#: rank, phase (``"solve > exchange"``), name (its innermost phase), call, place, `SUMS`, counters by names
+Columns = dict[str, NDArray[Any]]
 
 
 def gives_nothing(call: str, n_bytes: int) -> bool:
@@ -45,214 +56,51 @@ def gives_nothing(call: str, n_bytes: int) -> bool:
     return n_bytes == 0 and (not call[:1].islower() or call == "barrier")
 
 
-class Summary:
-    """Sums for ranks whose calls and phases are told one after the other, with their times.
+def summed_columns(
+    sums: Mapping[str, Any], calls: Sequence[str], places: Sequence[str], counters: Sequence[str] = ()
+) -> Columns:
+    """Return the sums of `labkit._kernels` with names in the place of numbers.
 
     Parameters
     ----------
-    is_real : bool
-        Whether collectives count by what is given to them: those of a simulated run are messages.
+    sums : mapping
+        Of `labkit._kernels.HubSums.columns` or `labkit._kernels.RankLog.summed_columns`.
+    calls, places : sequence of str
+        By their numbers.
     counters : sequence of str
-        Names of the host's counters, whose values so far (`counted`) come with each time.
-
-    Examples
-    --------
-    >>> summary = Summary()
-    >>> summary.enter(0, "solve", 1.0)
-    >>> at = summary.call(0, "Barrier", 0, 3.0)
-    >>> summary.joined(0, 0)
-    >>> summary.over(0, 4.0)
-    >>> summary.leave(0, "solve", 4.0)
-    >>> summary.finish(0, 4.5)
-    >>> [(row["phase"], row["call"], row["visits"], row["spent_s"]) for row in summary.rows(["main"])]
-    [('(no phase)', 'computation', 1, 1.5), ('solve', 'computation', 1, 2.0), ('solve', 'Barrier', 1, 1.0)]
+        Of the host, in the order in which they are summed up.
     """
-
-    def __init__(self, is_real: bool = True, counters: Sequence[str] = ()) -> None:
-        self._is_real, self._counters = is_real, tuple(counters)
-        #: by number of a node of the tree of phases: its text, its innermost phase
-        self._nodes: list[tuple[str, str]] = [(NO_PHASE, NO_PHASE)]
-        self._below: dict[tuple[int, str], int] = {}
-        self._paths: dict[tuple[int, str, int], int] = {}
-        self._sums: dict[tuple[int, int], list[float]] = {}
-        # by rank: phases that it is in, until when it is accounted for, the call it is in
-        self._stack: dict[int, list[tuple[str, int]]] = {}
-        self._since: dict[int, float] = {}
-        self._open: dict[int, tuple[int, str, float]] = {}
-        self._counted: dict[int, Sequence[int]] = {}
-
-    # -- what ranks do --------------------------------------------------------------------------------------
-
-    def begin(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:
-        """A rank begins: nothing was computed before."""
-        self._since[rank], self._counted[rank] = now, counted
-
-    def enter(self, rank: int, phase: str, now: float, counted: Sequence[int] = ()) -> None:
-        """It enters a phase."""
-        self._compute(rank, now, counted)
-        stack = self._stack.setdefault(rank, [])
-        stack.append((phase, self._node(stack[-1][1] if stack else 0, phase)))
-        self._visit(rank, stack[-1][1])
-
-    def leave(self, rank: int, phase: str, now: float, counted: Sequence[int] = ()) -> None:
-        """It leaves the innermost open phase of that name."""
-        self._compute(rank, now, counted)
-        stack = self._stack.get(rank, [])
-        for at in range(len(stack) - 1, -1, -1):
-            if stack[at][0] == phase:
-                inner = [name for name, _ in stack[at + 1 :]]
-                del stack[at:]
-                for name in inner:
-                    stack.append((name, self._node(stack[-1][1] if stack else 0, name)))
-                return
-
-    def call(self, rank: int, name: str, place: int, now: float, counted: Sequence[int] = ()) -> int:
-        """It calls MPI, and what it was in before, by an error, is over; the number of the call path."""
-        if rank in self._open:
-            self.over(rank, now, counted)
-        self._compute(rank, now, counted)
-        path = self._path(rank, name, place)
-        self._open[rank] = path, name, now
-        return path
-
-    def called(
-        self, rank: int, name: str, place: int, begin: float, end: float, joined_bytes: int | None,
-        sent: Sequence[int], counted: tuple[Sequence[int], Sequence[int]] = ((), ()),
-    ) -> None:  # fmt: skip
-        """It has called MPI, from begin to end, as `call`, `joined`, `sent` and `over` have it one by one.
-
-        Parameters
-        ----------
-        joined_bytes : int or None
-            What it gave to a collective; None of other calls.
-        sent : sequence of int
-            Messages, their bytes, how many had none.
-        counted : pair
-            The counters at begin and end.
-        """
-        self._compute(rank, begin, counted[0])
-        path = self._path(rank, name, place)
-        sums = self._of(rank, path)
-        sums[_VISITS] += 1
-        if joined_bytes is not None:
-            sums[_BYTES] += joined_bytes * self._is_real
-            sums[_EMPTY] += gives_nothing(name, joined_bytes)
-        if sent[0]:
-            for at, amount in enumerate(sent, _SENT):
-                sums[at] += amount
-        self._spend(rank, path, end, counted[1])
-
-    def inside(self, rank: int) -> tuple[int, float]:
-        """Return the call path that it is in a call of, and since when."""
-        path, _, since = self._open[rank]
-        return path, since
-
-    def again(self, rank: int, path: int) -> None:
-        """The last call was no call of its own, but the one before went on."""
-        self._of(rank, path)[_VISITS] -= 1
-
-    def joined(self, rank: int, n_bytes: int) -> None:
-        """The call that it is in is a collective."""
-        path, name, _ = self._open[rank]
-        sums = self._of(rank, path)
-        sums[_BYTES] += n_bytes * self._is_real
-        sums[_EMPTY] += gives_nothing(name, n_bytes)
-
-    def over(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:
-        """The call that it is in is over."""
-        path, *_ = self._open.pop(rank)
-        self._of(rank, path)[_VISITS] += 1
-        self._spend(rank, path, now, counted)
-
-    def sent(self, rank: int, path: int, messages: int, n_bytes: int, empty: int) -> None:
-        """It has sent messages from a call path."""
-        sums = self._of(rank, path)
-        for at, amount in enumerate((messages, n_bytes, empty), _SENT):
-            sums[at] += amount
-
-    def finish(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:
-        """Its program is over."""
-        if rank in self._open:
-            self.over(rank, now, counted)
-        self._compute(rank, now, counted)
-        self._visit(rank, 0)
-
-    # -- what it comes to -----------------------------------------------------------------------------------
-
-    def rows(self, places: Sequence[str]) -> list[Row]:
-        """Return a row by rank and call path, as plain data: `SUMS`, rank, phase, name, call, place.
-
-        And the counters by their names.
-        """
-        names = (*SUMS, *self._counters)
-        keys = list(self._paths)
-        found = []
-        for (rank, path), sums in self._sums.items():
-            node, call, place = keys[path]
-            phase, name = self._nodes[node]
-            where = places[place] if place >= 0 else ""
-            values = [*map(int, sums[:1]), sums[1], *map(int, sums[2:])]
-            row = dict(zip(names, values, strict=True))
-            found.append({"rank": rank, "phase": phase, "name": name, "call": call, "place": where, **row})
-        return found
-
-    # -- how ------------------------------------------------------------------------------------------------
-
-    def _node(self, above: int, name: str) -> int:
-        number = self._below.get((above, name))
-        if number is None:
-            number = self._below[above, name] = len(self._nodes)
-            self._nodes.append((f"{self._nodes[above][0]}{_BELOW}{name}" if above else name, name))
-        return number
-
-    def _path(self, rank: int, call: str, place: int) -> int:
-        stack = self._stack.get(rank)
-        return self._path_at(stack[-1][1] if stack else 0, call, place)
-
-    def _path_at(self, node: int, call: str, place: int) -> int:
-        key = (node, call, place)
-        number = self._paths.get(key)
-        if number is None:
-            number = self._paths[key] = len(self._paths)
-        return number
-
-    def _of(self, rank: int, path: int) -> list[float]:
-        sums = self._sums.get((rank, path))
-        if sums is None:
-            sums = self._sums[rank, path] = [0] * (len(SUMS) + len(self._counters))
-        return sums
-
-    def _compute(self, rank: int, now: float, counted: Sequence[int] = ()) -> None:
-        """Until now the rank has computed, unless it is in a call."""
-        if rank in self._open or now <= self._since.get(rank, 0.0):
-            return
-        self._spend(rank, self._path(rank, COMPUTATION, -1), now, counted)
-
-    def _visit(self, rank: int, node: int) -> None:
-        """It has entered a phase, or the program: a visit of what it computes there, however long that is."""
-        self._of(rank, self._path_at(node, COMPUTATION, -1))[_VISITS] += 1
-
-    def _spend(self, rank: int, path: int, now: float, counted: Sequence[int]) -> None:
-        since = self._since.get(rank, 0.0)
-        if now > since:
-            sums = self._of(rank, path)
-            sums[_SPENT] += now - since
-            self._since[rank] = now
-            if counted:
-                for at, (before, after) in enumerate(
-                    zip(self._counted[rank], counted, strict=True), len(SUMS)
-                ):
-                    sums[at] += after - before
-                self._counted[rank] = counted
+    paths = [
+        (text or NO_PHASE, name or NO_PHASE, calls[call] if call >= 0 else COMPUTATION,
+         places[place] if place >= 0 else "")
+        for text, name, call, place in sums["paths"]
+    ]  # fmt: skip
+    path = sums["path"]
+    columns: Columns = {"rank": sums["rank"]}
+    for name, texts in zip(_KEYS[1:], zip(*paths, strict=True), strict=True):
+        columns[name] = np.array(texts, object)[path]
+    columns |= {name: sums[name] for name in SUMS}
+    is_empty = np.array([gives_nothing(call, 0) for _, _, call, _ in paths], bool)
+    columns["empty_collectives"] = columns["empty_collectives"] * is_empty[path]
+    return columns | dict(zip(counters, sums["counted"], strict=True))
 
 
-def summary_frame(rows: Iterable[Mapping[str, Any]], counts: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Return the rows of all ranks as the table that `labkit.Run.profile` gives.
+def joined_columns(parts: Sequence[Columns]) -> Columns:
+    """Return the rows of all parts; NaN for counters that some of them lack."""
+    names = dict.fromkeys(name for part in parts for name in part)
+    return {
+        name: np.concatenate([part.get(name, np.full(len(part["rank"]), np.nan)) for part in parts])
+        for name in names
+    }
+
+
+def summary_frame(columns: Columns, counts: pd.DataFrame | None = None) -> pd.DataFrame:
+    """Return the sums of all ranks as the table that `labkit.Run.profile` gives.
 
     Parameters
     ----------
-    rows : iterable of mapping
-        Of `Summary.rows`.
+    columns : dict of arrays
+        Of `summed_columns`.
     counts : pandas.DataFrame, optional
         `labkit.Run.counts`: with memory_bytes, the table has that too.
 
@@ -268,9 +116,8 @@ def summary_frame(rows: Iterable[Mapping[str, Any]], counts: pd.DataFrame | None
     """
     import pandas as pd
 
-    rows = list(rows)
-    counters = [name for name in EVENTS if any(row.get(name) is not None for row in rows)]
-    table = pd.DataFrame(rows, columns=[*_KEYS, *SUMS, *counters])
+    counters = [name for name in EVENTS if name in columns and not np.isnan(columns[name]).all()]
+    table = pd.DataFrame({name: columns[name] for name in (*_KEYS, *SUMS, *counters)})
     table.loc[table["call"] == NOT_BEGUN, counters] = 0
     table = table.groupby(list(_KEYS), sort=False, as_index=False)[[*SUMS, *counters]].sum(min_count=1)
     table["path"] = table.groupby(list(_KEYS[1:]), sort=False).ngroup()
@@ -287,8 +134,9 @@ def summary_frame(rows: Iterable[Mapping[str, Any]], counts: pd.DataFrame | None
     return table[["rank", "path", "phase", "call", "place", *SUMS, *held_too]]
 
 
-def not_begun(rank: int, seconds: float) -> Row:
-    """Return the row of the time before a real rank began."""
-    zero = dict.fromkeys(SUMS, 0)
-    where = {"rank": rank, "phase": NO_PHASE, "name": NO_PHASE, "call": NOT_BEGUN, "place": ""}
-    return {**where, **zero, "spent_s": seconds}
+def not_begun(rank: int, seconds: float) -> Columns:
+    """Return the time before a real rank began, as a row."""
+    row = {"phase": NO_PHASE, "name": NO_PHASE, "call": NOT_BEGUN, "place": ""}
+    zero: Columns = {name: np.zeros(1, np.int64) for name in SUMS}
+    words: Columns = {name: np.array([text], object) for name, text in row.items()}
+    return {"rank": np.array([rank]), **words, **zero, "spent_s": np.array([seconds])}

@@ -156,8 +156,8 @@ class Trace:
         Of a real run by rows of `calls` what a rank gives to each rank of a collective, where these differ.
     call_cost_s : list of float or None
         Of a recorded real run by rank what the recorder takes of a call, as measured at the end of the run.
-    counted : list of dict or None
-        Of a real run with ``counters=`` these by call path: rows of `labkit.trace.summary.Summary`.
+    counted : dict of arrays or None
+        Of a real run with ``counters=`` these by call path: `labkit.trace.summary.summed_columns`.
     unreceived : pandas.DataFrame or None
         Of a simulated program a row for every message that was posted and that no receive had when the ranks
         ended: source, destination, tag, context, bytes, send_posted_s, is_counted (1: it was on its way, so
@@ -186,7 +186,7 @@ class Trace:
     begins_s: list[float] | None = None
     blocks: dict[int, list[int]] = field(default_factory=dict)
     given_waits: pd.DataFrame | None = None
-    counted: list[dict[str, Any]] | None = None
+    counted: dict[str, Any] | None = None
     call_cost_s: list[float] | None = None
     begun_by: list[int] | None = None
     unreceived: pd.DataFrame | None = None

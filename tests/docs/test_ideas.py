@@ -10,6 +10,7 @@ import pytest
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = (
     pytest.param("one-program-two-machines", marks=pytest.mark.mpi),
+    "large-simulations",
     "rows",
     "synthesis",
     "verdicts",

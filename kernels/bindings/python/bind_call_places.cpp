@@ -36,6 +36,13 @@ class CallPlaces {
     return frame.is_valid() ? number(std::move(frame)) : -1;
   }
 
+  /// Of a call that another one stands in for, so many frames of Python further out; -1: a call made it.
+  std::int32_t outside(int frames) {
+    nb::object frame = nb::borrow(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+    for (; frames > 0 && frame.is_valid(); --frames) frame = back(frame);
+    return frame.is_valid() && kind(code_of(frame)) != 1 ? number(std::move(frame)) : -1;
+  }
+
   std::int32_t number(nb::object frame) {
     key_.clear();
     key_.push_back(static_cast<std::uintptr_t>(PyFrame_GetLasti(reinterpret_cast<PyFrameObject*>(frame.ptr()))));
@@ -94,6 +101,8 @@ const Registration registration(60, [](nb::module_& module) {
            "`kind_of` tells of a file whether it is the program's (0), a call's (1), calls the program (2) or makes calls itself (3); "
            "`number_of` numbers the place of a frame that was not seen before.")
       .def("here", &CallPlaces::here, "The number of the place that made the present call.")
+      .def("outside", &CallPlaces::outside, "frames"_a,
+           "The number of the place so many frames further out, -1 if a call is there.")
       .def("number", &CallPlaces::number, "frame"_a, "The number of a frame's place.");
 });
 

@@ -1,4 +1,4 @@
-"""Notes of the calls of a traced run's ranks, and the table that is made of them."""
+"""What the ranks of a run call: noted, and made a table, in a traced run; summed up in one with a summary."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labkit._kernels import HubSums
 from labkit.sim.simulation import Simulation
 from labkit.trace.persistent import PersistentCollectives
 from labkit.trace.recorder.joints import join_calls
 from labkit.trace.recorder.ledger import Places
+from labkit.trace.summary import Columns, summed_columns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["CallNotes"]
+__all__ = ["CallNotes", "CallSummary"]
 
 #: polls that follow each other within this time are one call, as in the trace of a real run
 _SPIN_S = 20e-6
@@ -32,6 +34,7 @@ class CallNotes:
     def __init__(self, simulation: Simulation) -> None:
         self.hub, self._innermost = simulation.hub, simulation.context.innermost_phase
         self.places = Places()
+        self.place_outside = self.places.outside
         self.names: dict[str, int] = {}
         self._phases: dict[str, int] = {}
         # by row
@@ -159,3 +162,31 @@ def _spread(took: list[str], joint: list[int], alike: list[Any]) -> list[str]:
     repeated = {key: next(iter(names)) for key, names in known.items() if len(names) == 1}
     rows = zip(took, joint, alike, strict=True)
     return [name or of_joint.get(n, repeated.get(key, "") if n >= 0 else "") for name, n, key in rows]
+
+
+class CallSummary:
+    """Sums up what the ranks of one run call, in the place of `CallNotes`; no call is kept.
+
+    Parameters
+    ----------
+    hub : Hub
+        Of the run.
+    """
+
+    def __init__(self, hub: Any) -> None:
+        self.hub = hub
+        self.places = Places()
+        self.persistent = PersistentCollectives()
+        self.sums = sums = HubSums(hub)
+        # without frames of Python in between: a run makes many calls
+        self.place_outside = self.places.outside
+        self.opened, self.closed, self.polled, self.gave = sums.opened, sums.closed, sums.polled, sums.gave
+
+    def joined(self, rank: int, comm: Any, root: int | None, n_bytes: int, number: int | None = None) -> None:
+        """Note that a call is a collective."""
+        self.sums.joined(rank, n_bytes)
+
+    def columns(self) -> Columns:
+        """End the run and return the sums: see `labkit.trace.summary.summed_columns`."""
+        columns = self.sums.columns()
+        return summed_columns(columns, columns["calls"], self.places.texts())

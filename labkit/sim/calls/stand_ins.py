@@ -94,14 +94,13 @@ def _begin(name: str) -> int:
     notes = None if simulation is None else simulation.call_notes
     if notes is None:
         return -1
-    place = notes.places.here_or_inside()
+    place = notes.place_outside(2)
     return -1 if place < 0 else notes.opened(name, place)
 
 
 def _end(row: int, answer: Any) -> Any:
     """Note that it is over, and return its answer."""
-    simulation = running()
-    if row >= 0 and simulation is not None:
+    if row >= 0 and (simulation := running()) is not None:
         simulation.call_notes.closed(row)
     return answer
 
@@ -117,8 +116,7 @@ def _looked(method: Method, row: int, answer: Any) -> Any:
 
 def _join(method: Method, row: int, comm: Any, root: int | None, arguments: tuple[Any, ...]) -> int:
     """Note a call as a collective."""
-    simulation = running()
-    if row >= 0 and simulation is not None:
+    if row >= 0 and (simulation := running()) is not None:
         simulation.call_notes.joined(row, comm, root, given_bytes(method, comm, arguments))
     return row
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import repeat
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +18,9 @@ from labkit.comm.collective.actions import action_of, group_line
 from labkit.comm.collective.native import Bound, Call
 from labkit.errors import UnsupportedError
 from labkit.trace.counters import EVENTS, is_counted, refused
-from labkit.trace.summary import Row, Summary
+from labkit.trace.summary import Columns, summed_columns
 
 __all__ = ["Known", "Ledger", "Places", "RankSummary", "Undetermined"]
-
-if TYPE_CHECKING:  # few runs have one
-    pass  # REMOVE
 
 #: tags of the messages that a collective of objects is made of, as the simulated communicators number them
 _PRIVATE_TAG = 0x40000000
@@ -85,22 +79,18 @@ def _nowhere() -> int:
 #: calls, or borders of phases, that are kept until they are summed up
 MOST_CALLS = 1024
 
-#: when a phase began or ended, its name, whether it began, the counters then
-Mark = tuple[float, str, bool, Sequence[int]]
-
 
 class RankSummary:
-    """Sums up what a rank's log notes.
+    """The sums of what a rank's log notes.
 
     Parameters
     ----------
     log : labkit._kernels.RankLog
-        Of the rank; it notes times.
+        Of the rank; it notes times, and sums them up.
     names : mapping of str to int
         The numbers of the calls' names, in their order.
-    most : int or None
-        Calls that are kept until they are summed up; None: the log keeps all, and they are summed up at the
-        end.
+    most : int
+        Calls that are kept until they are summed up; 0: the log keeps all, and they are summed up at the end.
     counters : sequence of str
         Of the host, summed up likewise: see `labkit.trace.counters`.
 
@@ -113,108 +103,25 @@ class RankSummary:
         self,
         log: RankLog,
         names: Mapping[str, int],
-        most: int | None = MOST_CALLS,
+        most: int = MOST_CALLS,
         counters: Sequence[str] = (),
     ) -> None:
-        self._log, self._names, self._most = log, names, most
-        self.counters = tuple(counters)
-        self._states: list[int] = []
-        if counters:
-            self._states = log.count([EVENTS[name][:2] for name in counters])
-        self._summary = Summary(counters=self.counters)
-        self._calls = 0
-        self._marks: list[Mark] = []
-        self._is_poll = False
+        self._log, self._names, self.counters = log, names, tuple(counters)
+        self._states: list[int] = log.count([EVENTS[name][:2] for name in counters]) if counters else []
+        log.sum_up(most)
 
-    def begin(self) -> None:
-        """The program begins."""
-        self._summary = Summary(counters=self.counters)
-        self._summary.begin(0, time.monotonic(), self._counted())
-        self._calls, self._marks, self._is_poll = 0, [], False
-
-    def mark(self, phase: str, is_begin: bool, is_in_call: bool = False) -> None:
-        """A phase begins or ends; within a call nothing is summed up."""
-        self._marks.append((time.monotonic(), phase, is_begin, self._counted()))
-        if self._is_full(len(self._marks)) and not is_in_call:
-            self.settle()
-
-    def polled(self) -> None:
-        """The present call found nothing: the next one may go on with it."""
-        self._is_poll = True
-
-    def left(self) -> None:
-        """A call is over."""
-        self._calls += 1
-        if self._is_full(self._calls) and not self._is_poll:
-            self.settle()
-        self._is_poll = False
-
-    def finish(self) -> None:
-        """The program is over."""
-        now, counted = time.monotonic(), self._counted()
-        self.settle()
-        self._summary.finish(0, now, counted)
-
-    def rows(self, rank: int, places: Sequence[str]) -> list[Row]:
-        """Return the sums as those of a rank: see `labkit.trace.summary.Summary.rows`."""
-        known = zip(self.counters, self._states, strict=True)
-        lacking = {name: None for name, state in known if not is_counted(name, state)}
-        return [{**row, **lacking, "rank": rank} for row in self._summary.rows(places)]
+    def columns(self, rank: int, places: Sequence[str]) -> Columns:
+        """Return the sums as those of a rank: see `labkit.trace.summary.summed_columns`."""
+        columns = summed_columns(self._log.summed_columns(), list(self._names), places, self.counters)
+        for name, state in zip(self.counters, self._states, strict=True):
+            if not is_counted(name, state):
+                columns[name] = np.full(len(columns[name]), np.nan)
+        columns["rank"][:] = rank
+        return columns
 
     def said(self) -> list[str]:
         """Say which counters this host does not give, and why."""
         return refused(self.counters, self._states, self._log.counted_share()) if self.counters else []
-
-    def _counted(self) -> Sequence[int]:
-        return self._log.counted_now() if self.counters else ()
-
-    def _is_full(self, kept: int) -> bool:
-        return self._most is not None and kept >= self._most
-
-    def settle(self) -> None:
-        """Sum up what the log has, and let it forget that, unless it is to keep all."""
-        log, summary = self._log, self._summary
-        calls = log.call_columns()
-        names = list(self._names)
-        marks = iter([*self._marks, (float("inf"), "", False, ())])
-        mark = next(marks)
-        columns = ("begin_s", "end_s", "name", "place", "bytes", "sequence")
-        rows = zip(
-            *(calls[name].tolist() for name in columns), _sent(log.post_columns(), len(calls["name"])),
-            strict=True,
-        )  # fmt: skip
-        counted = iter(log.count_rows()) if self.counters else repeat(())
-        for begin, end, name, place, n_bytes, sequence, sent in rows:
-            while mark[0] <= begin:
-                _pass(summary, mark)
-                mark = next(marks)
-            joined = n_bytes if sequence >= 0 else None
-            both = (next(counted), next(counted))
-            summary.called(0, names[name], place, begin, end, joined, sent, both)
-        while mark[0] < float("inf"):
-            _pass(summary, mark)
-            mark = next(marks)
-        self._marks.clear()
-        self._calls = 0
-        if self._most is not None:
-            log.restart()
-
-
-def _pass(summary: Summary, mark: Mark) -> None:
-    when, phase, is_begin, counted = mark
-    (summary.enter if is_begin else summary.leave)(0, phase, when, counted)
-
-
-def _sent(posts: dict[str, Any], calls: int) -> Iterable[tuple[int, ...]]:
-    """Return by call the messages that were sent there, their bytes, and how many had none."""
-    alive = posts["is_send"] & ~posts["is_cancelled"]
-    call, sizes = posts["call"][alive], posts["bytes"][alive].astype(np.int64)
-    if not len(call):
-        return [(0, 0, 0)] * calls
-    total = np.zeros(calls, np.int64)
-    np.add.at(total, call, sizes)
-    messages, empty = (np.bincount(own, minlength=calls) for own in (call, call[sizes == 0]))
-    return zip(messages.tolist(), total.tolist(), empty.tolist(), strict=True)
 
 
 # Call paths: the places of calls in the program, by code and line.
@@ -258,11 +165,8 @@ class Places:
         self._paths = _Paths(self._kinds)  # apart: what the kernel holds must not hold the kernel's
         self._known = CallPlaces(self._kinds.__getitem__, self._paths.number, _MOST)
         self.here: Callable[[], int] = self._known.here
-
-    def here_or_inside(self) -> int:
-        """Return the same for a call that stands in for another's, -1 if MPI itself has made it."""
-        frame = sys._getframe(3)
-        return -1 if self._kinds[frame.f_code.co_filename] == 1 else self._known.number(frame)
+        #: the same so many frames further out, for a call that stands in for another; -1: MPI has made that
+        self.outside: Callable[[int], int] = self._known.outside
 
     def texts(self) -> list[str]:
         """Return the paths by number, as ``program > exchange, prog.py:12``."""
@@ -352,7 +256,7 @@ class Ledger:
         self.summary: RankSummary | None = None
         self._is_summed = is_summed
         if is_summed or counters:
-            self.summary = RankSummary(self.log, self.names, MOST_CALLS if is_summed else None, counters)
+            self.summary = RankSummary(self.log, self.names, MOST_CALLS if is_summed else 0, counters)
         self.places = Places()
         #: where the present call was made; no place where times are not noted
         self.here: Callable[[], int] = self.places.here if has_times else _nowhere
@@ -386,8 +290,6 @@ class Ledger:
         """End a call."""
         self.is_busy = False
         self.log.leave()
-        if self.summary is not None:
-            self.summary.left()
 
     @contextlib.contextmanager
     def quiet(self) -> Iterator[None]:
@@ -407,8 +309,6 @@ class Ledger:
         """Note that the present call found nothing."""
         self.polls += 1
         self.log.polled()
-        if self.summary is not None:
-            self.summary.polled()
 
     # -- communicators --------------------------------------------------------------------------------------
 
@@ -562,8 +462,8 @@ class Ledger:
         """
         summed: dict[str, Any] = {}
         if self.summary is not None:
-            rows = self.summary.rows(self.world_rank, self.places.texts())
-            summed = {"summary" if self._is_summed else "counted": rows, "uncounted": self.summary.said()}
+            sums = self.summary.columns(self.world_rank, self.places.texts())
+            summed = {"summary" if self._is_summed else "counted": sums, "uncounted": self.summary.said()}
         if self._is_summed:
             return {**summed, "notes": self.said()}
         return {

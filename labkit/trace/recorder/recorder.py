@@ -530,7 +530,7 @@ class Recorder:
     def mark(self, rank: int, name: str, is_begin: bool) -> None:
         """Note where a phase begins or ends; in one that is left out nothing is noted."""
         if self.ledger.summary is not None:
-            self.ledger.summary.mark(name, is_begin, self.ledger.is_busy)
+            self.ledger.log.mark(name, is_begin, self.ledger.is_busy)
         self.ledger.mark(phase_line(rank, name, is_begin))
         if not self._leave_out:
             return
@@ -566,7 +566,7 @@ class Recorder:
         self.ledger.is_busy = True
         self.ledger.log.pause()
         if self.ledger.summary is not None:
-            self.ledger.summary.finish()
+            self.ledger.log.finish_sums()
 
     def begin(self) -> None:
         """Note that the program begins: what came before is not its own."""
@@ -578,7 +578,7 @@ class Recorder:
             self.ledger.windows.clear()
         self.ledger.log.resume()
         if self.ledger.summary is not None:
-            self.ledger.summary.begin()
+            self.ledger.log.begin_sums()
 
     def record(self) -> dict[str, Any]:
         """Return what the lines mean to other ranks, as plain data."""

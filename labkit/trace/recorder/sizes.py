@@ -137,7 +137,7 @@ def noted_methods(
 def guarded(ledger: Ledger, name: str, original: _Call, noted: _Call) -> _Call:
     """Return a call that is noted, unless it is one that mpi4py, or an operator, makes inside another."""
     number = ledger.number(name)
-    begin, here, end, summary = ledger.log.enter, ledger.here, ledger.log.leave, ledger.summary
+    begin, here, end = ledger.log.enter, ledger.here, ledger.log.leave
 
     def call(self_: Any, *arguments: Any, **named: Any) -> Any:
         if ledger.is_busy:
@@ -149,7 +149,5 @@ def guarded(ledger: Ledger, name: str, original: _Call, noted: _Call) -> _Call:
         finally:
             ledger.is_busy = False
             end()
-            if summary is not None:
-                summary.left()
 
     return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError
+from labkit.timing.clocks import Clocks
 from labkit.trial import Trial
 
 RANKS, STEPS, ON = 8, 12, "torus:4x2"
@@ -136,3 +138,54 @@ def test_a_stall_of_a_real_rank_is_named() -> None:
     found = lk.run(real, 4, "mpi", trace=True, is_real=True).against(simulated)
     stalls = [one.where for one in found.findings if one.what == "stall" and one.kind == "computation"]
     assert stalls[:1] == ["rank 2"]
+
+
+def ring(comm: Any, sleeper: int, asleep_s: float, is_overlapped: bool, is_real: bool = False) -> None:
+    """A ring in which a rank is late once, before its messages or while they are under way."""
+    import time
+
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    edge, got = np.zeros(64), np.zeros(64)
+
+    def work(step: int) -> None:
+        late_s = asleep_s if (comm.rank, step) == (sleeper, 7) else 0.0
+        if is_real:
+            time.sleep(2e-3 + late_s)
+        else:
+            lk.compute(seconds=2e-3 + late_s)
+
+    for step in range(20):
+        if not is_overlapped:
+            work(step)
+        requests = [comm.Irecv(got, left), comm.Isend(edge, right)]
+        if is_overlapped:
+            work(step)
+        lk.MPI.Request.Waitall(requests)
+
+
+def as_a_real_run(run: Any) -> Any:
+    """The run as a recorder of real MPI sees it: a message is over when a call of its receiver is."""
+    messages, calls = run.trace.messages.copy(), run.trace.calls
+    waits = calls[calls["call"].str.startswith("Wait")]
+    for row in range(len(messages)):
+        rank, end_s = messages["destination"].iloc[row], messages["end_s"].iloc[row]
+        own = waits[(waits["rank"] == rank) & (waits["end_s"] >= end_s)]
+        messages.loc[messages.index[row], "end_s"] = own["end_s"].min()
+    clocks = Clocks([[] for _ in range(run.ranks)])
+    return replace(run, trace=replace(run.trace, messages=messages, clocks=clocks))
+
+
+@pytest.mark.parametrize("is_overlapped", [False, True])
+@pytest.mark.parametrize(("ranks", "sleeper"), [(4, 0), (4, 3), (3, 1), (8, 5)])
+def test_the_rank_that_slept_is_the_cause_and_no_message_that_met_it(
+    ranks: int, sleeper: int, is_overlapped: bool
+) -> None:
+    predicted = lk.run(ring, ranks, f"star:{ranks}", trace=True, args=(sleeper, 0.0, is_overlapped))
+    slept = lk.run(
+        ring, ranks, f"star:{ranks}", trace=True, noise=noise(7), args=(sleeper, 0.3, is_overlapped)
+    )
+    found = as_a_real_run(slept).against(predicted)
+    first = found.findings[0]
+    assert (first.kind, first.what, first.where) == ("computation", "stall", f"rank {sleeper}")
+    assert first.excess_s == pytest.approx(0.3, rel=0.05)
+    assert [one.kind for one in found.findings if one.what == "stall"] == ["computation"]

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit._kernels import RankLog
 from labkit.errors import DataError
-from labkit.trace.phases import NO_PHASE
 from labkit.trace.recorder.ledger import RankSummary
-from labkit.trace.summary import SUMS, Summary, summary_frame
+from labkit.trace.summary import SUMS, summary_frame
 from tests.support.random_calls import random_step
 
 KEYS = ["rank", "phase", "call", "place"]
@@ -136,21 +135,20 @@ def noted(most: int, calls: int) -> tuple[Any, int]:
     log = RankLog(0, 1e9, False, False, True)
     summary = RankSummary(log, {"Send": 0, "Barrier": 1}, most)
     log.restart()
-    summary.begin()
+    log.begin_sums()
     kept = 0
     for number in range(calls):
-        summary.mark(f"phase {number % 3}", True)
+        log.mark(f"phase {number % 3}", True)
         log.enter(number % 2, number % 5)
         if number % 2:
             log.joined(0, number, 8 * (number % 4))
         else:
             log.waited([log.post(True, 1, 0, number % 7, 0, False, False, True)])
         log.leave()
-        summary.left()
         kept = max(kept, len(log.call_columns()["begin_s"]))
-        summary.mark(f"phase {number % 3}", False)
-    summary.finish()
-    return summary_frame(summary.rows(0, list("abcde"))), kept
+        log.mark(f"phase {number % 3}", False)
+    log.finish_sums()
+    return summary_frame(summary.columns(0, list("abcde"))), kept
 
 
 @pytest.mark.parametrize("most", [1, 2, 7, 1000])
@@ -187,28 +185,12 @@ def test_memory_does_not_grow_with_the_messages() -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert run.profile()["messages"].sum() == 2 * messages
-        return len(run.summary), peak
+        return len(run.profile()), peak
 
     held(10)  # what is imported and cached
     (few, little), (many, much) = held(100), held(5000)
     assert few == many
     assert much - little < 100_000  # a trace of it takes 40 times that
-
-
-def test_phases_that_do_not_nest_and_calls_that_raise() -> None:
-    summary = Summary()
-    summary.enter(0, "a", 0.0)
-    summary.enter(0, "b", 1.0)
-    summary.leave(0, "a", 2.0)
-    summary.call(0, "Send", 0, 3.0)
-    summary.call(0, "Recv", 0, 5.0)  # the send raised
-    summary.finish(0, 6.0)
-    table = summary_frame(summary.rows(["here"]))
-    spent = {(phase, call): s for phase, call, s in table[["phase", "call", "spent_s"]].to_numpy().tolist()}
-    assert spent == {
-        ("a", "computation"): 1.0, ("a > b", "computation"): 1.0, ("b", "computation"): 1.0,
-        ("b", "Send"): 2.0, ("b", "Recv"): 1.0, (NO_PHASE, "computation"): 0.0,
-    }  # fmt: skip
 
 
 def test_what_only_events_tell_is_refused_with_the_way_to_have_it() -> None:
