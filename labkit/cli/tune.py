@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from labkit.html import quantity
 from labkit.options import numbers_of
 
 __all__ = ["configure", "execute"]
@@ -12,6 +13,7 @@ __all__ = ["configure", "execute"]
 _DESCRIPTION = """\
 Simulate every algorithm of a collective operation at every number of ranks and size, and print which is the
 fastest where, a decision tree over both, and what the tree and the usual selectors lose against the fastest.
+On real MPI (--on mpi) measure the library's own algorithms instead, and what the rules gain over its choice.
 With --out the tree is written as rules, for --coll FILE of labkit: .toml and .json are labkit's own form.
 Those of libraries, where --library has tried their algorithms only: .conf and (Open MPI 6.0) .ompi.json for
 --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename FILE; .mpich.json for
@@ -20,9 +22,16 @@ MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE=FILE; .prf, a folder of profiles for P
 _EPILOG = """\
 examples:
   labkit tune allreduce --on torus:4x4x4 --ranks 8,27,64 --sizes 8,4K,1M
+  labkit tune allreduce --on mpi --ranks 2 --out allreduce.conf
   labkit tune bcast --on fattree:4x4:1x2:1x2 --ranks 4,8,16 --library ompi --out bcast.conf
   labkit run -n 64 --on torus:4x4x4 --coll allreduce.toml prog.py
 """
+
+_FORMATS = {
+    "library_s": lambda s: quantity(s, "s", 3),
+    "tuned_s": lambda s: quantity(s, "s", 3),
+    "gain": lambda share: f"{share:.2f}",
+}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -30,9 +39,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description, parser.epilog = _DESCRIPTION, _EPILOG
     add = parser.add_argument
     add("operation", help="the collective, such as allreduce")
-    add("--on", default="star", metavar="MACHINE", help="a simulated machine (default: star)")
+    add("--on", default="star", metavar="MACHINE", help="a simulated machine (default: star), or mpi")
     add("--ranks", metavar="P,P,...",
-        help="numbers of ranks (default: those of 4,8,16,32,64 that the machine holds)")  # fmt: skip
+        help="numbers of ranks (default: those of 4,8,16,32,64 that the machine holds; mpi: 2)")  # fmt: skip
     add("--sizes", default="8,64,512,4K,32K,256K,2M", metavar="N,N,...",
         help="bytes, with K or M: the message of a bcast, reduction or scan, one block of the others "
         "(default: 8,64,512,4K,32K,256K,2M)")  # fmt: skip
@@ -46,6 +55,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="maximum number of leaves of the tree (default: 25)",
     )
     add("--model", help="network model of the simulation")
+    add("--mapping", metavar="RULE", help="hosts of the simulated ranks, as in labkit run (default: block)")
     add("--out", action="append", default=[], metavar="FILE", help="write the rules to this file; repeatable")
     add("--times", metavar="FILE", help="write all measurements to this CSV file")
     add("--plot", action="append", default=[], metavar="FILE",
@@ -63,13 +73,14 @@ def execute(arguments: argparse.Namespace) -> int:
     """
     from labkit.errors import DataError
     from labkit.tune.off_line import off_line
+    from labkit.tune.real_machine import RealMachine, gain
 
     names = arguments.algorithms
     ranks = numbers_of(arguments.ranks, "--ranks") if arguments.ranks else None
     tuned = off_line(
         arguments.operation, arguments.on, ranks,
-        numbers_of(arguments.sizes, "--sizes"), model=arguments.model, library=arguments.library,
-        algorithms=names.split(",") if names else None, leaves=arguments.leaves,
+        numbers_of(arguments.sizes, "--sizes"), model=arguments.model, mapping=arguments.mapping,
+        library=arguments.library, algorithms=names.split(",") if names else None, leaves=arguments.leaves,
     )  # fmt: skip
     written = [str(tuned.save(path)) for path in arguments.out]
     if arguments.times:
@@ -84,13 +95,23 @@ def execute(arguments: argparse.Namespace) -> int:
         drawn = regions(tuned)
         written += [str(drawn.save(path)) for path in arguments.plot]
     compared = tuned.compare()
+    is_ours = isinstance(tuned.machine, RealMachine) and tuned.machine.library == "ompi"
+    gained = gain(tuned) if is_ours else None
     if arguments.json:
-        print(json.dumps({**tuned.to_dict(), "penalty": compared.to_dict("index"), "written": written}))
+        found = {**tuned.to_dict(), "penalty": compared.to_dict("index"), "written": written}
+        if gained is not None:
+            found["gain"] = gained.to_dict("records")
+        print(json.dumps(found))
         return 0
     print(tuned)
     print("slower than the fastest, on average and at most:")
     for name, row in compared.iterrows():
         print(f"  {name:<10} {row['mean']:8.1%} {row['max']:8.1%}")
+    if gained is not None:
+        print("the rules given to the library, compared with its own choice:")
+        print(gained.to_string(index=False, formatters=_FORMATS))
+    for note in getattr(tuned.machine, "notes", ()):
+        print(f"note: {note}")
     for path in written:
         print(f"written: {path}")
     return 0

@@ -89,7 +89,7 @@ def regions(tuned: Tuned, *, width: int = 560) -> Figure:
         items.append(LegendItem(label="the tree takes a slower one", renderers=[dots]))
     fig.xaxis.axis_label = "the message's or a block's bytes"
     fig.yaxis.axis_label = "ranks p"
-    fig.add_layout(heading(f"{tuned.operation} on {tuned.machine.platform.spec}", 14), "above")
+    fig.add_layout(heading(f"{tuned.operation} on {tuned.machine.name}", 14), "above")
     fig.add_layout(
         Legend(items=items, label_text_font=FONT, label_text_font_size="12px", border_line_color=None),
         "right",
@@ -147,7 +147,7 @@ def _runs(rows: pd.DataFrame) -> str:
 def _reading(tuned: Tuned, counts: Any, order: list[str], late: int) -> str:
     points = len(tuned.best)
     tried = tuned.times["algorithm"].nunique()
-    said = f"{tuned.operation} on {tuned.machine.platform.spec}: of {tried} algorithms {len(order)} "
+    said = f"{tuned.operation} on {tuned.machine.name}: of {tried} algorithms {len(order)} "
     said += f"{'are' if len(order) > 1 else 'is'} the fastest somewhere, {order[0]} at {counts[order[0]]} of "
     said += f"{points} point{'s' if points > 1 else ''}. "
     if not late:

@@ -32,12 +32,21 @@ class Machine:
     on : str or Platform
     model : str, optional
         Network model.
+    mapping : str, path or sequence of int, optional
+        Hosts of the ranks, as in `labkit.run`.
     """
 
-    def __init__(self, on: Any, model: Any = None) -> None:
-        self.platform = platform(on)
+    how = "tuned by simulation"
+
+    def __init__(self, on: Any, model: Any = None, mapping: Any = None) -> None:
+        self.platform = platform(on).mapped(mapping)
         self.model = model
         self.network = self.platform.network(model)
+
+    @property
+    def name(self) -> str:
+        """What sentences call it."""
+        return self.platform.spec
 
     def node(self, ranks: int) -> int:
         """Return how many consecutive ranks share a host."""

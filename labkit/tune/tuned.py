@@ -26,6 +26,7 @@ from labkit.selector.formats.bands import Band, Step, rows_of
 from labkit.selector.libraries import library_names, names_table
 from labkit.study.reporting.rules import listed
 from labkit.tune.campaign import Machine
+from labkit.tune.real_machine import RealMachine
 from labkit.units import format_bytes, format_share
 
 __all__ = ["Leaf", "Tuned", "grow"]
@@ -292,15 +293,16 @@ class Tuned:
     Attributes
     ----------
     operation : str
-    machine : labkit.tune.campaign.Machine
+    machine : labkit.tune.campaign.Machine or labkit.tune.real_machine.RealMachine
     times : DataFrame
-        A row for each measurement: operation, ranks, bytes, algorithm, time_s (simulated seconds).
+        A row for each measurement: operation, ranks, bytes, algorithm, time_s; on a real machine the median,
+        with its interval in low_s and high_s.
     leaves : int
         Maximum number of leaves of the decision tree.
     """
 
     operation: str
-    machine: Machine
+    machine: Machine | RealMachine
     times: pd.DataFrame
     leaves: int = 25
 
@@ -321,6 +323,11 @@ class Tuned:
         """The rows of the fastest algorithms, several at a point where only rounding is between them."""
         least = self.times.groupby(["ranks", "bytes"])["time_s"].transform("min")
         fastest = self.times[self.times["time_s"] <= least * (1 + _ROUNDING)]
+        if "low_s" in self.times:  # measured: whose interval begins below the end of the fastest one's
+            ends = fastest.groupby(["ranks", "bytes"])["high_s"].max().rename("end_s").reset_index()
+            beside = self.times.merge(ends, on=["ranks", "bytes"])
+            fastest = beside[beside["low_s"] <= beside["end_s"]].drop(columns="end_s")
+            return fastest.assign(is_set=False).sort_values(["ranks", "bytes", "time_s"])
         fastest = fastest.assign(is_set=fastest["algorithm"].str.contains(":"))
         return fastest.sort_values(["ranks", "bytes", "is_set", "algorithm"])
 
@@ -332,7 +339,7 @@ class Tuned:
     @cached_property
     def rules(self) -> Rules:
         """The tree as a selector: ``coll=tuned.rules`` in a run."""
-        return Rules(self._rows, f"tuned {self.operation} on {self.machine.platform.spec}")
+        return Rules(self._rows, f"tuned {self.operation} on {self.machine.name}")
 
     @property
     def _rows(self) -> list[dict[str, Any]]:
@@ -372,7 +379,12 @@ class Tuned:
         return {"mean": float(lost.mean()), "max": float(lost.max())}
 
     def compare(self, selectors: Sequence[Any] = ("default", "ompi", "mpich", "smpi")) -> pd.DataFrame:
-        """Return the penalty of the tree and of selectors: a row for each, with mean and max."""
+        """Return the penalty of the tree and of selectors: a row for each, with mean and max.
+
+        On a real machine the tree alone: other algorithms than the library's were not measured.
+        """
+        if isinstance(self.machine, RealMachine):
+            selectors = ()
         rows = {"tree": self.penalty()} | {str(one): self.penalty(one) for one in selectors}
         return pd.DataFrame.from_dict(rows, orient="index")
 
@@ -380,7 +392,7 @@ class Tuned:
         """Return operation, machine, the best algorithm of each point, its equals, and the tree's rules."""
         return {
             "operation": self.operation,
-            "on": self.machine.platform.spec,
+            "on": self.machine.name,
             "best": [
                 {**row, "equals": names[1:]}
                 for row, names in zip(self.best.to_dict("records"), self.equals["algorithms"], strict=True)
@@ -424,7 +436,7 @@ class Tuned:
         return draw("regions", self, **options)
 
     def _title(self) -> str:
-        return f"{self.operation} on {self.machine.platform.spec}, tuned by simulation"
+        return f"{self.operation} on {self.machine.name}, {self.machine.how}"
 
     def __repr__(self) -> str:
         return str(self)

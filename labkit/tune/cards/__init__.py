@@ -27,6 +27,7 @@ def card(
     *,
     algorithms: Sequence[str] | None = None,
     model: Any = None,
+    mapping: Any = None,
     measured: Any = None,
 ) -> Card:
     """Hold everything that is known of a collective's cost against each other, over its bytes or its ranks.
@@ -53,6 +54,8 @@ def card(
         Such as ``["ring", "pipeline:segment_bytes=8192"]``; default: all of the registry.
     model : str or NetworkModel, optional
         Network model; default: the machine's.
+    mapping : str, path or sequence of int, optional
+        Hosts of the ranks, as in `labkit.run`.
     measured : Run, Study or DataFrame, optional
         A run with a trace: each call's time from its last rank's begin to its last rank's end. A study over
         ``ranks`` and ``bytes`` (or ``n_bytes``), and maybe ``algorithm``: its phase with the operation's
@@ -78,7 +81,7 @@ def card(
     ['linear', 'binomial']
     """
     names = candidates(operation, algorithms)
-    machine = platform(on)
+    machine = platform(on).mapped(mapping)
     ranks, sizes = _axes(operation, machine, p, bytes)
     for many in ranks:
         machine.rank_hosts(many)  # too small: refused before anything runs

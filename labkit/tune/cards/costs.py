@@ -197,7 +197,7 @@ class Costs:
 def _two_hosts(machine: Platform) -> Platform:
     """Return the machine with its first two ranks on different hosts, where it has two."""
     most = 2 if machine.capacity is None else machine.capacity
-    hosts = machine.rank_hosts(most)
+    hosts = machine.mapped("block").rank_hosts(most)
     others = np.flatnonzero(hosts != hosts[0])
     if not others.size:
         return machine
