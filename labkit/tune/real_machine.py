@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +24,6 @@ from labkit.selector import Situation
 from labkit.selector.libraries import LIBRARIES, library_names
 from labkit.study.sweep_points import progress_bar
 from labkit.timing import Repeats, measure
-
-if TYPE_CHECKING:
-    from labkit.tune.tuned import Tuned
 
 __all__ = ["RealMachine", "gain"]
 
@@ -122,12 +119,12 @@ class RealMachine:
         return found
 
 
-def gain(tuned: Tuned) -> pd.DataFrame:
+def gain(tuned: Any) -> pd.DataFrame:
     """Give the tuned rules to the library, and measure what they gain over its own choice.
 
     Parameters
     ----------
-    tuned : Tuned
+    tuned : labkit.tune.tuned.Tuned
         Of a `RealMachine` with Open MPI.
 
     Returns
