@@ -171,7 +171,7 @@ __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 
 #: verbs and tools that most programs need not: found by name and in the manual, not at the first Tab
 _ASIDE = {
-    "check", "lecture", "litmus", "read_trace", "restore_work", "save_button", "save_work", "slurm_jobs",
+    "litmus", "read_trace", "restore_work", "save_button", "save_work", "slurm_jobs",
 }  # fmt: skip
 
 

@@ -40,7 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("operation", help="the collective, such as allreduce")
     add("--on", default="star", metavar="MACHINE", help="a simulated machine (default: star), or mpi")
-    add("--ranks", metavar="P,P,...",
+    add("-n", "--ranks", metavar="P,P,...",
         help="numbers of ranks (default: those of 4,8,16,32,64 that the machine holds; mpi: 2)")  # fmt: skip
     add("--sizes", default="8,64,512,4K,32K,256K,2M", metavar="N,N,...",
         help="bytes, with K or M: the message of a bcast, reduction or scan, one block of the others "

@@ -25,9 +25,12 @@ __all__ = ["EXAMPLES", "parse"]
 EXAMPLES = "1, log p, log^2 p, sqrt(p), p, p log2(p), p^2 log p, p^0.75/log p, n/p * log2(n/p), k^3 2^k"
 
 _TOKEN = re.compile(
-    r"(?P<number>(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)|(?P<name>[^\W\d⁰¹²³⁴⁵⁶⁷⁸⁹][^\W⁰¹²³⁴⁵⁶⁷⁸⁹]*)|(?P<power>\*\*|\^)"
-    r"|(?P<superscript>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<times>[*·×⋅])|(?P<other>[-+/()√−])"
+    r"(?P<based>\\?log_(\{\d+\}|\d+))|(?P<number>(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)|(?P<name>[^\W\d⁰¹²³⁴⁵⁶⁷⁸⁹][^\W⁰¹²³⁴⁵⁶⁷⁸⁹]*)|(?P<power>\*\*|\^)"
+    r"|(?P<superscript>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<times>[*·×⋅]|\\cdot|\\times)|(?P<latex>\\[a-zA-Z]+)|(?P<other>[-+/(){}√−])"
 )
+#: what LaTeX has between the parts of a formula
+_SPACE = re.compile(r"\s|\\[,;:! ]|\\(left|right)(?![a-zA-Z])")
+_FRACTION = r"\frac"
 _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _LOGS = {"log", "log2", "lg", "ld", "ln", "log10", "lb"}
 _ROOTS = {"sqrt": Fraction(1, 2), "cbrt": Fraction(1, 3), "√": Fraction(1, 2)}
@@ -67,21 +70,40 @@ class _Parser:
 
     def _tokenize(self) -> list[_Token]:
         tokens, at = [], 0
+        formula = re.fullmatch(r"\s*\$(.*)(\$)\s*", self.text)
+        signs = () if formula is None else (formula.start(1) - 1, formula.start(2))
         while at < len(self.text):
-            if self.text[at].isspace():
+            if at in signs:
                 at += 1
+                continue
+            if space := _SPACE.match(self.text, at):
+                at = space.end()
                 continue
             found = _TOKEN.match(self.text, at)
             if not found:
                 self.fail(at, f"cannot read {self.text[at]!r}")
             kind, word = str(found.lastgroup), found.group()
-            tokens.append(_Token("symbol" if kind in ("other", "times") else kind, word, at))
+            if kind == "based":  # whatever the base, the growth is the same
+                tokens.append(_Token("name", "log", at))
+            elif kind == "latex":
+                tokens.append(self._command(word, at))
+            elif kind in ("other", "times"):
+                word = {"{": "(", "}": ")"}.get(word, "*" if kind == "times" else word)
+                tokens.append(_Token("symbol", word, at))
+            else:
+                tokens.append(_Token(kind, word, at))
             at = found.end()
             if kind == "number" and self.text[at : at + 1] in tuple(".0123456789"):
                 self.fail(
                     at, f"a number has one decimal point; cannot read {echo(self.text[at - len(word) :])}"
                 )
         return [*tokens, _Token("end", "", len(self.text))]
+
+    def _command(self, word: str, at: int) -> _Token:
+        """Read a command of LaTeX: a function's name, or a fraction."""
+        if word != _FRACTION and word[1:] not in {*_LOGS, *_ROOTS}:
+            self.fail(at, f"cannot read {word!r}; of LaTeX there are \\log, \\sqrt, \\frac and \\cdot")
+        return _Token("name", word if word == _FRACTION else word[1:], at)
 
     def fail(self, at: int, why: str) -> NoReturn:
         """Raise the one error, with a caret under the place."""
@@ -195,8 +217,12 @@ class _Parser:
             self.bounded_number(token)
             return (Product(exact(token.text) if self.is_exponent else Fraction(token.text)),)
         if token.text in _ROOTS:
-            inner = self.atom() if token.text == "√" else self.group()
+            is_bare = token.text == "√" or self.token.kind in ("name", "number")
+            inner = self.atom() if is_bare else self.group()
             return self.raised(inner, _ROOTS[token.text], token.at)
+        if token.text == _FRACTION:
+            above, at = self.group(), self.token.at
+            return _multiply(above, self.raised(self.group(), Fraction(-1), at))
         if token.kind == "name":
             return (Product(powers=((self.symbol(token), Fraction(1)),)),)
         self.next -= 1
