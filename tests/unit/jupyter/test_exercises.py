@@ -452,6 +452,12 @@ def dotted_by_some(comm, r, w):
 
 
 #: exercise -> right answers, wrong answers that are likely, each with a word of its own hint, and others
+def everything_at_rank_0(comm: Any, has: bool, sent: int, got: int) -> bool:
+    everybody = comm.gather((has, sent - got))
+    is_over = everybody and not any(has for has, _ in everybody) and sum(more for _, more in everybody) == 0
+    return bool(comm.bcast(is_over))
+
+
 def by_middles(comm: Any, costs: Any) -> Any:
     mine = int(costs.sum())
     before, total = comm.exscan(mine) or 0, comm.allreduce(mine)
@@ -841,6 +847,33 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
             (without_rank_0, "exscan"),
         ],
         [lambda comm, costs: by_starts(comm, costs)[::-1], lambda comm, costs: by_starts(comm, costs) + 0.25],
+    ),
+    "static_speedup": (
+        ["16/7", 2.29],
+        [(7, "imbalance"), (16, "perfect"), (7 / 16, "share of the busiest"), (9, "one rank alone")],
+        [3],
+    ),
+    "looks": ([20, 19], [(5, "a fifth"), (95, "of 95"), (1, "as long as"), (100, "of 100")], [50]),
+    "parcels": ([1], [(0, "white"), (3, "rank 0's"), (5, "arrived"), (-1, "more received")], [9]),
+    "all_done": (
+        [
+            lambda comm, has, sent, got: not comm.allreduce(int(has)) and not comm.allreduce(sent - got),
+            lambda comm, has, sent, got: sum(comm.allgather(1000 * has + sent - got)) == 0,
+            everything_at_rank_0,
+        ],
+        [
+            (lambda comm, has, sent, got: comm.allreduce(int(has)) == 0, "under way"),
+            (lambda comm, has, sent, got: comm.allreduce(sent - got) == 0, "still has nodes"),
+            (lambda comm, has, sent, got: not has and sent == got, "only itself"),
+            (lambda comm, has, sent, got: not has and comm.allreduce(sent - got) == 0, "does not end"),
+            (lambda comm, has, sent, got: None, "neither"),
+            (lambda comm, has, sent, got: comm.recv(source=comm.size), "rank fails"),
+        ],
+        [
+            lambda comm, has, sent, got: True,
+            lambda comm, has, sent, got: False,
+            lambda comm, has, sent, got: not has,
+        ],
     ),
     "queue_time": (
         [1.95, "1.95"],
