@@ -29,7 +29,8 @@ import pandas as pd
 
 import labkit as lk
 from labkit.options import numbers_of
-from labkit.tune.campaign import Machine, candidates, measure
+from labkit.selector.settled import candidates
+from labkit.tune.campaign import Machine, measure
 from labkit.tune.tuned import Tuned
 
 SELECTORS = ("ompi", "mpich", "smpi", "default")

@@ -6,14 +6,20 @@ most, as MPI libraries do; how many that makes is settled at the call, where the
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from math import ceil
 
 from labkit import registry
-from labkit.errors import ScheduleError
+from labkit.errors import DataError, ScheduleError
+from labkit.nearest import nearest
+from labkit.schedule.problem import PROBLEMS
 from labkit.selector.situation import Situation
 
-__all__ = ["settled", "without_bytes"]
+__all__ = ["candidates", "settled", "without_bytes"]
+
+#: lengths of segments that are tried where an algorithm has segments
+SEGMENT_BYTES = (8192, 65536)
 
 _KEY = "segment_bytes="
 
@@ -57,3 +63,25 @@ def _parts(operation: str, name: str) -> tuple[str, int]:
             f"parameters of {plain}: {known}"
         )
     return plain, int(lengths[0])
+
+
+def candidates(
+    operation: str, algorithms: Sequence[str] | None = None, has_network: bool = False
+) -> list[str]:
+    """Return the names that are tried: all of the registry, with some lengths of segments."""
+    known = [name for name in registry.problems() if name in PROBLEMS]
+    if operation not in known:
+        hint = nearest(operation, known, 1)
+        raise DataError(f"{operation!r} is not a collective{hint}; there are: {', '.join(known)}")
+    if algorithms is not None:
+        for name in algorithms:
+            registry.get(operation, without_bytes(operation, name))
+        return list(dict.fromkeys(algorithms))
+    found = []
+    for name in registry.names(operation):
+        if name == registry.ON_NETWORK and not has_network:
+            continue
+        found.append(name)
+        if "segments" in registry.get(operation, name).parameters:
+            found += [f"{name}:segment_bytes={n}" for n in SEGMENT_BYTES]
+    return found

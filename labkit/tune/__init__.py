@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from labkit.tune.entrance import Tune
 from labkit.tune.runtime.codelets import Codelet, FunctionSet
 from labkit.tune.runtime.explanation import Decision, Explanation
 from labkit.tune.runtime.plan import Cluster, Drop, InterquartileRange, Mean, Monitor, StudentT
 from labkit.tune.runtime.quality import Verification
 from labkit.tune.runtime.request import Request, Timer
-from labkit.tune.tuned import Leaf, Tuned
+
+if TYPE_CHECKING:
+    from labkit.tune.tuned import Leaf, Tuned
 
 __all__ = [
     "Cluster", "Codelet", "Decision", "Drop", "Explanation", "FunctionSet", "InterquartileRange", "Leaf",
@@ -17,3 +21,12 @@ __all__ = [
 
 #: ``lk.tune``: call it off line; its methods make requests
 tune = Tune()
+
+
+def __getattr__(name: str) -> Any:
+    """Load the results of off-line tuning when they are used: they need pandas."""
+    if name in ("Leaf", "Tuned"):
+        from labkit.tune import tuned
+
+        return getattr(tuned, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")

@@ -8,20 +8,14 @@ from typing import Any
 import pandas as pd
 
 from labkit import registry
-from labkit.errors import DataError
-from labkit.nearest import nearest
 from labkit.platform import platform
-from labkit.platform.models import NetworkModel
-from labkit.schedule.problem import PROBLEMS
 from labkit.selector import Situation
 from labkit.selector.settled import without_bytes
 from labkit.sim.choices import node_of, time_alone
 
-__all__ = ["COLUMNS", "Machine", "candidates", "measure"]
+__all__ = ["COLUMNS", "Machine", "measure"]
 
 COLUMNS = ["operation", "ranks", "bytes", "algorithm", "time_s"]
-#: lengths of segments that are tried where an algorithm has segments
-SEGMENT_BYTES = (8192, 65536)
 
 
 class Machine:
@@ -59,35 +53,16 @@ class Machine:
             machine=self.platform.spec,
             ranks_per_node=self.node(ranks),
             copied_below_bytes=self.network.copied_below_bytes,
-            on_collective_network=operation in {row[0] for row in self.network.collective_network},
+            on_collective_network=self.has_network_for(operation),
         )
+
+    def has_network_for(self, operation: str) -> bool:
+        """Say whether the machine has a network of its own for an operation."""
+        return operation in {row[0] for row in self.network.collective_network}
 
     def time(self, at: Situation, name: str) -> float:
         """Simulate one call, all ranks entering together; seconds until the last one has left."""
         return time_alone(self.platform, self.model, self.node(at.ranks), at, name)
-
-
-def candidates(
-    operation: str, algorithms: Sequence[str] | None = None, network: NetworkModel | None = None
-) -> list[str]:
-    """Return the names that are tried: all of the registry, with some lengths of segments."""
-    known = [name for name in registry.problems() if name in PROBLEMS]
-    if operation not in known:
-        hint = nearest(operation, known, 1)
-        raise DataError(f"{operation!r} is not a collective{hint}; there are: {', '.join(known)}")
-    if algorithms is not None:
-        for name in algorithms:
-            registry.get(operation, without_bytes(operation, name))
-        return list(dict.fromkeys(algorithms))
-    found = []
-    has_network = network is not None and operation in {row[0] for row in network.collective_network}
-    for name in registry.names(operation):
-        if name == registry.ON_NETWORK and not has_network:
-            continue
-        found.append(name)
-        if "segments" in registry.get(operation, name).parameters:
-            found += [f"{name}:segment_bytes={n}" for n in SEGMENT_BYTES]
-    return found
 
 
 def measure(

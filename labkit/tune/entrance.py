@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from inspect import getdoc, signature
-from typing import Any
+from inspect import Signature, getdoc, signature
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError, UnknownNameError
 from labkit.schedule import PROBLEMS
-from labkit.tune.off_line import off_line
 from labkit.tune.runtime.codelets import Codelet, FunctionSet
 from labkit.tune.runtime.plan import Monitor, plan_of
 from labkit.tune.runtime.quality import Verification, verify
 from labkit.tune.runtime.request import Request, Timer
+
+if TYPE_CHECKING:
+    from labkit.tune.tuned import Tuned
 
 __all__ = ["Tune"]
 
@@ -63,10 +65,16 @@ class Tune:
 
     def __init__(self) -> None:
         self.__name__ = self.__qualname__ = "tune"
-        self.__signature__ = signature(off_line)  # without it `self` is looked for among the parameters
         self.Codelet, self.FunctionSet, self.Monitor = Codelet, FunctionSet, Monitor
 
-    __call__ = staticmethod(off_line)
+    @property
+    def __signature__(self) -> Signature:
+        """The parameters of off-line tuning."""
+        return signature(_off_line())
+
+    def __call__(self, *arguments: Any, **options: Any) -> Tuned:
+        """Find the fastest algorithms off line, as `labkit.tune.off_line.off_line` does."""
+        return _off_line()(*arguments, **options)
 
     def collective(
         self, operation: str, comm: Any, algorithms: Sequence[str] | None = None, **plan: Any
@@ -237,6 +245,13 @@ Notes
 {plan}"""
 #: once: every rank of a program asks for its request
 _PLAN = "".join((getdoc(Tune) or "").rpartition("What `plan`")[1:])
+
+
+def _off_line() -> Callable[..., Tuned]:
+    """Return off-line tuning, whose tables and fits a rank of a tuned program does not need."""
+    from labkit.tune.off_line import off_line
+
+    return off_line
 
 
 def _plan(words: dict[str, Any]) -> Any:

@@ -7,9 +7,10 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.selector.libraries import library_names
+from labkit.selector.settled import candidates
 from labkit.study.points import is_real
 from labkit.study.sweep_points import progress_bar
-from labkit.tune.campaign import Machine, candidates, measure
+from labkit.tune.campaign import Machine, measure
 from labkit.tune.real_machine import RealMachine
 from labkit.tune.tuned import Tuned
 
@@ -59,7 +60,7 @@ def off_line(
             algorithms = [name for name in every if name.partition(":")[0] in known]
         else:
             algorithms = [name for name in known if algorithms is None or name in every]
-    names = candidates(operation, algorithms, machine.network)
+    names = candidates(operation, algorithms, machine.has_network_for(operation))
     points = [(int(p), int(n)) for p in sorted(set(wanted["ranks"])) for n in sorted(set(wanted["sizes"]))]
     if operation == "barrier":
         points = sorted({(p, 0) for p, _ in points})

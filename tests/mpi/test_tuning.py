@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -151,3 +154,20 @@ def test_exchanges_with_neighbours():
         args = (dims, periods, shape, 1, list(forms))
         assert lk.run(halos, ranks, "mpi", args=args, timeout_s=120).results == [[]] * ranks
     assert lk.run(edges, 3, "mpi", forms=list(FORMS), timeout_s=120).results == [[]] * 3
+
+
+def test_ranks_of_a_tuned_program_load_neither_pandas_nor_scipy() -> None:
+    program = """
+import sys
+import numpy as np
+from mpi4py import MPI
+import labkit as lk
+with lk.tune.allreduce(MPI.COMM_WORLD) as allreduce:
+    for _ in range(50):
+        allreduce(np.zeros(4), np.zeros(4))
+print(sorted({"pandas", "scipy", "sympy", "bokeh", "labkit.study", "labkit.sim"} & set(sys.modules)))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
+    )
+    assert done.stdout.strip() == "[]"

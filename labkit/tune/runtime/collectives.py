@@ -23,12 +23,10 @@ from math import ceil, log2
 from typing import Any
 
 from labkit import registry
-from labkit.comm.collective.forced import with_algorithm
 from labkit.real.collectives.carried import Carried, situation_of
 from labkit.schedule import PROBLEMS, Problem
 from labkit.selector import Situation
-from labkit.selector.settled import without_bytes
-from labkit.tune.campaign import candidates
+from labkit.selector.settled import candidates, without_bytes
 from labkit.tune.runtime.codelets import Codelet, FunctionSet
 from labkit.tune.runtime.world import is_simulated
 from labkit.units import format_bytes
@@ -106,6 +104,8 @@ def _library(problem: Problem) -> Codelet:
 def _simulated(
     problem: Problem, name: str, attributes: dict[str, Hashable], ranks: int, node: int | None
 ) -> Codelet:
+    from labkit.comm.collective.forced import with_algorithm
+
     own: dict[int, Any] = {}
     library = _library(problem)
 

@@ -17,12 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from labkit.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["STABILITY", "Verification", "verify"]
 
@@ -30,6 +32,13 @@ __all__ = ["STABILITY", "Verification", "verify"]
 STABILITY = (
     (0.2, "very stable"), (0.4, "stable"), (0.6, "fair"), (0.8, "unstable"), (1.01, "very unstable"),
 )  # fmt: skip
+
+
+def _frame(rows: Mapping[str, Any], columns: list[str]) -> pd.DataFrame:
+    """Return rows as a table; ranks of a tuned program, which need none, do not wait for pandas."""
+    import pandas as pd
+
+    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
 
 
 @dataclass(frozen=True)
@@ -69,7 +78,7 @@ class Verification:
             name: (min(times), float(np.mean(times)), max(times), self.instability(name))
             for name, times in self.times.items()
         }
-        found = pd.DataFrame.from_dict(rows, "index", columns=["min_s", "mean_s", "max_s", "instability"])
+        found = _frame(rows, columns=["min_s", "mean_s", "max_s", "instability"])
         found["overhead_percent"] = self._overhead(np.mean)
         return found.sort_values("mean_s")
 
@@ -130,7 +139,7 @@ class Verification:
             for row, weight in zip(errors, (ends[0], mean[c] - mean[d], ends[1]), strict=True):
                 errors[row].append(max(0.0, weight))
         rows = {row: (max(values), sum(values)) for row, values in errors.items()}
-        return pd.DataFrame.from_dict(rows, "index", columns=["largest", "sum"])
+        return _frame(rows, columns=["largest", "sum"])
 
     def _overhead(self, of: Callable[..., Any]) -> dict[str, float]:
         values = {name: float(of(times)) for name, times in self.times.items()}
