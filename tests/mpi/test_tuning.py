@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -156,7 +158,7 @@ def test_exchanges_with_neighbours():
     assert lk.run(edges, 3, "mpi", forms=list(FORMS), timeout_s=120).results == [[]] * 3
 
 
-def test_ranks_of_a_tuned_program_load_neither_pandas_nor_scipy() -> None:
+def test_ranks_of_a_tuned_program_load_neither_pandas_nor_scipy(tmp_path: Path) -> None:
     program = """
 import sys
 import numpy as np
@@ -167,7 +169,11 @@ with lk.tune.allreduce(MPI.COMM_WORLD) as allreduce:
         allreduce(np.zeros(4), np.zeros(4))
 print(sorted({"pandas", "scipy", "sympy", "bokeh", "labkit.study", "labkit.sim"} & set(sys.modules)))
 """
-    done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True
-    )
+    command = [
+        sys.executable,
+        "-c",
+        program,
+    ]  # Open MPI leaves the folder of a process that nothing has launched
+    own = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=own)
     assert done.stdout.strip() == "[]"

@@ -38,7 +38,7 @@ def _frame(rows: Mapping[str, Any], columns: list[str]) -> pd.DataFrame:
     """Return rows as a table; ranks of a tuned program, which need none, do not wait for pandas."""
     import pandas as pd
 
-    return pd.DataFrame.from_dict(rows, orient="index", columns=columns)
+    return pd.DataFrame(list(rows.values()), index=pd.Index(list(rows)), columns=pd.Index(columns))
 
 
 @dataclass(frozen=True)
