@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--out", action="append", default=[], metavar="FILE", help="write the rules to this file; repeatable")
     add("--times", metavar="FILE", help="write all measurements to this CSV file")
     add("--plot", action="append", default=[], metavar="FILE",
-        help="draw the regions of the fastest algorithms: .png, .svg or .html; repeatable")  # fmt: skip
+        help="draw the regions of the fastest algorithms: .pdf, .png, .svg or .html; repeatable")  # fmt: skip
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 

@@ -26,7 +26,7 @@ from labkit.errors import DataError
 from labkit.html import render
 from labkit.plain import replace_file
 from labkit.plot.drawn import Drawn
-from labkit.plot.still import is_live, still_bundle, with_words
+from labkit.plot.still import draw_still, is_live, still_bundle, with_words
 from labkit.plot.style import unbroken
 from labkit.plot.tools import dress
 from labkit.process.folders import private_folder
@@ -379,7 +379,8 @@ class Figure(Drawn):
         path : path
             ``.html``: a page that works offline, with hover and zoom. ``.png`` and ``.svg``: the picture
             with its reading beneath and the alternative text inside, drawn by a Chromium or Chrome of
-            this machine; the buttons under the picture save the same without one.
+            this machine; the buttons under the picture save the same without one. ``.pdf``: the same as
+            vectors for a paper, drawn by matplotlib without a browser.
 
         Returns
         -------
@@ -388,7 +389,7 @@ class Figure(Drawn):
         Raises
         ------
         DataError
-            Another ending, or no browser that could draw it.
+            Another ending, no browser that could draw it, or no matplotlib.
         """
         target = Path(path)
         kind = target.suffix.lower().lstrip(".")
@@ -396,8 +397,13 @@ class Figure(Drawn):
             replace_file(target, self.to_page())
         elif kind in ("png", "svg"):
             replace_file(target, draw_file(self, kind, beside=target.parent))
+        elif kind == "pdf":
+            try:
+                replace_file(target, draw_still(self, "pdf"))
+            except ImportError:
+                raise DataError("matplotlib draws a PDF: pip install matplotlib, or save .svg") from None
         else:
-            raise DataError(f"a figure is saved as .html, .png or .svg; got {os.fspath(path)!r}")
+            raise DataError(f"a figure is saved as .html, .pdf, .png or .svg; got {os.fspath(path)!r}")
         return target
 
 

@@ -94,9 +94,18 @@ def test_grids_of_figures_are_drawn_whole_and_a_reading_inside_is_not_repeated(t
     assert not root.findall(f"{SVG}g/{SVG}text")
 
 
+def test_a_pdf_needs_no_browser(figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("matplotlib")
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
+    one, two = (figure.save(tmp_path / name).read_bytes() for name in ("one.pdf", "two.pdf"))
+    assert one.startswith(b"%PDF-")
+    assert one == two  # no date in it
+    assert len(one) > 5000
+
+
 def test_other_endings_are_refused(figure: plot.Figure, tmp_path: Path) -> None:
-    for name in ("f.pdf", "f", "png"):
-        with pytest.raises(DataError, match=r"saved as .html, .png or .svg; got"):
+    for name in ("f.eps", "f", "png"):
+        with pytest.raises(DataError, match=r"saved as .html, .pdf, .png or .svg; got"):
             figure.save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
 
