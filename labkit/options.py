@@ -96,8 +96,8 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
         "anything); several behind commas, or given again"}),
     (("--leave-out",), (), {
         "action": "append", "metavar": "PHASE",
-        "help": "with --on mpi and --trace or --summary: phases in which nothing is recorded (* stands for "
-        "anything); several behind commas, or given again"}),
+        "help": "with --trace or --summary: phases in which nothing is recorded (* stands for anything), "
+        "several behind commas or given again; or a file NAME.filter that a score wrote"}),
     (("--trace-ti",), None, {
         "metavar": "FILE",
         "help": "record a time-independent trace for labkit replay: a file (.gz packs it), or a folder/ with "

@@ -6,23 +6,27 @@ the running rank. The program stays as it is.
 
 from __future__ import annotations
 
+import os
+import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
 from labkit.context import current
 from labkit.errors import DataError
 
-__all__ = ["Regions", "regions_of", "unseen"]
+__all__ = ["FILTERS", "Regions", "filter_text", "matches", "regions_of", "unseen"]
 
 #: of these packages a name without its module means nothing: they call the program
 _MACHINE, _PROGRAMS = "labkit.", ("labkit.algorithms.",)
 
 
-def regions_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Read names of functions.
+def regions_of(given: str | os.PathLike[str] | Iterable[str] | None) -> tuple[str, ...]:
+    """Read names of functions, or those that a filter file excludes.
 
     Examples
     --------
@@ -31,6 +35,10 @@ def regions_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
     """
     if given is None:
         return ()
+    if isinstance(given, os.PathLike):
+        return _filtered(Path(given))
+    if isinstance(given, str) and given.strip().endswith(FILTERS):
+        return _filtered(Path(given.strip()))
     try:
         names: list[Any] = given.split(",") if isinstance(given, str) else list(given)
     except TypeError:
@@ -38,6 +46,48 @@ def regions_of(given: str | Iterable[str] | None) -> tuple[str, ...]:
     if wrong := [name for name in names if not isinstance(name, str) or not name.strip()]:
         raise DataError(f'regions are names of functions, as in regions=["merge"]; got {wrong[0]!r}')
     return tuple(dict.fromkeys(name.strip() for name in names))
+
+
+#: endings of files that say which regions are not recorded
+FILTERS = (".filter", ".filt")
+
+_BEGIN, _END, _EXCLUDE = "SCOREP_REGION_NAMES_BEGIN", "SCOREP_REGION_NAMES_END", "EXCLUDE"
+
+
+def filter_text(names: Iterable[str], remark: str) -> str:
+    """Return a filter file in Score-P's format, which excludes regions."""
+    lines = [f"  {_EXCLUDE} {name}" if " " not in name else f'  {_EXCLUDE} "{name}"' for name in names]
+    return "\n".join([f"# {' '.join(remark.split())}", _BEGIN, *lines, _END, ""])
+
+
+def _filtered(path: Path) -> tuple[str, ...]:
+    """Read the regions that a filter file excludes."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = getattr(error, "strerror", None) or error
+        raise DataError(f"the filter file {str(path)!r} cannot be read: {said}") from None
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError as error:
+        raise DataError(f"the filter file {str(path)!r} is not Score-P's: {error}") from None
+    if _BEGIN not in words or _END not in words[words.index(_BEGIN) :]:
+        raise DataError(
+            f"the filter file {str(path)!r} has no block of regions: {_BEGIN}, lines EXCLUDE name, {_END}"
+        )
+    inside = words[words.index(_BEGIN) + 1 : words.index(_END)]
+    if inside[:1] not in ([], [_EXCLUDE]) or "INCLUDE" in inside:
+        raise DataError(
+            f"the filter file {str(path)!r} has {'INCLUDE' if 'INCLUDE' in inside else inside[0]!r}; labkit "
+            "reads names to EXCLUDE, and records all others"
+        )
+    return tuple(dict.fromkeys(name for name in inside if name not in (_EXCLUDE, "MANGLED")))
+
+
+@cache
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a region's name matches one of some patterns."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 class Regions:

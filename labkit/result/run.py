@@ -208,8 +208,8 @@ class Recorded(RecordedRun, SuggestsNames):
         Returns
         -------
         labkit.trace.score.Score
-            Bytes of buffer by phase and call, and phases to leave out (``leave_out=``). See `waits` for what
-            is refused.
+            Bytes of buffer by phase and call, and phases to leave out (``leave_out=``), which its `write`
+            makes a filter file of. A run with ``summary=True`` has one, too. See `waits` for what is refused.
         """
         from labkit.trace.score import score_of
 

@@ -36,6 +36,10 @@ class Simulated(Machine):
     summary : bool
         Sum each rank's time, calls and messages up by call path while the program runs, and keep no event:
         `Run.profile` then needs no trace. No time changes. Of functions, too.
+    leave_out : str, path or sequence of str
+        With ``trace=True`` or ``summary=True``: phases, and functions of `regions`, in which nothing is
+        recorded (``*`` stands for anything), or a filter file, as `Run.score` writes it. No time changes;
+        what is called there counts as computation, as on real MPI. Of functions, too.
     explore : int
         Run the program so often again, in other legal orders of its messages, and say what then differs
         (`labkit.sim.explore`): `Run.exploration`, and among the notes. Of functions, too.
@@ -53,7 +57,10 @@ class Simulated(Machine):
 
     name = "a simulated run"
     is_real = False
-    options = ("storage", "stdin", "stream", "start", "explore", "check", "summary", "shape", "warnings")
+    options = (
+        "storage", "stdin", "stream", "start", "explore", "check", "summary", "shape", "warnings",
+        "leave_out",
+    )  # fmt: skip
 
     def owns(self, on: Any) -> bool:
         """Whether it is a platform: nobody else's, then."""
@@ -78,12 +85,8 @@ class Simulated(Machine):
                 f"counters are of a host that runs the ranks, and {self.name} has none: run it with "
                 'on="mpi", or leave counters out; count=True counts messages, comparisons and memory here'
             )
-        if request.options.get("leave_out"):
-            raise MachineError(
-                "leave_out saves the buffer and the time that recording takes on real ranks; recording "
-                f"{self.name} takes none of its ranks' time, and with all calls the analysis is exact: take "
-                'leave_out away here, and give it with on="mpi"'
-            )
+        if request.options.get("leave_out") and not (request.trace or request.options.get("summary")):
+            raise MachineError("leave_out says what trace=True or summary=True does not record; give both")
         request = super().checked(request)
         refuse_for_functions(request)
         if request.ranks > MOST_RANKS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.comm.collective.actions import phase_line
 from labkit.context import Decisions
+from labkit.regions import matches
 from labkit.sampling import Sample
 from labkit.sim.measured import Measured
 from labkit.tally import Tally
@@ -79,6 +80,8 @@ class RankContext:
         self.tally: Tally | None = None
         #: what the ranks call, summed up ; None where nobody asked
         self.summary: HubSums | None = None
+        #: patterns of phases in which no calls are noted
+        self.left_out: tuple[str, ...] = ()
         #: what is tried besides (`Run.what_if`)
         self.trial: Trial | None = None
         #: the run's seed, and whether anything was drawn from it
@@ -113,6 +116,10 @@ class RankContext:
         """Return the phase that the running rank is in."""
         opened = self._open.get(self._hub.rank)
         return opened[-1][0] if opened else NO_PHASE
+
+    def is_left_out(self) -> bool:
+        """Whether the running rank is in a phase in which no calls are noted."""
+        return any(matches(name, self.left_out) for name, _ in self._open.get(self._hub.rank, ()))
 
     def begin_phase(self, name: str) -> None:
         """Note that the running rank enters a phase."""

@@ -23,7 +23,7 @@ from labkit.platform import models
 from labkit.platform.mapping import crowding
 from labkit.platform.platform import Platform
 from labkit.process.stacks import is_framework
-from labkit.regions import Regions
+from labkit.regions import Regions, matches, regions_of
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
 from labkit.result.computation import Computation
@@ -85,6 +85,8 @@ def simulate(request: RunRequest) -> Run:
     slow_hosts = troubled.disturb(simulation.hub, built)
     cautions = None if request.options.get("warnings") is False else Cautions(simulation.hub)
     notes: list[str] = []
+    if request.trace or request.options.get("summary"):
+        simulation.context.left_out = regions_of(request.options.get("leave_out"))
     noting = _noting(simulation) if request.trace else contextlib.nullcontext()
     if request.options.get("summary") and not request.trace:  # a trace tells more
         noting = _summing(simulation)
@@ -341,6 +343,9 @@ def _trace(simulation: Simulation, setting: tuple[Platform, models.NetworkModel]
         trace.begun_by = [simulation.calls.spawner(rank) for rank in range(hub.ranks)]
     if simulation.call_notes is not None:
         trace.calls = simulation.call_notes.table(ends_s)
+    if patterns := simulation.context.left_out:
+        left_out = [row for row in by_entry(simulation.context.phases) if matches(row[1], patterns)]
+        trace = trace.without([(rank, begin_s, end_s) for rank, _, begin_s, end_s, _ in left_out])
     return trace
 
 

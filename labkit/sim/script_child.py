@@ -210,7 +210,8 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
 
     program.__name__ = program.__qualname__ = request.name
     kept = {
-        name: request.options.get(name) for name in ("storage", "lateness", "check", "summary", "warnings")
+        name: request.options.get(name)
+        for name in ("storage", "lateness", "check", "summary", "warnings", "leave_out")
     }
     has_network = bool(request.on.network(request.model).collective_network)
     # the network serves the ranks that a run begins with, and a Blue Gene starts no others

@@ -462,9 +462,7 @@ def explain_run(run: RecordedRun) -> Explanation:
     """Explain a recorded run."""
     trace = run.trace
     if trace is None:
-        raise DataError(
-            f"{run.program} on {run.on} cannot be explained: it has no trace; run it with trace=True"
-        )
+        raise run.lacks_trace(f"{run.program} on {run.on} cannot be explained")
     clock = PhaseClock(run.phases)
     steps = critical_path(trace)
     if trace.setting is None:

@@ -16,6 +16,7 @@ from labkit.html import quantity
 from labkit.nearest import nearest
 from labkit.trace.counters import EVENTS, column_of
 from labkit.trace.phases import NO_PHASE
+from labkit.trace.summary import summary_frame
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
 from labkit.trace.waiting.profile import profile_and_waiting
 from labkit.units import number_of_ranks
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["CallPath", "Expression", "Metric", "Report", "difference", "mean", "merge", "report_of"]
 
@@ -495,14 +497,22 @@ def _paths(reports: tuple[Report, ...]) -> tuple[list[CallPath], list[list[int]]
 # The report of a recorded run: its profile, wait states, delay costs and critical path.
 
 _BELOW = " > "
+_WITHOUT, _WITH = "without wait states", "wait states included: only a trace tells them apart"
 
 _GROUPS = {"point to point": "waits_p2p", "collective": "waits_collective", "one-sided": "waits_one_sided"}
 
 
 def report_of(run: RecordedRun) -> Report:
-    """Return the report of a run."""
-    profile, waiting = profile_and_waiting(run)
-    paths, row_of = _tree(waiting.paths, run.program)
+    """Return the report of a run: of one with a summary and no trace what needs no order of events."""
+    if run.trace is None and run.summary is not None:
+        profile, waiting = summary_frame(run.summary, run.counts), None
+        tree = profile.drop_duplicates("path").sort_values("path")
+        own, waited = profile["spent_s"].to_numpy(np.float64), np.zeros(len(profile))
+    else:
+        profile, waiting = profile_and_waiting(run)
+        tree = waiting.paths
+        own, waited = (profile[name].to_numpy(np.float64) for name in ("seconds", "waiting_s"))
+    paths, row_of = _tree(tree, run.program)
     shape = (len(paths), run.ranks)
 
     def table(rows: Any, amount: NDArray[Any]) -> NDArray[np.float64]:
@@ -510,13 +520,12 @@ def report_of(run: RecordedRun) -> Report:
         sums = np.bincount(at, np.asarray(amount, np.float64), shape[0] * shape[1])
         return np.asarray(sums, np.float64).reshape(shape)
 
-    own, waited = (profile[name].to_numpy(np.float64) for name in ("seconds", "waiting_s"))
     call = profile["call"].astype(str).to_numpy()
     works, before = call == COMPUTATION, call == NOT_BEGUN
     metrics = [
         Metric("time", "time", "s", "all time of the ranks, until each ends"),
         Metric("computation", "computation", "s", "time outside calls of MPI", "time"),
-        Metric("calls", "calls", "s", "time in calls of MPI, without wait states", "time"),
+        Metric("calls", "calls", "s", f"time in calls of MPI, {_WITHOUT if waiting else _WITH}", "time"),
     ]
     values = {
         "time": table(profile, own + waited), "computation": table(profile, own * works),
@@ -530,11 +539,25 @@ def report_of(run: RecordedRun) -> Report:
     if before.any():
         metrics.append(Metric("not_begun", "not yet begun", "s", "before a rank entered the program", "time"))
         values["not_begun"] = table(profile, own * before)
-    _add_waits(metrics, values, waiting.waits, table)
-    # Completions are wait states here; the profile counts them as the calls' own time.
-    completions = values["waiting"] - table(profile, waited)
-    values["calls"] = np.maximum(values["calls"] - completions, 0.0)
+    if waiting is not None:
+        _add_waits(metrics, values, waiting.waits, table)
+        # Completions are wait states here; the profile counts them as the calls' own time.
+        completions = values["waiting"] - table(profile, waited)
+        values["calls"] = np.maximum(values["calls"] - completions, 0.0)
     _add_counts(metrics, values, profile, table)
+    if waiting is not None:
+        _add_costs(metrics, values, waiting, profile, table)
+    setting = run.trace.setting if run.trace is not None else None
+    machine = setting[0] if setting else None
+    hosts = tuple(machine.rank_hosts(run.ranks).tolist()) if machine is not None else ()
+    title = f"{run.program}, {number_of_ranks(run.ranks)} on {run.on}"
+    return Report(title, run.ranks, metrics, paths, values, run.makespan_s, machine, hosts)
+
+
+def _add_costs(
+    metrics: list[Metric], values: dict[str, Any], waiting: Waiting, profile: Any, table: Any
+) -> None:
+    """Add the delay costs and the critical path."""
     delays = waiting.delays
     direct, indirect = (delays[name].to_numpy(np.float64) for name in ("direct_s", "indirect_s"))
     metrics += [
@@ -548,11 +571,6 @@ def report_of(run: RecordedRun) -> Report:
         "indirect_cost": table(delays, indirect),
         "critical_path": table(profile, profile["critical_s"].to_numpy()),
     }  # fmt: skip
-    setting = run.trace.setting
-    machine = setting[0] if setting else None
-    hosts = tuple(machine.rank_hosts(run.ranks).tolist()) if machine is not None else ()
-    title = f"{run.program}, {number_of_ranks(run.ranks)} on {run.on}"
-    return Report(title, run.ranks, metrics, paths, values, run.makespan_s, machine, hosts)
 
 
 def _tree(paths: Any, program: str) -> tuple[list[CallPath], NDArray[np.int64]]:
@@ -622,6 +640,16 @@ def _add_counts(metrics: list[Metric], values: dict[str, Any], profile: Any, tab
     ]
     for name in ("visits", "messages", "empty_messages", "bytes", "empty_collectives"):
         values[name] = table(profile, profile[name].to_numpy())
+    for name, label in (("p2p_sync_s", "point to point"), ("collective_sync_s", "collective")):
+        if name in profile and (spent := profile[name].to_numpy(np.float64)).any():
+            if "synchronisation" not in values:
+                meaning = "time in calls that move no payload, wait states included"
+                metrics.append(Metric("synchronisation", "synchronisation", "s", meaning))
+                values["synchronisation"] = 0.0
+            meaning = f"time in {label} calls that move no payload, wait states included"
+            metrics.append(Metric(name.removesuffix("_s"), label, "s", meaning, "synchronisation"))
+            values[name.removesuffix("_s")] = table(profile, spent)
+            values["synchronisation"] = values["synchronisation"] + table(profile, spent)
     given = profile["collective_bytes"].to_numpy()
     if given.any():
         meaning = "payload given to collectives, whose messages a real run does not show"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.html import card, escape, table
+from labkit.regions import FILTERS, filter_text
 from labkit.trace.phases import NO_PHASE
+from labkit.trace.summary import summary_frame
 from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
 from labkit.trace.waiting.profile import profiled
 from labkit.trace.waiting.windows import calls_at, sent_in
@@ -43,7 +47,7 @@ class Score:
     rows : pandas.DataFrame
         By phase and call, the largest buffer first: phase (``"solve > exchange"``), call (or ``"(phase)"``,
         for the entries), visits, posts (sends and receives), buffer_bytes (of all ranks), seconds (of all
-        ranks, wait states included), waiting_s.
+        ranks, wait states included), waiting_s (NaN where a summary was scored).
     largest_bytes : int
         The buffer of the rank that needs most: what a rank must have room for.
     leave_out : list of str
@@ -56,6 +60,36 @@ class Score:
     rows: pd.DataFrame
     largest_bytes: int
     leave_out: list[str]
+
+    def write(self, path: str | os.PathLike[str]) -> Path:
+        """Write `leave_out` as a filter file: ``lk.run(..., trace=True, leave_out=path)`` reads it.
+
+        Parameters
+        ----------
+        path : path
+            Its name ends in ``.filter`` or ``.filt``.
+
+        Returns
+        -------
+        Path
+
+        Raises
+        ------
+        DataError
+            Another ending, or it cannot be written.
+
+        Notes
+        -----
+        The format is Score-P's. labkit reads files that EXCLUDE names, and records all others.
+        """
+        target = Path(path)
+        if target.suffix not in FILTERS:
+            raise DataError(f"a filter file ends in {' or '.join(FILTERS)}, got {str(target)!r}")
+        try:
+            target.write_text(filter_text(self.leave_out, self.reading()), encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"{str(target)!r} cannot be written: {error.strerror or error}") from None
+        return target
 
     @property
     def buffer_bytes(self) -> int:
@@ -86,9 +120,10 @@ class Score:
             share = own["buffer_bytes"] / max(self.buffer_bytes, 1)
             told.append(f"{name} takes {format_share(float(share))} of it")
         names = ", ".join(repr(name) for name in self.leave_out)
+        of_waiting = "" if self.rows["waiting_s"].isna().any() else " and of the waiting"
         return (
-            f"{said} Phase {' and phase '.join(told)}, with next to nothing of the time and of the waiting: "
-            f"on real MPI, leave_out=[{names}] records the rest.{kept}"
+            f"{said} Phase {' and phase '.join(told)}, with next to nothing of the time{of_waiting}: "
+            f"leave_out=[{names}] records the rest; write() makes a filter file of it.{kept}"
         )
 
     def _of_entries(self) -> str:
@@ -128,40 +163,61 @@ class Score:
 
 
 def score_of(run: RecordedRun) -> Score:
-    """Estimate the buffers of a trace from a recorded run, simulated or real.
+    """Estimate the buffers of a trace from a run with a summary or a trace, simulated or real.
 
     Notes
     -----
     What counts is what `labkit.trace.recorder` keeps of a rank until its program ends: 56 B of a call, 40 B
     of a send or a receive, 120 B of an entry into a phase. The messages that simulated
     collectives are made of do not count: a real run does not see them. Polls that find nothing are one call
-    where they follow each other closely, and how many times that is differs from run to run.
+    where they follow each other closely, and how many times that is differs from run to run. A summary has
+    the calls, not the posts: each call to send or to receive counts as one, an exchange as two, and of a
+    call that starts several the messages that were sent there count twice.
     """
     if run.trace is not None and run.trace.calls is None:
         raise DataError(
             f"which calls {run.program} makes is not known, so neither is what a trace of them takes: "
             "score a run of a program, or the replay of a time-independent trace"
         )
-    profile, waiting, call_path = profiled(run)
+    if run.trace is None and run.summary is not None:
+        profile = summary_frame(run.summary, run.counts)
+        profile = profile.assign(posts=_posting(profile), spent=profile["spent_s"], waiting_s=np.nan)
+    else:
+        profile, waiting, call_path = profiled(run)
+        posts = _posts(run, waiting, call_path)[profile["rank"].to_numpy(), profile["path"].to_numpy()]
+        profile = profile.assign(posts=posts, spent=profile["seconds"] + profile["waiting_s"])
     calls = ~profile["call"].isin([COMPUTATION, NOT_BEGUN]).to_numpy()
-    posts = _posts(run, waiting, call_path)
-    profile = profile.assign(
-        posts=posts[profile["rank"].to_numpy(), profile["path"].to_numpy()],
-        visits=np.where(calls, profile["visits"], 0), spent=profile["seconds"] + profile["waiting_s"],
-    )  # fmt: skip
+    profile["visits"] = np.where(calls, profile["visits"], 0)
     profile["buffer_bytes"] = CALL_BYTES * profile["visits"] + POST_BYTES * profile["posts"]
     by_rank = np.bincount(profile["rank"], profile["buffer_bytes"], run.ranks)
     groups = profile.groupby(["phase", "call"], observed=True, sort=False)
     rows = groups.agg(
         visits=("visits", "sum"), posts=("posts", "sum"), buffer_bytes=("buffer_bytes", "sum"),
-        seconds=("spent", "sum"), waiting_s=("waiting_s", "sum"),
+        seconds=("spent", "sum"), waiting_s=("waiting_s", _sum),
     ).reset_index()  # fmt: skip
     rows = rows.astype({"phase": object, "call": object})
-    entries = _entries(run, waiting)
+    entries = _entries(run, profile["phase"].astype(str).unique().tolist())
     rows = _with_entries(rows, entries)
     by_rank = by_rank + PHASE_BYTES * np.bincount(run.phases["rank"].to_numpy(np.int64), minlength=run.ranks)
     rows = rows.sort_values("buffer_bytes", ascending=False, kind="stable", ignore_index=True)
     return Score(run.program, run.ranks, rows, int(by_rank.max(initial=0)), _little(rows))
+
+
+def _sum(values: Any) -> float:
+    return float(values.sum(skipna=False))
+
+
+#: calls to send or to receive, by their names in lower case; nonblocking ones have an i before it
+_ONE = ("send", "ssend", "bsend", "rsend", "recv")
+
+
+def _posting(profile: pd.DataFrame) -> NDArray[np.int64]:
+    """Return how many sends and receives calls of a summary post."""
+    names = profile["call"].astype(str).str.lower()
+    each = names.str.removeprefix("i").isin(_ONE).astype(int) + 2 * names.str.contains("sendrecv").astype(int)
+    each += (names == "start").astype(int)
+    posts = np.where(names == "startall", 2 * profile["messages"], each * profile["visits"])
+    return np.asarray(posts, np.int64)
 
 
 def _posts(run: RecordedRun, waiting: Waiting, call_path: NDArray[np.int32]) -> NDArray[np.int64]:
@@ -182,12 +238,12 @@ def _posts(run: RecordedRun, waiting: Waiting, call_path: NDArray[np.int32]) -> 
     return found
 
 
-def _entries(run: RecordedRun, waiting: Waiting) -> dict[str, int]:
+def _entries(run: RecordedRun, paths: list[str]) -> dict[str, int]:
     """Return the number of entries of phases, by their whole chain if it is known, else by name."""
     chains: dict[str, str] = {}
-    for path in waiting.paths["phase"].drop_duplicates().tolist():
+    for path in paths:
         if path != NO_PHASE:
-            chains.setdefault(str(path).rsplit(" > ", 1)[-1], str(path))
+            chains.setdefault(path.rsplit(" > ", 1)[-1], path)
     counts = run.phases["phase"].value_counts()
     return {chains.get(str(name), str(name)): int(count) for name, count in counts.items()}
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,6 +108,19 @@ def _pieces(
         pieces.append(own)
     nothing = np.empty(0, np.int64)
     return np.concatenate([nothing, *rows]), np.concatenate([nothing, *pieces])
+
+
+def _within(spans: Sequence[tuple[int, float, float]], ranks: Any, when_s: Any) -> NDArray[np.bool_]:
+    """Which times of ranks lie in spans, which are sorted; one span may lie in another."""
+    found = np.zeros(len(ranks), np.bool_)
+    ranks, when_s = np.asarray(ranks), np.asarray(when_s, np.float64)
+    for rank in dict.fromkeys(rank for rank, _, _ in spans):
+        own = np.array([span[1:] for span in spans if span[0] == rank])
+        until_s = np.maximum.accumulate(own[:, 1])
+        rows = np.flatnonzero(ranks == rank)
+        at = np.searchsorted(own[:, 0], when_s[rows], side="right") - 1
+        found[rows] = (at >= 0) & (when_s[rows] < until_s[at])
+    return found
 
 
 @dataclass(repr=False)
@@ -245,6 +258,26 @@ class Trace:
         if self.clocks is not None:
             return np.ones(len(self.messages), np.bool_)
         return np.asarray(self.messages["context"].to_numpy(np.int64) % 2 == 0)
+
+    def without(self, times: Iterable[tuple[int, float, float]]) -> Trace:
+        """Leave out messages and waits of some times (rank, begin_s, end_s): they count as computation.
+
+        With nonblocking collectives, which go on beside their ranks, all of them are kept.
+        """
+        if self.beside is not None:
+            return self
+        spans = sorted(times)
+        messages, waits = self.messages, self.waits
+        ends = (("source", "send_posted_s"), ("destination", "recv_posted_s"))
+        out = [_within(spans, messages[rank], messages[when]) for rank, when in ends]
+        kept = ~(out[0] | out[1])
+        row = np.append(np.where(kept, np.cumsum(kept) - 1, -1), -1)  # -1: a probe's
+        message = waits["message"].to_numpy(np.int64)
+        stays = (message < 0) | kept[message] if len(messages) else message < 0
+        stays &= ~_within(spans, waits["rank"], waits["begin_s"])
+        waits = waits[stays].reset_index(drop=True)
+        waits["message"] = np.where(message < 0, message, row[np.maximum(message, -1)])[stays]
+        return replace(self, messages=messages[kept].reset_index(drop=True), waits=waits)
 
     def recording_share(self) -> float:
         """Return what recording took of a real rank's time, where that is most; 0 of simulated runs.

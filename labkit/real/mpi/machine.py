@@ -43,10 +43,10 @@ class RealMpi(Machine):
         nothing.
     start : mapping
         How Python starts a script: ``module``, its name behind ``-m``, or ``"-c"``.
-    leave_out : str or sequence of str
+    leave_out : str, path or sequence of str
         With ``trace=True`` or ``summary=True``: phases, and functions of `regions`, in which nothing is
-        recorded (``*`` stands for anything). What is called there counts as computation; `Run.score` says
-        what that saves.
+        recorded (``*`` stands for anything), or a filter file, as `Run.score` writes it. What is called there
+        counts as computation; `Run.score` says what that saves.
     summary : bool
         Sum each rank's time, calls and messages up by call path while the program runs, and keep no event:
         `Run.profile` then needs no trace. Memory by phase comes with ``count=True``.

@@ -92,7 +92,9 @@ def _begin(name: str) -> int:
     """Note a call of the program's; -1 where it is MPI's own, or the run is not traced."""
     simulation = running()
     notes = None if simulation is None else simulation.call_notes
-    if notes is None:
+    if notes is None or simulation is None:
+        return -1
+    if simulation.context.left_out and simulation.context.is_left_out():
         return -1
     place = notes.place_outside(2)
     return -1 if place < 0 else notes.opened(name, place)

@@ -325,9 +325,8 @@ def events_of(run: RecordedRun, limit: int = LIMIT) -> Events:
         The run has no trace, or the limit is below 2.
     """
     if run.trace is None:
-        raise DataError(
-            f"{run.program} on {run.on} cannot be exported: it has no trace; run it with trace=True"
-        )
+        also = "" if run.summary is None else " except as .cubex"
+        raise run.lacks_trace(f"{run.program} on {run.on} cannot be exported{also}")
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 2:
         raise DataError(f"the limit is a number of events, at least 2; got {limit!r}")
     waits = find_waiting(run).waits

@@ -398,10 +398,7 @@ def analysed(run: RecordedRun) -> tuple[Waiting, NDArray[np.int32], NDArray[np.i
 
     trace = run.trace
     if trace is None:
-        raise DataError(
-            f"who waited for whom in {run.program} on {run.on} is not known: it has no trace; "
-            "run it with trace=True"
-        )
+        raise run.lacks_trace(f"who waited for whom in {run.program} on {run.on} is not known")
     kinds = CallKinds(trace.calls)
     tables, names = wait_columns(trace, run.phases, kinds)
     sent = sent_in(trace)

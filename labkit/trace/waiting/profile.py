@@ -18,12 +18,14 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.trace import Trace
     from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["profile_and_waiting", "profile_of", "profiled"]
 
 _PATH = ["rank", "phase", "call", "place"]
 _SENT = ["messages", "bytes", "empty_messages", "collective_bytes", "empty_collectives"]
+_SYNC = ["p2p_sync_s", "collective_sync_s"]
 
 
 def profile_of(run: RecordedRun) -> pd.DataFrame:
@@ -42,9 +44,10 @@ def profile_of(run: RecordedRun) -> pd.DataFrame:
         messages and bytes that were sent there, empty_messages (of them
         without payload: they only synchronise), collective_bytes (of a real run, what was given to
         collectives: which messages become of it is not seen), empty_collectives (calls of collectives to
-        which no rank gives anything) and, of a run with ``count=True``, memory_bytes (the most that the
-        rank's NumPy arrays held in the innermost phase, wherever it is entered). Of a real run with
-        ``counters=`` a column for each: `labkit.trace.counters`.
+        which no rank gives anything), p2p_sync_s and collective_sync_s (time in calls whose messages, or
+        whose collectives, have no payload, wait states included) and, of a run with ``count=True``,
+        memory_bytes (the most that the rank's NumPy arrays held in the innermost phase, wherever it is
+        entered). Of a real run with ``counters=`` a column for each: `labkit.trace.counters`.
 
     Raises
     ------
@@ -85,7 +88,7 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
     columns = {
         "messages": (at, np.ones(len(at))), "bytes": (at, sizes[known]),
         "empty_messages": (at, sizes[known] == 0), "collective_bytes": (place[:0], np.empty(0)),
-        "empty_collectives": (place[:0], np.empty(0)),
+        "empty_collectives": (place[:0], np.empty(0)), **dict.fromkeys(_SYNC, (place[:0], np.empty(0))),
     }  # fmt: skip
     if calls is not None and len(calls):
         joint = calls["joint"].to_numpy(np.int64)
@@ -93,14 +96,20 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
         empty = np.flatnonzero((joint >= 0) & (given[joint] == 0 if len(given) else False))
         of_call = calls["rank"].to_numpy(np.int64)[empty] * paths + call_path[empty]
         columns["empty_collectives"] = (of_call, np.ones(len(of_call)))
+        lasted_s = (calls["end_s"] - calls["begin_s"]).to_numpy(np.float64)
+        columns["collective_sync_s"] = (of_call, lasted_s[empty])
+        alone = np.flatnonzero(_synchronises(run.trace, sent_by) & (joint < 0))
+        of_call = calls["rank"].to_numpy(np.int64)[alone] * paths + call_path[alone]
+        columns["p2p_sync_s"] = (of_call, lasted_s[alone])
     if waiting.is_real and calls is not None and len(calls):
         joins = calls["joint"].to_numpy() >= 0
         of_call = calls["rank"].to_numpy(np.int64)[joins] * paths + call_path[joins]
         columns["collective_bytes"] = (of_call, calls["bytes"].to_numpy(np.int64)[joins])
-    for name in _SENT:
+    for name in (*_SENT, *_SYNC):
         rows, amounts = columns[name]
         sums = pd.Series(np.asarray(amounts, np.float64)).groupby(rows).sum()
-        table[name] = sums.reindex(place, fill_value=0).to_numpy().astype(np.int64)
+        table[name] = sums.reindex(place, fill_value=0).to_numpy(np.float64)
+    table[_SENT] = table[_SENT].astype(np.int64)
     if run.counts is not None and "memory_bytes" in run.counts:
         held = run.counts.set_index(["rank", "phase"])["memory_bytes"]
         names = waiting.paths["name"].replace(NO_PHASE, "").to_numpy()[table["path"].to_numpy()]
@@ -113,6 +122,27 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
             if name in summed:
                 table[name] = summed[name].reindex(where, fill_value=0).to_numpy()
     return table, waiting, call_path
+
+
+def _synchronises(trace: Trace, sent_by: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which calls post, or wait for, messages of the program's that all have no payload."""
+    calls, messages, waits = trace.calls, trace.messages, trace.waits
+    received_by = calls_at(
+        calls, messages["destination"].to_numpy(np.int64), messages["recv_posted_s"].to_numpy(np.float64)
+    )
+    of_wait = waits["message"].to_numpy(np.int64)
+    waited_by = calls_at(calls, waits["rank"].to_numpy(np.int64), waits["begin_s"].to_numpy(np.float64))
+    every = np.arange(len(messages))
+    message = np.concatenate([every, every, np.where(of_wait >= 0, of_wait, -1)])
+    row = np.concatenate([sent_by, received_by, waited_by])
+    known = (row >= 0) & (message >= 0)
+    message, row = message[known], row[known]
+    own = trace.is_own[message]
+    size = messages["bytes"].to_numpy(np.int64)[message]
+    empty = np.bincount(row[own & (size == 0)], minlength=len(calls))
+    loaded = np.bincount(row[size > 0], minlength=len(calls))
+    found: NDArray[np.bool_] = (empty > 0) & (loaded == 0)
+    return found
 
 
 def _of_phases(run: RecordedRun, waiting: Waiting) -> NDArray[np.int64]:

@@ -226,7 +226,7 @@ def try_it(
 
 def _check(run: RecordedRun, named: str, factor: float | None, ranks: Iterable[int] | None) -> None:
     if run.trace is None:
-        raise DataError(f"{run.program} on {run.on} has no trace; run it with trace=True")
+        raise run.lacks_trace(f"nothing can be tried in {run.program} on {run.on}")
     if run.model is None:
         raise DataError(
             f"{run.program} ran on a real machine, where nothing can be tried; run it with trace=True on a "

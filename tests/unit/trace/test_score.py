@@ -10,6 +10,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError, MachineError
+from labkit.regions import regions_of
 
 
 def program(comm: Any, steps: int, spend: Any) -> None:
@@ -88,7 +89,81 @@ def test_phases_are_left_out_of_a_real_trace() -> None:
 
 def test_what_cannot_be_left_out_is_refused(tmp_path: Any) -> None:
     with pytest.raises(MachineError, match="leave_out"):
-        lk.run(program, 2, "star:2", args=(0, charge), trace=True, leave_out="solve")
+        lk.run(program, 2, "star:2", args=(0, charge), leave_out="solve")
     for how in ({}, {"trace": True, "trace_ti": tmp_path / "t"}):
         with pytest.raises(MachineError, match="leave_out"):
             lk.run(program, 2, "mpi", args=(0, charge), leave_out="solve", **how)
+
+
+def workflow(comm: Any, steps: int, spend: Any) -> None:
+    with lk.phase("uneven"):
+        for _ in range(3):
+            spend(0.1 * (1 + 2 * (comm.rank == 1)))
+            comm.Allreduce(np.zeros(4), np.zeros(4))
+    program(comm, steps, spend)
+
+
+@pytest.mark.parametrize("ranks", [2, 4, 8])
+def test_summary_score_filter_filtered_trace_and_its_waits(ranks: int, tmp_path: Any) -> None:
+    on, args = f"star:{ranks}", (50, charge)
+    summed = lk.run(workflow, ranks, on, summary=True, args=args)
+    whole = lk.run(workflow, ranks, on, trace=True, args=args)
+    score, same = summed.score(), whole.score()
+    kept = ["phase", "call", "visits", "posts", "buffer_bytes"]
+    assert score.rows[kept].to_numpy().tolist() == same.rows[kept].to_numpy().tolist()
+    assert (score.largest_bytes, score.leave_out) == (same.largest_bytes, ["gossip"])
+    assert score.rows["seconds"].to_numpy() == pytest.approx(same.rows["seconds"].to_numpy())
+    assert "the waiting" not in score.reading()
+
+    path = score.write(tmp_path / "gossip.filter")
+    part = lk.run(workflow, ranks, on, trace=True, args=args, leave_out=path)
+    assert part.makespan_s == whole.makespan_s
+    assert set(part.trace.calls["call"]) == {"Allreduce"}
+    assert part.trace.is_own.sum() == 0, "the messages of Sendrecv are left out with it"
+    assert part.score().buffer_bytes < 0.6 * whole.score().buffer_bytes
+    found, all_ = (run.waits().severity() for run in (part, whole))
+    of_all = all_[all_["call"] == "Allreduce"]
+    assert found["seconds"].sum() == pytest.approx(of_all["seconds"].sum())
+    assert found["state"].astype(str).tolist() == of_all["state"].astype(str).tolist()
+    assert part.delays()["rank"].iloc[0] == 1
+    again = lk.run(workflow, ranks, on, summary=True, args=args, leave_out=str(path))
+    assert set(again.profile()["call"]) == {"Allreduce", "computation"}
+    assert again.profile()["spent_s"].sum() == pytest.approx(summed.profile()["spent_s"].sum())
+
+
+@pytest.mark.mpi
+def test_the_same_workflow_on_real_mpi(tmp_path: Any) -> None:
+    summed = lk.run(workflow, 2, "mpi", summary=True, args=(50, time.sleep))
+    simulated = lk.run(workflow, 2, "star:2", summary=True, args=(50, charge))
+    kept = ["phase", "call", "visits", "posts", "buffer_bytes"]
+    for one in (summed, simulated):
+        one.kept = one.score().rows.query("buffer_bytes > 0")[kept].sort_values(kept[:2]).to_numpy().tolist()
+    assert summed.kept == simulated.kept
+    path = simulated.score().write(tmp_path / "gossip.filt")  # what is worth it here depends on the load
+    part = lk.run(workflow, 2, "mpi", trace=True, args=(50, time.sleep), leave_out=str(path))
+    assert set(part.trace.calls["call"]) == {"Allreduce"}
+    assert "wait at nxn" in part.waits().severity()["state"].astype(str).tolist()
+
+
+def test_filter_files_are_read_and_refused(tmp_path: Any) -> None:
+    path = tmp_path / "own.filter"
+    path.write_text(
+        '# by hand\nSCOREP_REGION_NAMES_BEGIN\n  EXCLUDE gos* MANGLED other\n  EXCLUDE "two words"\n'
+        "SCOREP_REGION_NAMES_END\n"
+    )
+    assert regions_of(path) == regions_of(f" {path} ") == ("gos*", "other", "two words")
+    score = lk.run(program, 2, "star:2", trace=True, args=(50, charge)).score()
+    with pytest.raises(DataError, match="ends in"):
+        score.write(tmp_path / "names.txt")
+    with pytest.raises(DataError, match="cannot be written"):
+        score.write(tmp_path / "nowhere" / "a.filter")
+    for text, said in (
+        ("EXCLUDE a", "no block"), ("SCOREP_REGION_NAMES_BEGIN EXCLUDE * INCLUDE a SCOREP_REGION_NAMES_END",
+        "INCLUDE"), ("SCOREP_REGION_NAMES_END SCOREP_REGION_NAMES_BEGIN", "no block"), ('"', "not Score-P's"),
+        ("SCOREP_REGION_NAMES_BEGIN a SCOREP_REGION_NAMES_END", "'a'"),
+    ):  # fmt: skip
+        path.write_text(text)
+        with pytest.raises(DataError, match=said):
+            lk.run(program, 2, "star:2", trace=True, args=(1, charge), leave_out=path)
+    with pytest.raises(DataError, match="cannot be read"):
+        lk.run(program, 2, "star:2", trace=True, args=(1, charge), leave_out="none.filter")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tarfile
 import tracemalloc
 from typing import Any
 
@@ -193,9 +194,34 @@ def test_memory_does_not_grow_with_the_messages() -> None:
     assert much - little < 100_000  # a trace of it takes 40 times that
 
 
-def test_what_only_events_tell_is_refused_with_the_way_to_have_it() -> None:
+def test_what_only_events_tell_is_refused_with_the_way_to_have_it(tmp_path: Any) -> None:
     run = lk.run(ping_pong, 2, on="star:2", summary=True, messages=1)
     assert "waiting_s" not in run.profile()
-    for ask in (run.waits, run.score, run.report):
+    for ask in (run.waits, run.delays, run.explain, lambda: run.export(tmp_path / "run.json")):
         with pytest.raises(DataError, match="trace=True"):
             ask()
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 16])
+def test_report_explorer_and_cube_of_a_summary_are_those_of_a_trace_without_waits(
+    ranks: int, tmp_path: Any
+) -> None:
+    runs = [
+        lk.run(calls_of_all_kinds, ranks, on=f"star:{ranks}", **how)
+        for how in ({"summary": True}, {"trace": True})
+    ]
+    summed, traced = (run.report() for run in runs)
+    both = {one.name for one in summed.metrics} & {one.name for one in traced.metrics}
+    assert {"time", "computation", "calls", "visits", "messages", "empty_messages", "bytes"} <= both
+    assert "waiting" not in {one.name for one in summed.metrics}
+    for name in both - {"calls", "empty_collectives"}:
+        assert summed.total(name) == pytest.approx(traced.total(name)), name
+    assert summed.total("calls") == pytest.approx(traced.total("calls") + traced.total("waiting"))
+    assert sorted(map(summed.chain, range(len(summed.paths)))) == sorted(
+        map(traced.chain, range(len(traced.paths)))
+    )
+    (path,) = runs[0].export(tmp_path / "run.cubex")
+    with tarfile.open(path) as archive:
+        anchor = archive.extractfile("anchor.xml").read().decode()
+    assert "wait states included" in anchor
+    assert lk.explore.waits(runs[0]).report.total("time") == summed.total("time")
