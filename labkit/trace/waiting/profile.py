@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,7 +126,8 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
 
 def _synchronises(trace: Trace, sent_by: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which calls post, or wait for, messages of the program's that all have no payload."""
-    calls, messages, waits = trace.calls, trace.messages, trace.waits
+    calls: Any = trace.calls
+    messages, waits = trace.messages, trace.waits
     received_by = calls_at(
         calls, messages["destination"].to_numpy(np.int64), messages["recv_posted_s"].to_numpy(np.float64)
     )

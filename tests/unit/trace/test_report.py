@@ -187,3 +187,38 @@ def test_what_only_synchronises_is_counted_and_memory_by_phase() -> None:
     most = table.groupby("phase", observed=True)["memory_bytes"].max()
     assert most["large"] >= 800_000
     assert "memory_bytes" not in lk.run(program, 3, "star:3", trace=True).profile()
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 8])
+def test_time_in_calls_without_payload_is_that_of_the_calls_that_move_none(ranks: int) -> None:
+    def exchange(comm: Any) -> None:
+        right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+        for size, name in ((0, "empty"), (8, "full")):
+            with lk.phase(name):
+                lk.compute(seconds=1e-4 * comm.rank)
+                comm.Sendrecv(np.zeros(size), right, 0, np.zeros(8), left)
+                lk.compute(seconds=1e-5)
+                request = comm.Irecv(np.zeros(8), left)
+                comm.Send(np.zeros(size), right)
+                lk.compute(seconds=1e-5 * comm.rank)
+                request.Wait()
+        comm.Barrier()
+        comm.Allreduce(np.zeros(1), np.zeros(1))
+
+    run = lk.run(exchange, ranks, f"star:{ranks}", trace=True)
+    calls, waits = run.trace.calls, run.trace.waits
+    begin_s, end_s = calls["begin_s"], calls["end_s"]
+    waited = [  # a Wait for a message that is there already is not known to be that message's
+        ((waits["rank"] == rank) & (waits["begin_s"] >= begin) & (waits["end_s"] <= end)).any()
+        for rank, begin, end in zip(calls["rank"], begin_s, end_s, strict=True)
+    ]
+    counts = (calls["call"] != "Wait") | np.array(waited)
+    spent = ((end_s - begin_s) * counts).groupby([calls["phase"], calls["call"]]).sum()
+    found = run.profile().groupby("phase", observed=True)[["p2p_sync_s", "collective_sync_s"]].sum()
+    assert found.loc["empty", "p2p_sync_s"] == pytest.approx(spent["empty"].sum())
+    assert found.loc["full", "p2p_sync_s"] == 0.0
+    barrier_s = spent["(no phase)", "Barrier"]
+    assert found["collective_sync_s"].sum() == pytest.approx(barrier_s)
+    report = run.report()
+    assert report.total("synchronisation") == pytest.approx(spent["empty"].sum() + barrier_s)
+    assert report.total("p2p_sync") == pytest.approx(spent["empty"].sum())

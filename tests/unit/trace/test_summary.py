@@ -202,7 +202,7 @@ def test_what_only_events_tell_is_refused_with_the_way_to_have_it(tmp_path: Any)
             ask()
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 5, 16])
+@pytest.mark.parametrize("ranks", [2, 5, 16])
 def test_report_explorer_and_cube_of_a_summary_are_those_of_a_trace_without_waits(
     ranks: int, tmp_path: Any
 ) -> None:
