@@ -34,6 +34,8 @@ class RankContext:
 
     #: a digest of the machine, its mapping, the network model and the calibration
     setting = ""
+    #: patterns of phases in which no calls are noted
+    left_out: tuple[str, ...] = ()
 
     def __init__(
         self, hub: Hub, size: int, calls: CollectiveCalls, calibration: KernelCosts, measured: Measured
@@ -80,8 +82,6 @@ class RankContext:
         self.tally: Tally | None = None
         #: what the ranks call, summed up ; None where nobody asked
         self.summary: HubSums | None = None
-        #: patterns of phases in which no calls are noted
-        self.left_out: tuple[str, ...] = ()
         #: what is tried besides (`Run.what_if`)
         self.trial: Trial | None = None
         #: the run's seed, and whether anything was drawn from it
