@@ -24,6 +24,7 @@
     replay       a recorded trace on another machine
     verify       a bundle: whether its figures come from its source
 
+    models       formulas of times: LogGP, bounds of messages and collectives, best mappings
     explore      explorers to play with: topology, collective, messages, model, schedule, sorting,
                  vary, waits
     plot         figures: gantt, phases, scaling, efficiency, heat, ...
@@ -164,6 +165,7 @@ _MODULES = {
     "datasets": "labkit.datasets",
     "errors": "labkit.errors",
     "explore": "labkit.jupyter.explorers",
+    "models": "labkit.models",
     "plot": "labkit.plot",
 }
 
