@@ -1,4 +1,4 @@
-"""What the ranks of a run call: noted, and made a table, in a traced run; summed up in one with a summary."""
+"""Calls of the ranks of a run: noted and made a table in a traced run, summed up in one with a summary."""
 
 from __future__ import annotations
 
