@@ -48,6 +48,7 @@ MODULES = {
     "labkit.scaling": "Models of growth, expectations, verdicts.",
     "labkit.schedule": "Collective algorithms as data: built, proved, costed, carried out.",
     "labkit.platform": "Simulated machines.",
+    "labkit.models": "Formulas of times, before anything runs.",
     "labkit.trace": "What was recorded, and why a run took so long.",
     "labkit.timing": "Repetition until an interval is narrow.",
     "labkit.calibration": "A machine's parameters from measurements.",
