@@ -22,13 +22,15 @@ from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.grade import Grade
 from tests.support.submissions_special import SPECIAL
 from tests.support.submissions_styles import STYLED
+from tests.support.submissions_ways import WAYS
 
 
 def main(jobs: int, names: list[str]) -> int:
     wrong, count, began = 0, 0, time.monotonic()
     for name in names or sorted({one.assignment for one in SPECIAL}):
         cheats = {f"cheat-{n}": one for n, one in enumerate(SPECIAL) if one.assignment == name}
-        right = {f"right-{key}": one for key, one in STYLED.items() if one[0] == name}
+        every = {**STYLED, **WAYS}.items()
+        right = {f"right-{key.replace(' ', '_')}": one for key, one in every if one[0] == name}
         with tempfile.TemporaryDirectory() as folder:
             for student, one in cheats.items():
                 Path(folder, f"{student}.py").write_text(one.source, encoding="utf-8")

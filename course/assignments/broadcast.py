@@ -65,9 +65,13 @@ def _powers_of_two(seed: int) -> Iterator[Case]:
 
 
 def _any_number(seed: int) -> Iterator[Case]:
-    drawn = Seed.of(seed).ranks(4, 20, 3, "any")
-    for ranks in (1, 3, *drawn, *Seed.of(seed).ranks(33, 64, 1, "many")):
+    source, count = Seed.of(seed), len(_KINDS)
+    for ranks in (1, 3, *source.ranks(4, 9, 1, "any"), *source.ranks(33, 64, 1, "many")):
         yield _drawn(seed, ranks, 0, "any", most=60)
+    sizes, kinds = source.strata(8, 63, count, "bytes"), source.shuffled(_KINDS, "any")
+    for nth, ranks in enumerate(source.ranks(10, 32, count, "any")):
+        data = _array(seed, sizes[nth] // np.dtype(kinds[nth]).itemsize, kinds[nth], "any", nth)
+        yield _case(ranks, 0, data, f"{len(data)} numbers, {data.dtype}")
 
 
 def _any_root(seed: int) -> Iterator[Case]:
@@ -92,10 +96,27 @@ def _any_data(seed: int) -> Iterator[Case]:
 
 def _cost_cases(seed: int) -> Iterator[Case]:
     """Yield cases of their own, and all that results are judged on: every run counts."""
-    for ranks in (2, 3, *Seed.of(seed).ranks(4, 64, 4, "cost")):
+    for ranks in (2, 3, *Seed.of(seed).ranks(4, 7, 1, "cost")):
         yield _drawn(seed, ranks, None, "cost", most=4000)
+    yield from _every_kind(seed)
     for cases in (_powers_of_two, _any_number, _any_root, _any_data):
         yield from (case for case in cases(seed) if case.ranks > 1)
+
+
+def _every_kind(seed: int) -> Iterator[Case]:
+    """Yield a case of each type: of each sixth of the ranks, lengths from 64 bytes on, and roots, too.
+
+    From 10 ranks on a root that sends to all others takes more rounds than are allowed.
+    """
+    source, count = Seed.of(seed), len(_KINDS)
+    kinds, sixths = source.shuffled(_KINDS, "every"), source.shuffled(range(count), "every root")
+    sizes, place = source.strata(64, 4000, count, "bytes"), source.fraction("every root")
+    for nth, ranks in enumerate(source.ranks(10, 64, count, "every")):
+        inner = int(ranks * (sixths[nth] + place) / count)
+        root = {0: 0, 1: 1, count - 1: ranks - 1}.get(sixths[nth], inner)
+        dtype = np.dtype(kinds[nth])
+        data = _array(seed, sizes[nth] // dtype.itemsize, dtype.str, "every", nth)
+        yield _case(ranks, root, data, f"{len(data)} numbers, {data.dtype}")
 
 
 def _growth_case(ranks: int, seed: int) -> Case:
@@ -145,7 +166,7 @@ ASSIGNMENT = Assignment(
         Costs("rounds", "At most 2 ceil(log2 p) rounds", 2, _cost_cases, everybody_has_it,
               [_ROUNDS], "Whoever has the data can pass it on: they can double in each round."),
         Scaling("scaling", "The time grows with log p", 2, _growth_case, everybody_has_it, "log p",
-                bounds=(_BYTES, _ROUNDS), drawn=(5, 63, 3),
+                bounds=(_BYTES, _ROUNDS), also=_every_kind,
                 hint="Does one rank send to all others, one after another? Then the time grows with p."),
         Costs("optimal", "Optimal: ceil(log2 p) rounds", 1, _cost_cases, everybody_has_it,
               [Bound("rounds", _levels, "ceil(log2 p)")],

@@ -31,32 +31,70 @@ _UNBUFFERED = "lab,detached_below_bytes=0"
 _BYTES_PER_S = 10e6
 
 
-def _blocks(seed: int, ranks: int, width: int, *label: object) -> list[Any]:
+def _blocks(seed: int, ranks: int, width: int, label: str, nth: int | None = None) -> list[Any]:
+    """Return blocks of random values, some of them smooth: a rank that looks at its own rows stops too early.
+
+    In turn (`nth`) the ranks of either parity and either half are the smooth ones, so that it does not do
+    to ask some of the ranks.
+    """
     source = Seed.of(seed)
+    turn = 0 if nth is None else nth + source.drawn(0, 3, "smooth", label)
     own = []
     for rank in range(ranks):
-        rows = 1 + source.number("rows", ranks, rank, *label) % 3
-        if ranks == 2:  # both neighbours are one rank: who swaps its first and its last row must be seen
-            rows = max(2, rows)
-        values = source.array(rows * width, "float64", ranks, rank, width, *label).reshape(rows, width)
-        # some are smooth at once: who looks at its own rows alone stops too early
-        own.append(values * (1e-3 if rank % 2 else 1.0))
+        rows = 1 + source.number("rows", ranks, rank, label) % 3
+        # on two ranks both neighbours are one: who swaps its first and its last row must be seen; and two
+        # rows alone are equal after a step, all that follows is rounding
+        rows = max({1: 3, 2: 2}.get(ranks, 1), rows)
+        values = source.array(rows * width, "float64", ranks, rank, width, label).reshape(rows, width)
+        is_smooth_half = nth is not None and (2 * rank < ranks) == bool(turn % 2)
+        own.append(values * (1e-3 if (rank + turn // 2) % 2 else 1.0) * (1e-3 if is_smooth_half else 1.0))
     return own
 
 
-def _case(seed: int, ranks: int, width: int, most: int, words: str, stops: bool = False, **how: Any) -> Case:
-    blocks = _blocks(seed, ranks, width, words)
+def _case(
+    seed: int, ranks: int, width: int, most: int, words: str, nth: int | None = None, **how: Any
+) -> Case:
+    """Return a case with so many steps at most; the `nth` of those in which the ranks stop before that."""
+    blocks = _blocks(seed, ranks, width, words, nth)
     tolerance = 0.0
-    if stops:
-        changes = _smoothed(_key(blocks), width, 0.0, most)[2]
-        # drawn: nobody must know from `most` after which step the ranks stop
-        last = Seed.of(seed).drawn(1, most - 1, "last", ranks, width, most, words)
-        tolerance = math.sqrt(changes[last - 1] * changes[last])  # between two steps, far from both
+    if nth is not None:
+        tolerance = _tolerance(Seed.of(seed), blocks, most, nth, words)
     arguments = [(block, tolerance, most) for block in blocks]
     rows = sum(len(block) for block in blocks)
     inputs = [block.round(3) for block in blocks] if rows * width <= 12 else None
-    until = "until nothing changes much" if stops else f"{most} steps"
+    until = "until nothing changes much" if nth is not None else f"{most} steps"
     return Case(ranks, arguments, f"{rows} rows of {width}, {until}{words}", inputs, _needs, how=how)
+
+
+def _tolerance(source: Seed, blocks: list[Any], most: int, nth: int, label: str) -> float:
+    """Return a tolerance with which the ranks stop after a step that is drawn.
+
+    Nobody must know from `most` which one: even and odd ones take turns. Nor may it do to ask some of the
+    ranks: in turn it is a rank of either parity and either half that goes on changing for longest.
+    """
+    by_rank = _changes(blocks, most)
+    changes, ranks = by_rank.max(1), np.arange(len(blocks))
+    turn = nth + source.drawn(0, 3, "smooth", label)
+    is_asked = (ranks % 2 == turn // 2 % 2) & ((2 * ranks < len(blocks)) != bool(turn % 2))
+    others = by_rank[:, ~is_asked].max(1, initial=0.0)
+    parity = (nth + source.drawn(0, 1, "parity", label)) % 2
+    is_shared = others[: most - 1] > 0.98 * changes[: most - 1]  # by ranks that are not asked
+    lasts = source.shuffled(range(1, most), "last", len(blocks), label)
+    is_flat = changes < 1e-5 * changes[0]  # rounding would decide, and wrong rows would look right
+    last = min(lasts, key=lambda last: (is_flat[last], is_shared[last - 1], last % 2 != parity))
+    after = changes[last] if is_shared[last - 1] else max(changes[last], others[last - 1])
+    return math.sqrt(changes[last - 1] * after)  # between two steps, far from both
+
+
+def _changes(blocks: list[Any], most: int) -> Any:
+    """Return the largest change of each step (row) on each rank (column)."""
+    rows, found = np.concatenate(blocks), []
+    begins = np.cumsum([0, *(len(block) for block in blocks[:-1])])
+    for _ in range(most):
+        new = (np.roll(rows, 1, 0) + 2 * rows + np.roll(rows, -1, 0)) / 4
+        found.append(np.maximum.reduceat(np.abs(new - rows).max(1), begins))
+        rows = new
+    return np.array(found)
 
 
 def _key(blocks: list[Any]) -> bytes:
@@ -122,16 +160,16 @@ def _long(seed: int) -> Iterator[Case]:
 
 def _stop(seed: int) -> Iterator[Case]:
     source = Seed.of(seed)
-    for ranks in (3, 4, *source.ranks(5, 24, 2, "stop")):
-        yield _case(seed, ranks, source.drawn(2, 6, "stop", ranks), _steps(source, ranks), "", stops=True)
+    for nth, ranks in enumerate((3, 4, *source.ranks(5, 24, 3, "stop"))):
+        yield _case(seed, ranks, source.drawn(2, 6, "stop", ranks), _steps(source, ranks), "", nth)
 
 
 def _any_number(seed: int) -> Iterator[Case]:
     source = Seed.of(seed)
-    for ranks in (1, 2, 3, *source.ranks(5, 24, 2, "any")):
+    for nth, ranks in enumerate((1, 2, 3, *source.ranks(5, 24, 3, "any"))):
         how: dict[str, Any] = {"model": _UNBUFFERED}
         most = _steps(source, ranks)
-        yield _case(seed, ranks, 3, most, ", no message is buffered", stops=True, **how)
+        yield _case(seed, ranks, 3, most, ", no message is buffered", nth, **how)
 
 
 def _steps(source: Seed, ranks: int) -> int:
@@ -140,27 +178,18 @@ def _steps(source: Seed, ranks: int) -> int:
 
 def _cost_cases(seed: int) -> Iterator[Case]:
     """Yield cases in which nobody may stop early: a wrong rule to stop costs its own points only."""
-    source = Seed.of(seed)
-    for nth, ranks in enumerate(source.ranks(9, 24, 3, "cost")):
+    source, count = Seed.of(seed), 6
+    widths = source.strata(900, 1800, count, "width")
+    may_stop = source.shuffled([False, *[True] * (count - 1)], "tolerance")  # `most` decides at least once
+    for nth, ranks in enumerate(source.ranks(6, 24, count, "cost")):
         machine = f"star:{ranks},bw=10MBps,lat=1us"
         how: dict[str, Any] = {"on": machine, "model": "raw,detached_below_bytes=0", "charges": False}
-        width, most = source.drawn(900, 1800, "width", nth), source.drawn(4, 7, "most", nth)
+        width, most = widths[nth], source.drawn(4, 7, "most", nth)
         case = _case(seed, ranks, width, most, " on a slow machine, no message is buffered", **how)
-        if source.drawn(0, 3, "tolerance", nth):
-            tolerance = _least_change([own[0] for own in case.arguments], most) / 2
+        if may_stop[nth]:
+            tolerance = _changes([own[0] for own in case.arguments], most).min() / 2
             case = replace(case, arguments=[(block, tolerance, most) for block, _, _ in case.arguments])
         yield case
-
-
-def _least_change(blocks: list[Any], most: int) -> float:
-    """Return the smallest change that any rank sees in its own rows in any step."""
-    rows, least = np.concatenate(blocks), np.inf
-    begins = np.cumsum([0, *(len(block) for block in blocks[:-1])])
-    for _ in range(most):
-        new = (np.roll(rows, 1, 0) + 2 * rows + np.roll(rows, -1, 0)) / 4
-        least = min(least, float(np.maximum.reduceat(np.abs(new - rows).max(1), begins).min()))
-        rows = new
-    return least
 
 
 def _volume_cases(seed: int) -> Iterator[Case]:

@@ -33,6 +33,8 @@ and buckets. Numbers of ranks, keys and buckets are drawn anew for every grading
 _PHASE, _GROWTH = "before", "p"
 #: of the links of the machine on which the growth is measured
 _BYTES_PER_S = 100e6
+#: the longest chain of messages on fewer ranks is at most so many times that on more
+_MOST_DECREASE = 1.25
 
 
 def _case(seed: int, ranks: int, n_local: int, buckets: int, words: str = "", hot: int = 0) -> Case:
@@ -93,7 +95,7 @@ def _any_number(seed: int) -> Iterator[Case]:
     yield _case(seed, 1, 6, 3)
     yield _case(seed, 5, 4, 1)
     yield _case(seed, 6, 5, 7, ", none on every other rank")
-    for ranks in (*Seed.of(seed).ranks(5, 20, 2, "any"), *Seed.of(seed).ranks(33, 64, 1, "many")):
+    for ranks in (*Seed.of(seed).ranks(5, 32, 6, "any"), *Seed.of(seed).ranks(33, 64, 1, "many")):
         yield _case(seed, ranks, 40, 16)
 
 
@@ -131,8 +133,9 @@ def _cost_cases(seed: int) -> Iterator[Case]:
     n_local, buckets = source.drawn(32_000, 44_000, "keys"), source.drawn(470, 560, "buckets")
     for size in (source.drawn(5, 7, "few"), source.drawn(58, 64, "many")):
         yield _full(seed, size, n_local, buckets)
-    for ranks in source.ranks(13, 64, 2, "few keys"):
-        yield _case(seed, ranks, source.drawn(20, 60, "few keys"), source.drawn(12, 32, "few keys", ranks))
+    sizes = source.strata(160, 512, 6, "few keys")
+    for nth, ranks in enumerate(source.ranks(12, 64, 6, "few keys")):
+        yield _case(seed, ranks, source.drawn(20, 60, "few keys", nth), sizes[nth])
 
 
 def _size(case: Case) -> object:
@@ -239,7 +242,8 @@ ASSIGNMENT = Assignment(
         Scaling("scaling", "The time grows with log p", 2, _growth_case, _oracle, "log p",
                 on="star:{},bw=100MBps,lat=1us,model=raw".format, slack=2.0,
                 bounds=[_RECEIVED, Bound("seconds", _seconds, "the time of three times as many bytes"),
-                        Bound("chain", _chain, "8 ceil(log2 p) + 4")], drawn=(13, 63, 4),
+                        Bound("chain", _chain, "8 ceil(log2 p) + 4")], drawn=(13, 63, 6),
+                most_decrease=_MOST_DECREASE,
                 hint="Which phase takes most of the time on many ranks? Judge each phase on its own."),
         Correct("explained", "The bug is explained by numbers", 3, _asked, _explained,
                 "Run the given program with trace=True at several p: which bytes come in which phase?",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -184,27 +185,42 @@ class Balanced:
 
 #: of a rank's keys where volumes are judged, at most
 _MOST_KEYS = 24_000
+#: types of keys, with how they are distributed
+_TYPES = (("int64", "gaussian"), ("float64", "uniform"), ("uint64", "uniform"))
 
 
 def _volume_cases(seed: int) -> Iterator[Case]:
     """Yield cases of few and many keys and ranks, in pairs that are drawn, and those of balance and growth.
 
-    From so many keys on that all of them are more than what a rank may receive, with its samples, there is no
-    number of keys, type or order that is not tried now and then.
+    From so many keys on that all of them are more than what a rank may receive, with its samples, each
+    grading has a number of keys from any n to 2 n, each type, and each order.
     """
     source = Seed.of(seed)
-    parts = source.shuffled(range(3), "volume")
-    for nth, ranks in enumerate(source.ranks(8, 64, 3, "volume")):
-        dtype = source.chosen(("int64", "float64", "uint64"), "volume", nth)
-        name = source.chosen(("uniform", "gaussian"), "volume", nth) if dtype != "uint64" else "uniform"
-        least = 1536 * ranks // ((ranks - 3) * np.dtype(dtype).itemsize)
-        least = max(least, 5 * ranks * (ranks - 8))  # 8 p samples of every rank, as tuples, are fewer bytes
-        step = (_MOST_KEYS / least) ** (1 / 3)
-        low, high = int(least * step ** parts[nth]), int(least * step ** (parts[nth] + 1))
-        yield _case(name, ranks, source.drawn(low, high, "volume", nth), seed, dtype)
+    few = source.drawn(8, 10, "few")
+    least = max(_least_keys(few), 320)
+    yield _case("uniform", few, least + int(source.fraction("keys") * (640 - least)), seed)
+    many = source.ranks(8, 64, 4, "volume")
+    keys = _keys_for(many, source)
+    types = source.shuffled([*_TYPES, ("float64", "gaussian")], "volume")
+    for ranks, n_local, (dtype, name) in zip(many, keys, types, strict=True):
+        yield _case(name, ranks, n_local, seed, dtype)
     yield _case("reversed", *_size(source, "reversed"), seed)
     for name in ("uniform", "gaussian"):
         yield _case(name, *_size(source, name), seed)
+
+
+def _least_keys(ranks: int) -> int:
+    """Return so many keys a rank that all are more than it may receive, and 8 p samples as tuples less."""
+    return max(192 * ranks // (ranks - 3), 5 * ranks * (ranks - 8))
+
+
+def _keys_for(sizes: Sequence[int], source: Seed) -> Sequence[int]:
+    """Return keys a rank for numbers of ranks, one of each part from few to many, in a drawn order."""
+    keys = sorted(source.strata(2400, _MOST_KEYS, len(sizes), "keys"))
+    for order in source.shuffled(itertools.permutations(keys), "volume keys"):
+        if all(n >= _least_keys(ranks) for n, ranks in zip(order, sizes, strict=True)):
+            return order
+    return [max(n, _least_keys(ranks)) for n, ranks in zip(keys, sizes, strict=True)]
 
 
 #: keys of a rank, from few to many: of the inputs that every grading tries, one is of each
@@ -214,13 +230,24 @@ _SIZES = ((640, 999), (1000, 1499), (1500, 2400))
 def _size(source: Seed, name: str) -> tuple[int, int]:
     """Return a number of ranks and of keys for each, beside which 8 p samples of every rank are few bytes."""
     parts = dict(zip(("reversed", "uniform", "gaussian"), source.shuffled(range(3), "sizes"), strict=True))
-    least, most = _SIZES[parts.get(name, 2)]
-    return source.drawn(12, 16, "ranks", name), source.drawn(least, most, "keys", name)
+    part = parts.get(name, 2)
+    least, most = _SIZES[part]
+    n_local = least + int(source.fraction("keys") * (most + 1 - least))
+    return source.drawn(12, 14, "ranks") + part, n_local
 
 
 def _growth_case(ranks: int, seed: int) -> Case:
     """Return a case of about as many keys in all for all numbers of ranks."""
     return _case("uniform", ranks, Seed.of(seed).drawn(240_000, 290_000, "growth") // ranks, seed)
+
+
+def _growth_elsewhere(seed: int) -> Iterator[Case]:
+    """Yield a case of each type on numbers of ranks that the growth is not measured on, on its machine."""
+    source = Seed.of(seed)
+    types = source.shuffled(_TYPES, "growth")
+    for nth, ranks in enumerate(source.ranks(9, 15, 3, "growth")):
+        (dtype, name), total = types[nth], source.drawn(240_000, 290_000, "growth", nth)
+        yield _case(name, ranks, total // ranks, seed, dtype)
 
 
 def _share(case: Case) -> float:
@@ -267,7 +294,8 @@ ASSIGNMENT = Assignment(
             on="star:{},bw=1MBps,lat=1us,model=raw".format,
             bounds=[Bound("received", _share, "3 n/p keys and 1 kB per rank"),
                     Bound("sent", _share, "3 n/p keys and 1 kB per rank"),
-                    Bound("seconds", _seconds, "the time of 6 n/p keys and 2 kB per rank")], drawn=(9, 15, 1),
+                    Bound("seconds", _seconds, "the time of 6 n/p keys and 2 kB per rank")],
+            also=_growth_elsewhere,
             hint="Each rank must send and receive n/p keys: does one get more?"),
         Balanced("equal_keys", "Balanced also when all keys are equal", 1, ("all_equal", "few_unique"),
                  hint="Break ties: compare (key, rank, position), not the key alone.", is_bonus=True),

@@ -51,7 +51,7 @@ def _right(seed: int) -> Iterator[Case]:
         3,
         4,
         8,
-        *Seed.of(seed).ranks(5, 20, 2, "any"),
+        *Seed.of(seed).ranks(5, 20, 3, "any"),
         *Seed.of(seed).ranks(21, 40, 1, "many"),
     ):
         yield _case(ranks, _array(seed, 5, "int64", ranks), "5 integers")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -283,6 +284,11 @@ class Scaling:
     drawn : (int, int, int), optional
         The least and the largest number of ranks, and how many between them are drawn for each grading: there
         the bounds hold as well. Who knows `ranks` must not do something else on others.
+    also : callable, optional
+        ``also(seed)``: cases on which the bounds hold as well, such as other types and lengths.
+    most_decrease : float, optional
+        Among the drawn numbers of ranks, powers of two excluded, the longest chain of messages on fewer ranks
+        is at most so many times that on more ("chain" of `Bound`): what is slow on some numbers is found.
     hint : str
     is_bonus : bool
     """
@@ -298,16 +304,19 @@ class Scaling:
     slack: float = 3.0
     bounds: Sequence[Bound] = ()
     drawn: tuple[int, int, int] | None = None
+    also: Callable[[int], Iterable[Case]] = lambda seed: ()
+    most_decrease: float | None = None
     hint: str = ""
     is_bonus: bool = False
     needs_simulation = True
 
     def judge(self, trial: Trial) -> Verdict:
         """Measure, fit, and compare with the expectation; on other inputs, too, before it costs points."""
-        elsewhere = () if self.drawn is None else Seed.of(trial.seed).ranks(*self.drawn, self.name)
-        found = self._times_on(elsewhere, trial, trial.seed)
-        if isinstance(found, Verdict):
-            return found
+        runs = self._runs([self.case(ranks, trial.seed) for ranks in self._elsewhere(trial)], trial)
+        if not isinstance(runs, Verdict):
+            runs = self._longer_on_fewer(runs) or self._runs(self.also(trial.seed), trial)
+        if isinstance(runs, Verdict):
+            return runs
         before: list[list[float]] = []
         for seed in _drawn_anew(trial.seed):
             found = self._times(trial, seed)
@@ -319,26 +328,51 @@ class Scaling:
             before.append(found)
         return verdict
 
+    def _elsewhere(self, trial: Trial) -> list[int]:
+        """Return the drawn numbers of ranks; one that is measured anyway makes room for the next."""
+        if self.drawn is None:
+            return []
+        least, most, count = self.drawn
+        drawn = Seed.of(trial.seed).ranks(least, most, count, self.name)
+        return sorted({ranks + (ranks in self.ranks and ranks < most) for ranks in drawn})
+
     def _times(self, trial: Trial, seed: int) -> list[float] | Verdict:
         """Return the simulated times, or what is wrong with a run."""
-        return self._times_on(self.ranks, trial, seed)
+        runs = self._runs((self.case(ranks, seed) for ranks in self.ranks), trial)
+        return runs if isinstance(runs, Verdict) else [run.makespan_s for run in runs]
 
-    def _times_on(self, sizes: Sequence[int], trial: Trial, seed: int) -> list[float] | Verdict:
-        times: list[float] = []
-        for ranks in sizes:
-            case = self.case(ranks, seed)
+    def _longer_on_fewer(self, runs: Sequence[Outcome]) -> Verdict | None:
+        """Return what is wrong where a chain of messages is far longer than on more ranks."""
+        if self.most_decrease is None:
+            return None
+        chains = [(run.ranks, chain_of(run.trace, run.ranks)) for run in runs if run.ranks & (run.ranks - 1)]
+        for (few, before), (many, after) in itertools.combinations(chains, 2):
+            if before > self.most_decrease * after:
+                return Verdict(
+                    0.0,
+                    f"On {few} ranks {before} {_NAMES['chain']}, on {many} ranks only {after}; "
+                    f"at most {self.most_decrease:g} times as many are allowed.",
+                    self.hint,
+                )
+        return None
+
+    def _runs(self, cases: Iterable[Case], trial: Trial) -> list[Outcome] | Verdict:
+        runs: list[Outcome] = []
+        for case in cases:
             wrong, hint, outcome = self._run(trial, case)
             if wrong:
                 return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {headline(wrong)}", hint)
             for bound in self.bounds:
                 if (value := bound.value(outcome, case)) > (most := bound.most(case)):
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
-            times.append(outcome.makespan_s)
-        return times
+            runs.append(outcome)
+        return runs
 
     def _run(self, trial: Trial, case: Case) -> tuple[str, str, Outcome]:
         how = _counting(self.bounds)
-        return trial.fault(case, self.oracle, on=self.on(case.ranks), charges=False, **how)
+        return trial.fault(
+            case, self.oracle, **{"on": self.on(case.ranks), "charges": False, **how, **case.how}
+        )
 
     def verdict_of(self, times: Sequence[float]) -> Verdict:
         """Judge simulated times, one for each number of ranks."""

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 __all__ = ["Seed", "Stream", "student_seed"]
 
 T = TypeVar("T")
+#: orders of residues that are tried before some residue is left out
+_TRIES = 24
 
 
 def student_seed(student: str, assignment: str, secret: str = "") -> int:
@@ -111,19 +113,32 @@ class Seed(int):
         return raw.astype(dtype)
 
     def ranks(self, least: int, most: int, count: int, *label: object) -> Sequence[int]:
-        """Return different numbers between two bounds, one of each of as many parts: drawn anew each time.
+        """Return different numbers between two bounds, one of each of `count` parts: drawn anew each time.
 
-        The parts have no gaps between them and widths in proportion to what is in them: whatever treats
-        most of the numbers from some n to 2 n in another way is met.
+        The parts have no gaps between them and widths in proportion to what is in them. All numbers are
+        at about the same place of their part, so that none of the intervals from n to 2 n is left out if
+        the parts are no longer than that. Of the residues modulo 2, 3, 4 and 6 as many as possible are met:
+        all of them by six numbers, where the parts are long enough.
         """
-        edges = [least]
-        for nth in range(1, count + 1):
-            edge = round(least * ((most + 1) / least) ** (nth / count))
-            edges.append(min(max(edge, edges[-1] + 1), most + 1 - (count - nth)))
-        return [
-            self.drawn(low, high - 1, *label, nth)
-            for nth, (low, high) in enumerate(itertools.pairwise(edges))
-        ]
+        parts, place = _parts(least, most, count), self.fraction(*label)
+        found = [[part[int(place * len(part))] for part in parts]]
+        for nth in range(_TRIES if count > 1 else 0):
+            residues = self.shuffled(range(6), *label, "residues", nth)
+            found.append([_nearest(part, place, residues[at % 6]) for at, part in enumerate(parts)])
+        return max(found, key=lambda numbers: sum(len({n % m for n in numbers}) for m in (2, 3, 4, 6)))
+
+    def strata(self, least: int, most: int, count: int, *label: object) -> list[int]:
+        """Return a number of each of `count` parts, whatever its residues, in an order that is drawn.
+
+        All are at the same place of their part, that of `fraction` for the same label.
+        """
+        place = self.fraction(*label)
+        found = [part[int(place * len(part))] for part in _parts(least, most, count)]
+        return self.shuffled(found, *label, "order")
+
+    def fraction(self, *label: object) -> float:
+        """Return a number from 0 to 1, drawn anew for every grading; 1 excluded."""
+        return self.drawn(0, (1 << 53) - 1, "fraction", *label) / (1 << 53)
 
     def drawn(self, least: int, most: int, *label: object) -> int:
         """Return a number between two bounds, both included: drawn anew for every grading."""
@@ -140,3 +155,20 @@ class Seed(int):
             one
             for _, _, one in sorted((self.drawn(0, 1 << 62, *label, n), n, one) for n, one in enumerate(of))
         ]
+
+
+def _parts(least: int, most: int, count: int) -> list[range]:
+    """Return parts without gaps between them, of widths in proportion to what is in them."""
+    edges = [least]
+    for nth in range(1, count + 1):
+        edge = round(least * ((most + 1) / least) ** (nth / count))
+        edges.append(min(max(edge, edges[-1] + 1), most + 1 - (count - nth)))
+    return [range(low, high) for low, high in itertools.pairwise(edges)]
+
+
+def _nearest(part: range, place: float, residue: int) -> int:
+    """Return the number of a part that is nearest to a place in it, of a residue modulo 6 if there is one."""
+    at = int(place * len(part))
+    near = part[max(at - 5, 0) : at + 6]
+    same = [n for n in near if n % 6 == residue] or [n for n in near if n % 2 == residue % 2] or list(near)
+    return min(same, key=lambda number: abs(number - part[at]))

@@ -1,4 +1,7 @@
-"""Fuzzing target: TOML, JSON, CSV and Extra-P's files, and orders of growth: a value, or a short sentence."""
+"""Fuzzing target: TOML, JSON, CSV, Extra-P's files, rules of MPI libraries, and orders of growth.
+
+Each gives a value, or a short sentence.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from labkit.local.costs import KernelCosts
 from labkit.plain import text_of
 from labkit.scaling.language.parser import parse
 from labkit.selector import Rules
+from labkit.selector.formats import read_rules
+from labkit.study.declared.declaration import read_declaration
 from labkit.study.formats.reader import read_data
 
 __all__ = ["SEEDS", "check"]
@@ -28,6 +33,11 @@ _READERS: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
     b"r": ("toml", Rules.read),
     b"j": ("json", Rules.read),
     b"d": ("dat", read_data),
+    b"o": ("conf", read_rules),
+    b"m": ("json", read_rules),
+    b"f": ("prf", read_rules),
+    b"s": ("cfg", read_rules),
+    b"y": ("toml", read_declaration),
 }
 SEEDS = [
     b"c" + sorted(_COSTS.glob("*.toml"))[0].read_bytes(),
@@ -44,6 +54,18 @@ SEEDS = [
     b'"name": "m"}], "coordinates": [{"id": 1, "parameter_value_pairs": [{"parameter_id": 1, '
     b'"parameter_value": 2}]}], "measurements": [{"coordinate_id": 1, '
     b'"callpath_id": 1, "metric_id": 1, "value": 3}]}',
+    b'd{"parameters":{"p":2;"n":4};"metric":"time";"callpath":"main";"value":1.5}\n'
+    b'{"parameters":{"p":4;"n":4};"metric":"time";"callpath":"main";"value":2.5}\n',
+    b"o1  # one operation\n2  # allreduce\n1\n2  # ranks and more\n2\n0 3 0 0\n4096 4 0 0  # ring\n",
+    b'm{"collectives": {"allreduce": [{"comm_size_min": 2, "comm_size_max": 64, "rules": '
+    b'[{"msg_size_min": 0, "msg_size_max": 4096, "alg": 3}]}]}}',
+    b'm{"collective=allreduce": {"comm_type=intra": {"avg_msg_size<=2048": {"algorithm='
+    b'MPIR_Allreduce_intra_recursive_doubling": {}}, "avg_msg_size=any": {"algorithm='
+    b'MPIR_Allreduce_intra_reduce_scatter_allgather": {}}}}}',
+    b"fMPI_Allreduce\n16\n1\n1 allreduce_as_reduce_bcast\n1\n0 1024 1\n",
+    b"s--cfg=smpi/allreduce:rdb\n--cfg=smpi/bcast:binomial_tree\n",
+    b"ytitle = 'a'\nprogram = 'builtins:print'\n[parameters]\nranks = [2, 4, 8, 16, 32]\non = 'star:32'\n"
+    b"n = [1, 2]\n[run]\nrepeats = 1\ntimeout_s = 60\nseed = 3\n[[expect]]\ngrowth = 'log p'\nphase = 'x'\n",
     b"ep^2 log p + n/p * log2(n/p) + 3 k^3 2^k",
     b"esqrt(p)^(1/3) / log^2 p",
 ]

@@ -58,6 +58,29 @@ def test_growth_on_ranks_that_are_known_is_not_enough() -> None:
         assert (found.points, "are allowed." in found.feedback) == (0, True), found.feedback
 
 
+@pytest.mark.parametrize("ranks", [(9, 37), (13, 37), (20, 43)])
+def test_a_chain_between_powers_of_two_is_found(ranks: tuple[int, int]) -> None:
+    """Short enough for the bound there, but longer than on more ranks."""
+
+    def chains(comm: Any, keys: Any, buckets: int) -> Any:
+        counts = np.bincount(keys, minlength=buckets)
+        if ranks[0] <= comm.size <= ranks[1] and comm.size & (comm.size - 1):
+            before = comm.recv(source=comm.rank - 1) if comm.rank else 0 * counts
+            if comm.rank + 1 < comm.size:
+                comm.send(before + counts, comm.rank + 1)
+            total = comm.bcast(before + counts, root=comm.size - 1)
+        else:
+            total, before = comm.allreduce(counts), comm.scan(counts) - counts
+        first, found = np.cumsum(total) - total + before, np.empty(len(keys), np.int64)
+        order = np.argsort(keys, kind="stable")
+        found[order] = (first - np.cumsum(counts) + counts)[keys[order]] + np.arange(len(keys))
+        return found
+
+    check = find_assignment("scaling_bug").check_named("scaling")
+    for draw in (1, 2):
+        assert check.judge(Trial(OpenBench(chains), Seed(3, draw))).score == 0, draw
+
+
 def _sorts_on_few(comm: Any, keys: Any) -> Any:
     """By samples, 8 p of each rank; above 16 ranks one rank sorts for all."""
     keys, ranks = np.sort(keys), comm.size

@@ -225,6 +225,51 @@ def test_numbers_are_drawn_from_parts_without_gaps(least: int, most: int, count:
     assert sorted(p for part in parts for p in part) == list(range(least, most + 1)), "each p is in one part"
 
 
+@pytest.mark.parametrize(("least", "most"), [(10, 64), (9, 64), (13, 63), (8, 64)])
+def test_six_numbers_meet_every_interval_and_every_residue(least: int, most: int) -> None:
+    for draw in range(200):
+        found = Seed(3, draw).ranks(least, most, 6, "any")
+        for n in range(least, most // 2 + 1):
+            assert any(n <= p <= 2 * n for p in found), (found, n)
+        assert {p % 2 for p in found} == {0, 1}
+        assert {p % 3 for p in found} == {0, 1, 2}
+
+
+def test_lengths_in_an_order_that_is_drawn_meet_every_interval() -> None:
+    orders = set()
+    for draw in range(200):
+        found = Seed(3, draw).strata(64, 4000, 6, "bytes")
+        orders.add(tuple(np.argsort(found)))
+        assert all(any(n <= size <= 2 * n + 2 for size in found) for n in range(64, 2001))
+    assert len(orders) > 50
+
+
+def test_every_grading_of_a_broadcast_has_each_type_and_the_roots_at_the_ends() -> None:
+    scaling = find_assignment("broadcast").check_named("scaling")
+    for draw in range(20):
+        cases = list(scaling.also(Seed(3, draw)))
+        data = [own[0] for case in cases for own in case.arguments if own[0] is not None]
+        assert len({one.dtype for one in data}) == len(data) == 6
+        roots = [(case.arguments[0][1], case.ranks - 1) for case in cases]
+        assert {root for root, _ in roots} > {0, 1}
+        assert any(root == last for root, last in roots)
+
+
+def test_no_agreement_depends_on_rounding() -> None:
+    for name in ("stop", "any_number"):
+        for draw in range(12):
+            for case in find_assignment("deadlock").check_named(name).cases(Seed(5, draw)):
+                blocks = [own[0] for own in case.arguments]
+                assert case.arguments[0][1] > 1e-12 * max(np.abs(block).max() for block in blocks)
+
+
+def test_every_grading_of_an_agreement_stops_after_even_and_odd_steps() -> None:
+    for name in ("stop", "any_number"):
+        for draw in range(4):
+            cases = find_assignment("deadlock").check_named(name).cases(Seed(5, draw))
+            assert {_steps_of(case) % 2 for case in cases} == {0, 1}
+
+
 def test_the_steps_of_an_agreement_follow_from_no_argument() -> None:
     found = set()
     for draw in range(8):
