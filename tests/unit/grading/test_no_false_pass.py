@@ -267,7 +267,7 @@ def test_every_grading_of_an_agreement_stops_after_even_and_odd_steps() -> None:
     for name in ("stop", "any_number"):
         for draw in range(4):
             cases = find_assignment("deadlock").check_named(name).cases(Seed(5, draw))
-            assert {_steps_of(case) % 2 for case in cases} == {0, 1}
+            assert {module_of("deadlock")._steps_of(case) % 2 for case in cases} == {0, 1}
 
 
 def test_the_steps_of_an_agreement_follow_from_no_argument() -> None:
