@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,14 +110,22 @@ def _every_kind(seed: int) -> Iterator[Case]:
     From 10 ranks on a root that sends to all others takes more rounds than are allowed.
     """
     source, count = Seed.of(seed), len(_KINDS)
-    kinds, sixths = source.shuffled(_KINDS, "every"), source.shuffled(range(count), "every root")
-    sizes, place = source.strata(64, 4000, count, "bytes"), source.fraction("every root")
+    sixths, place = source.shuffled(range(count), "every root"), source.fraction("every root")
+    sizes = source.strata(64, 4000, count, "bytes")
+    kinds = source.ordered(_KINDS, lambda kinds: _has_all_lengths(kinds, sizes), "every")
     for nth, ranks in enumerate(source.ranks(10, 64, count, "every")):
         inner = int(ranks * (sixths[nth] + place) / count)
         root = {0: 0, 1: 1, count - 1: ranks - 1}.get(sixths[nth], inner)
         dtype = np.dtype(kinds[nth])
         data = _array(seed, sizes[nth] // dtype.itemsize, dtype.str, "every", nth)
         yield _case(ranks, root, data, f"{len(data)} numbers, {data.dtype}")
+
+
+def _has_all_lengths(kinds: Sequence[str], sizes: Sequence[int]) -> bool:
+    """Whether no interval from n to 4 n elements is left out, from 16 to 1,600 elements."""
+    found = sorted(n // np.dtype(kind).itemsize for kind, n in zip(kinds, sizes, strict=True))
+    found = [16, *(n for n in found if 16 < n < 1600), 1600]
+    return all(many <= 4 * few for few, many in itertools.pairwise(found))
 
 
 def _growth_case(ranks: int, seed: int) -> Case:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -120,13 +121,14 @@ def _cost_cases(seed: int) -> Iterator[Case]:
     is left out. The cases that results are judged on follow: every run counts.
     """
     source = Seed.of(seed)
-    parts = source.shuffled(range(3), "volume")
-    for nth, ranks in enumerate(source.ranks(13, 64, 3, "volume")):
-        buckets = source.drawn(160, 512, "buckets", nth)
-        least = 1.5 * 1.6 * _tables(ranks) * (2.5 * buckets + 200) / ranks
-        step = (_MOST_KEYS / least) ** (1 / 3)
-        low, high = int(least * step ** parts[nth]), int(least * step ** (parts[nth] + 1))
-        n_local = source.drawn(low, high, "keys", nth)
+    many, tables = source.ranks(13, 64, 3, "volume"), source.strata(160, 512, 3, "buckets")
+    least = [
+        int(1.5 * 1.6 * _tables(ranks) * (2.5 * buckets + 200) / ranks)
+        for ranks, buckets in zip(many, tables, strict=True)
+    ]
+    keys = source.strata(min(least), _MOST_KEYS, 3, "keys")
+    order = source.ordered(keys, lambda order: all(map(operator.ge, order, least)), "keys")
+    for nth, (ranks, buckets, n_local) in enumerate(zip(many, tables, map(max, order, least), strict=True)):
         for size in (source.drawn(5, 7, "few", nth), ranks):
             yield _full(seed, size, n_local, buckets)
     # of many keys and buckets on many ranks: there tables of all ranks are more than those allowed, if packed

@@ -11,7 +11,7 @@ import hashlib
 import hmac
 import itertools
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
 
 import numpy as np
@@ -155,6 +155,13 @@ class Seed(int):
             one
             for _, _, one in sorted((self.drawn(0, 1 << 62, *label, n), n, one) for n, one in enumerate(of))
         ]
+
+    def ordered(self, of: Iterable[T], fits: Callable[[Sequence[T]], bool], *label: object) -> Sequence[T]:
+        """Return at most six in an order that fits, drawn anew for every grading; unchanged if none does."""
+        given = tuple(of)
+        return next(
+            (order for order in self.shuffled(itertools.permutations(given), *label) if fits(order)), given
+        )
 
 
 def _parts(least: int, most: int, count: int) -> list[range]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 
 import numpy as np
@@ -253,6 +254,8 @@ def test_every_grading_of_a_broadcast_has_each_type_and_the_roots_at_the_ends() 
         roots = [(case.arguments[0][1], case.ranks - 1) for case in cases]
         assert {root for root, _ in roots} > {0, 1}
         assert any(root == last for root, last in roots)
+        lengths = sorted({16, 1600} | {len(one) for one in data if 16 < len(one) < 1600})
+        assert all(many <= 4 * few for few, many in itertools.pairwise(lengths))
 
 
 def test_no_agreement_depends_on_rounding() -> None:
