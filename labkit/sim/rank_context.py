@@ -36,6 +36,8 @@ class RankContext:
     setting = ""
     #: patterns of phases in which no calls are noted
     left_out: tuple[str, ...] = ()
+    #: whether ranks share memory, so that one may wait for another one's store
+    shares_memory = False
 
     def __init__(
         self, hub: Hub, size: int, calls: CollectiveCalls, calibration: KernelCosts, measured: Measured
@@ -184,6 +186,9 @@ class RankContext:
         waits = self.waits.get(self._hub.rank)
         if waits is not None and waits.is_live:
             waits.wait(lambda: False, seconds)
+        elif self.shares_memory:  # what it waits for may be a store of another rank
+            self._hub.sleep(max(seconds, 1e-6))
+            self._hub.catch_up("load from shared memory")
         else:
             self._hub.sleep(seconds)
 
@@ -240,6 +245,8 @@ class RankContext:
                     "simulated time; its further readings take longer, so that it does not wait forever"
                 )
             self._hub.sleep(max(_READ_S, _READ_SHARE * (now - since)))
+            if self.shares_memory:
+                self._hub.catch_up("load from shared memory")
             now = float(self._hub.wtime())
             self._reads[rank] = now, since, reads + 1
         return now

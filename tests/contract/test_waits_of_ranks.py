@@ -186,18 +186,41 @@ def test_a_call_of_a_thread_in_a_deadlock_is_named(labkit):
     assert "the thread 'helper' called recv at prog.py:8" in done.stderr
 
 
-def test_a_loop_over_shared_memory_ends(labkit):
+IN_THREAD = """
+one = threading.Thread(target=lambda: [None for _ in iter(lambda: flag[0], 7)])
+one.start()
+one.join()
+"""
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while flag[0] == 0: pass\n",
+        "while flag[0] == 0: time.sleep(1e-3)\n",
+        "while flag[0] == 0: time.sleep(0)\n",
+        "while flag[0] == 0 and MPI.Wtime() < 100: pass\n",
+        "while flag[0] == 0: comm.Iprobe()\n",
+        IN_THREAD,
+    ],
+)
+@pytest.mark.parametrize("later", ["", "    time.sleep(0.25)\n"])
+def test_a_loop_over_shared_memory_ends(labkit, loop, later):
     done = labkit(
         "window = MPI.Win.Allocate_shared(8 if rank == 0 else 0, 8, comm=comm)\n"
         "flag = np.ndarray(buffer=window.Shared_query(0)[0], dtype='d', shape=(1,))\n"
         "flag[0] = 0\ncomm.barrier()\n"
-        "if rank == 1:\n    flag[0] = 7\n"
-        "while flag[0] == 0: pass\n"
+        f"if rank == 1:\n{later}    flag[0] = 7\n"
+        f"{loop}"
+        "assert flag[0] == 7\n"
+        "print('soon' if MPI.Wtime() < 1 else 'late')\n"
         "window.Free()\n",
         on="star:1,cores=3",
     )
     assert done.returncode == 0, done.stderr
-    assert "store to shared memory" in done.stderr
+    assert done.stdout == "soon\n" * 3
+    if "pass" in loop and "Wtime" not in loop:
+        assert "store to shared memory" in done.stderr
 
 
 def test_memory_is_shared_within_a_host(labkit):

@@ -14,11 +14,11 @@ from typing import Any
 from labkit.sim.isolation import host_clock
 from labkit.sim.where import place_of
 
-__all__ = ["Interruptions"]
+__all__ = ["LOOK_S", "Interruptions"]
 
 #: seconds of CPU between two looks
-_LOOK_S = 0.05
-#: simulated seconds that an interruption takes
+LOOK_S = 0.05
+#: simulated seconds that the first interruption takes; the next ones of a rank take twice as long each
 _STEP_S = 1e-6
 NOTE = (
     "a rank waited for another one's store to shared memory without a call of MPI; how long that took in "
@@ -37,13 +37,15 @@ class Interruptions:
     def __init__(self, simulation: Any) -> None:
         self._simulation = simulation
         self._seen: Any = None
+        self._waits, self._step_s = -1, _STEP_S
         self._before: Any = None
 
     def begin(self) -> None:
         """Look from now on, where this is the main thread."""
+        self._simulation.context.shares_memory = True
         if self._before is None and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGVTALRM, self._look)
-            host_clock.setitimer(signal.ITIMER_VIRTUAL, _LOOK_S, _LOOK_S)
+            host_clock.setitimer(signal.ITIMER_VIRTUAL, LOOK_S, LOOK_S)
 
     def end(self) -> None:
         """Stop looking."""
@@ -61,6 +63,18 @@ class Interruptions:
             self._seen = now
             return
         self._seen = None
-        self._simulation.context.note(NOTE)
-        hub.sleep(_STEP_S)
+        self.give_way()
+
+    def give_way(self) -> None:
+        """Let the other ranks go on until their next store may have been made, where memory is shared."""
+        hub, context = self._simulation.hub, self._simulation.context
+        if not context.shares_memory:
+            return
+        context.note(NOTE)
+        now_s = hub.clock(hub.rank)
+        self._step_s = 2 * self._step_s if hub.rank == self._waits else _STEP_S
+        self._waits = hub.rank
+        # a rank that sleeps, or computes, is ahead: its store is made then
+        ahead = (hub.clock(rank) for rank in range(self._simulation.ranks))
+        hub.sleep(min((other - now_s for other in ahead if other > now_s), default=self._step_s))
         hub.catch_up("load from shared memory")

@@ -20,6 +20,7 @@ from typing import Any, NoReturn, Protocol
 from labkit.comm.handles.exceptions import RunEnded
 from labkit.errors import DeadlockError
 from labkit.sim.isolation import host_clock
+from labkit.sim.isolation.shared_memory import LOOK_S, Interruptions
 from labkit.sim.where import place_of
 
 __all__ = ["Pool", "RankLock", "RankWaits", "owner_of_thread", "register_waits", "waits_of_rank"]
@@ -61,6 +62,7 @@ class Simulated(Protocol):
 
     hub: Any
     context: Any
+    shared_memory: Interruptions
 
     def begin_threads(self) -> None:
         """Let ranks make the calls of their threads."""
@@ -329,7 +331,8 @@ class RankWaits:
                 return True
             self._listen(_SHORT_LOOK_S)
         until = None if timeout is None else self.now() + timeout
-        began_s, looks = host_clock.monotonic(), 0
+        began_s = given_s = host_clock.monotonic()
+        looks = 0
         while True:
             busy, surely = self._threads_at_work()
             self.serve(is_quiet=not busy or looks > _MANY_LOOKS)
@@ -345,6 +348,9 @@ class RankWaits:
                 is_late = timeout is not None and host_clock.monotonic() - began_s >= timeout
                 if busy and is_late and until is not None:  # they may compute for as long as they want
                     self._sleep_until(until)
+                elif busy and host_clock.monotonic() - given_s >= LOOK_S:  # or wait in shared memory
+                    self._simulation.shared_memory.give_way()
+                    given_s = host_clock.monotonic()
                 continue
             looks = 0
             if self._posted:
