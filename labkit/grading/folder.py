@@ -10,7 +10,6 @@ import json
 import multiprocessing
 import os
 import signal
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +32,7 @@ from labkit.grading.submission import (
 )
 from labkit.grading.turns import use
 from labkit.plain import replace_file
+from labkit.process.folders import private_folder
 from labkit.process.tree import worked_s
 from labkit.process.watchdog import die_with_parent
 
@@ -223,23 +223,22 @@ def grade_folder(
     if waiting:
         for name in _NEEDED:
             importlib.import_module(name)
-    descriptor, turns = tempfile.mkstemp(prefix="labkit-turns-")
-    os.close(descriptor)
-    try:
-        while waiting or running:
-            while waiting and len(running) < max(jobs, 1):
-                student = waiting.pop(0)
-                path = submissions[student]
-                assert isinstance(path, Path)
-                running.append(_start(student, path, assignment, secret, accepts_weak, turns))
-            for worker in list(_finished(running)):
-                running.remove(worker)
-                finish(worker.student, _collect(worker, assignment), is_new=True)
-    finally:
-        for worker in running:
-            worker.process.kill()
-            worker.process.join()
-        os.unlink(turns)
+    with private_folder() as folder:
+        turns = str(folder / "turns")
+        try:
+            while waiting or running:
+                while waiting and len(running) < max(jobs, 1):
+                    student = waiting.pop(0)
+                    path = submissions[student]
+                    assert isinstance(path, Path)
+                    running.append(_start(student, path, assignment, secret, accepts_weak, turns))
+                for worker in list(_finished(running)):
+                    running.remove(worker)
+                    finish(worker.student, _collect(worker, assignment), is_new=True)
+        finally:
+            for worker in running:
+                worker.process.kill()
+                worker.process.join()
     return [done[student] for student in submissions]
 
 

@@ -141,3 +141,25 @@ def test_segments_of_open_mpi_that_nobody_maps_are_removed_on_request(places):
         removed = folders.remove_leftovers(is_thorough=True)
     assert [(Path(one.path).name, one.n_bytes) for one in removed] == [(names[1], 4096)]
     assert sorted(path.name for path in places[1].iterdir()) == sorted({*names} - {names[1]})
+
+
+GRADER = """
+import sys
+from pathlib import Path
+from labkit.grading import find_assignment
+from labkit.grading.folder import grade_folder
+grade_folder({"ada": Path(sys.argv[1])}, find_assignment("broadcast"), jobs=1)
+"""
+
+
+def test_what_a_killed_grader_leaves_is_seen_and_removed(places, tmp_path):
+    submission = tmp_path / "ada.py"
+    submission.write_text("while True:\n    pass\n")
+    with subprocess.Popen([sys.executable, "-c", GRADER, str(submission)]) as grader:
+        while not remaining(places) and grader.poll() is None:
+            time.sleep(0.02)
+        grader.kill()
+    assert grader.returncode == -9
+    assert len(remaining(places)) == len(folders.leftovers()) == 1, "every one is that of a run"
+    with folders.private_folder() as own:
+        assert remaining(places) == [own.name]
