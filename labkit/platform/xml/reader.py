@@ -146,6 +146,8 @@ ELEMENTS = {
     "prop": Element(("id", "value")),
 }  # fmt: skip
 
+_CONFIG = Element((), {"id": ""}, ("prop",))
+
 #: Elements that no message and no computation of an MPI program feels: read over, and said to be.
 READ_OVER = (
     "disk",
@@ -451,6 +453,7 @@ class _Reader:
             self._note(word)
             return
         if word == "config" and around == "platform":
+            self._attributes(word, _CONFIG, given)
             self._silent = 0
             self._open.append(word)
             return
@@ -459,6 +462,10 @@ class _Reader:
             return
         self._check_place(word, around)
         self._open.append(word)
+        if given.get("coordinates"):
+            self._mention(f"coordinates of {word}")
+        if given.get("topo_parameters") and given.get("topology", "FLAT") == "FLAT":
+            self._mention("topo_parameters of a flat cluster")
         self.builder.start(word, self._attributes(word, ELEMENTS[word], given), self.place)
 
     def _end(self, word: str) -> None:
@@ -508,6 +515,9 @@ class _Reader:
 
     def _note(self, word: str) -> None:
         self._silent = 1
+        self._mention(word)
+
+    def _mention(self, word: str) -> None:
         if len(self.read_over) < 20:
             self.read_over.append(f"<{word}> (line {self._line})")
 
@@ -516,6 +526,7 @@ class _Reader:
         setting = given.get("id", "")
         if word != "prop" or not setting or "value" not in given:
             raise refuse(self.place, f"<config> holds <{word[:40]}>; allowed: <prop> with id and value")
+        self._attributes(word, ELEMENTS[word], given)
         if self._settings.take(setting, given["value"], self.place):
             self._silent = 1
         else:
