@@ -96,7 +96,8 @@ class Finding:
 # message
 #     From when both sides were there to its end; of messages for which the receiver waited in both runs, but
 #     for a tenth of their time at most, and of those too large to be sent before it is there. A real run
-#     shows that end only while the receiver is in a call: one that it found after other work does not count,
+#     shows that end only while the receiver is in a call that waits for nothing else: one that it found after
+#     other work, or in a call that waited for another message longer, does not count,
 #     nor one that was under way while one of its ranks stalled. Those of collectives count where both runs
 #     are simulated and took the same algorithm.
 # collective
@@ -291,6 +292,8 @@ def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.D
         if is_real:
             outside_s = _outside_s(run, both["destination"], both[f"there_s{end}"], both[f"end_s{end}"])
             both = both[outside_s <= _SOON * both[f"took_s{end}"]]
+            soon_s = both[f"there_s{end}"] + _SOON * both[f"took_s{end}"]
+            both = both[~_behind_others(run, both["destination"], soon_s, both[f"end_s{end}"])]
     names = _route_names(predicted)
     quarter = _part(both["send_posted_s"], measured.makespan_s, 4)
     labels = []
@@ -310,6 +313,22 @@ def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.D
     ranks = list(zip(both["source"].tolist(), both["destination"].tolist(), strict=True))
     at_s, every = both["there_s"], np.ones(len(both), bool)
     return _frame("message", both["took_s"], both["took_s_predicted"], at_s, every, ranks, labels)
+
+
+def _behind_others(run: RecordedRun, ranks: Any, since_s: Any, end_s: Any) -> NDArray[np.bool_]:
+    """Whether the call in which a message was over then waited for another one: it was over before."""
+    ranks, since, end = np.asarray(ranks), np.asarray(since_s, float), np.asarray(end_s, float)
+    calls, waits = run.trace.calls, run.trace.waits
+    found = np.zeros(len(ranks), bool)
+    for rank in np.unique(ranks):
+        ends = np.sort(calls["end_s"][calls["rank"] == rank].to_numpy(float))
+        own = waits[waits["rank"] == rank]
+        last_s = np.full(len(ends) + 1, -np.inf)  # by call: when the last that it waited for could begin
+        np.maximum.at(last_s, np.searchsorted(ends, own["end_s"]), own["ready_s"].to_numpy(float))
+        of_rank = np.flatnonzero(ranks == rank)
+        ready = last_s[np.searchsorted(ends, end[of_rank])]
+        found[of_rank] = (ready > since[of_rank]) & (ready < end[of_rank])
+    return found
 
 
 def _outside_s(run: RecordedRun, ranks: Any, begin_s: Any, end_s: Any) -> Array:
@@ -387,7 +406,11 @@ def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list
 
 
 def _over_stalls(messages: pd.DataFrame, samples: pd.DataFrame, found: list[Finding]) -> NDArray[np.bool_]:
-    """Which messages were under way while one of their ranks stalled: it is why they took so long."""
+    """Which messages were under way while a rank stalled that explains why they took so long.
+
+    One of their own ranks, or another one until whose end they were all but all of their time under way: a
+    call that waits for several requests, some of them that rank's, hides when each was over.
+    """
     begin_s = messages["at_s"].to_numpy()
     took_s = messages["measured_s"].to_numpy()
     lost_s = np.zeros(len(messages))
@@ -396,8 +419,10 @@ def _over_stalls(messages: pd.DataFrame, samples: pd.DataFrame, found: list[Find
         for row in _stalled(samples, stall).tolist() if stall.what == "stall" else ():
             since, (rank,) = samples["at_s"].iloc[row], samples["ranks"].iloc[row]
             until = since + samples["measured_s"].iloc[row]
-            common = np.minimum(begin_s + took_s, until) - np.maximum(begin_s, since)
-            lost_s += np.where((ends == rank).any(axis=1), np.maximum(common, 0.0), 0.0)
+            common = np.maximum(np.minimum(begin_s + took_s, until) - np.maximum(begin_s, since), 0.0)
+            with_it = np.abs(begin_s + took_s - until) <= _SOON * (until - since)
+            explains = (ends == rank).any(axis=1) | (with_it & (common >= (1.0 - _SOON) * took_s))
+            lost_s += np.where(explains, common, 0.0)
     over: NDArray[np.bool_] = lost_s > _SOON * took_s
     return over
 

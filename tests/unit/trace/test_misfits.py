@@ -140,7 +140,9 @@ def test_a_stall_of_a_real_rank_is_named() -> None:
     assert stalls[:1] == ["rank 2"]
 
 
-def ring(comm: Any, sleeper: int, asleep_s: float, is_overlapped: bool, is_real: bool = False) -> None:
+def ring(
+    comm: Any, sleeper: int, asleep_s: float, is_overlapped: bool, send: str = "Issend", is_real: bool = False
+) -> None:
     """A ring in which a rank is late once, before its messages or while they are under way."""
     import time
 
@@ -157,7 +159,8 @@ def ring(comm: Any, sleeper: int, asleep_s: float, is_overlapped: bool, is_real:
     for step in range(20):
         if not is_overlapped:
             work(step)
-        requests = [comm.Irecv(got, left), comm.Isend(edge, right)]
+        # a Waitall that lasts for its send hides when the message came
+        requests = [comm.Irecv(got, left), getattr(comm, send)(edge, right)]
         if is_overlapped:
             work(step)
         lk.MPI.Request.Waitall(requests)
@@ -171,18 +174,21 @@ def as_a_real_run(run: Any) -> Any:
         rank, end_s = messages["destination"].iloc[row], messages["end_s"].iloc[row]
         own = waits[(waits["rank"] == rank) & (waits["end_s"] >= end_s)]
         messages.loc[messages.index[row], "end_s"] = own["end_s"].min()
+    there_s = messages[["send_posted_s", "recv_posted_s"]].max(axis=1).to_numpy()
+    ready = run.trace.waits.assign(ready_s=there_s[run.trace.waits["message"].to_numpy()])
     clocks = Clocks([[] for _ in range(run.ranks)])
-    return replace(run, trace=replace(run.trace, messages=messages, clocks=clocks))
+    return replace(run, trace=replace(run.trace, messages=messages, waits=ready, clocks=clocks))
 
 
+@pytest.mark.parametrize("send", ["Isend", "Issend"])
 @pytest.mark.parametrize("is_overlapped", [False, True])
 @pytest.mark.parametrize(("ranks", "sleeper"), [(4, 0), (4, 3), (3, 1), (8, 5)])
 def test_the_rank_that_slept_is_the_cause_and_no_message_that_met_it(
-    ranks: int, sleeper: int, is_overlapped: bool
+    ranks: int, sleeper: int, is_overlapped: bool, send: str
 ) -> None:
-    predicted = lk.run(ring, ranks, f"star:{ranks}", trace=True, args=(sleeper, 0.0, is_overlapped))
+    predicted = lk.run(ring, ranks, f"star:{ranks}", trace=True, args=(sleeper, 0.0, is_overlapped, send))
     slept = lk.run(
-        ring, ranks, f"star:{ranks}", trace=True, noise=noise(7), args=(sleeper, 0.3, is_overlapped)
+        ring, ranks, f"star:{ranks}", trace=True, noise=noise(7), args=(sleeper, 0.3, is_overlapped, send)
     )
     found = as_a_real_run(slept).against(predicted)
     first = found.findings[0]
