@@ -1,8 +1,10 @@
 """The registry of algorithms: the listing of the folder `labkit.algorithms`.
 
 An algorithm is a file ``algorithms/<problem>/<name>.py`` with an ``ALGORITHM`` in it. Nothing else is
-registered anywhere: adding an algorithm is adding its file. The exercises and the assignments of the course
-are files of two other folders (`course_files`).
+registered anywhere: adding an algorithm is adding its file. A user's own are files
+``my_algorithms/<problem>/<name>.py`` of the folder that a program or notebook runs in (or of the folder that
+the environment variable ``LABKIT_ALGORITHMS`` names); a changed file is loaded again when it is asked for.
+The exercises and the assignments of the course are files of two other folders (`course_files`).
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ import importlib
 import importlib.util
 import inspect
 import math
+import os
 import pkgutil
 import sys
 from collections.abc import Callable, Mapping
@@ -35,16 +38,21 @@ __all__ = [
     "in_segments",
     "module_of_file",
     "names",
+    "own_files",
     "problems",
     "program",
     "schedules",
     "teaching_form",
     "teaching_forms",
+    "version_of",
 ]
 
 
 #: the algorithm of operations that a machine may carry out on a network of its own
 ON_NETWORK = "collective_network"
+
+#: a user's own algorithms: the folder, and the variable that names another one
+_OWN_FOLDER, _OWN = "my_algorithms", "LABKIT_ALGORITHMS"
 
 #: the folder of forms to be read (`teaching_forms`), which nobody chooses
 _TEACHING = "teaching"
@@ -274,15 +282,36 @@ def problems() -> tuple[str, ...]:
     return tuple(sorted(name for name in found if name != _TEACHING))
 
 
-@cache
 def names(problem: str) -> tuple[str, ...]:
-    """Return the names of a problem's algorithms (the files), sorted.
+    """Return the names of a problem's algorithms (the files), sorted; a user's own included.
 
     Examples
     --------
     >>> "ring" in names("allreduce")
     True
     """
+    own = own_files(problem)
+    return tuple(sorted({*_shipped(problem), *own})) if own else _shipped(problem)
+
+
+def own_files(problem: str) -> dict[str, Path]:
+    """Return the files of a user's own algorithms by name; those of shipped ones cannot be taken."""
+    folder = os.path.join(os.environ.get(_OWN, _OWN_FOLDER), problem)
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return {}
+    files = {
+        e.removesuffix(".py"): Path(folder, e) for e in entries if e.endswith(".py") and e[0] not in "_."
+    }
+    if taken := sorted(files.keys() & {*_shipped(problem)}):
+        raise DataError(f"{files[taken[0]]}: labkit has an algorithm {problem}/{taken[0]}; rename the file")
+    return files
+
+
+@cache
+def _shipped(problem: str) -> tuple[str, ...]:
+    """Return the names of the algorithms that are installed."""
     if problem not in problems():
         hint = nearest(problem, problems())
         raise ScheduleError(f"no problem is called {problem!r}; known: {', '.join(problems())}{hint}")
@@ -333,7 +362,6 @@ def teaching_form(problem: str, name: str) -> Callable[..., Any]:
     return function
 
 
-@cache
 def get(problem: str, name: str) -> Algorithm:
     """Return an algorithm by the names of its folder and file, parameters after colons.
 
@@ -342,28 +370,64 @@ def get(problem: str, name: str) -> Algorithm:
     >>> dict(get("alltoall", "bruck:radix=4").parameters)
     {'radix': 4}
     """
+    base, *settings = name.split(":")
+    if base in _shipped(problem) or (version := version_of(problem, base)) is None:
+        return _shipped_algorithm(problem, name)
+    own = _own_algorithm(problem, base, *version)
+    return own.tuned(**dict(_setting(problem, base, one) for one in settings)) if settings else own
+
+
+def version_of(problem: str, name: str) -> tuple[Path, int, int] | None:
+    """Return the file of a user's own algorithm with the time of its last change and its size, or None."""
+    path = own_files(problem).get(name)
+    if path is None:
+        return None
+    status = path.stat()
+    return path, status.st_mtime_ns, status.st_size
+
+
+@lru_cache(maxsize=64)
+def _own_algorithm(problem: str, name: str, path: Path, changed_ns: int, size: int) -> Algorithm:
+    """Return a user's own algorithm; of a changed file the new one."""
+    module = module_of_file(path, f"my_algorithms.{problem}.{name}")
+    return _described(module, problem, name, str(path))
+
+
+@cache
+def _shipped_algorithm(problem: str, name: str) -> Algorithm:
+    """Return an installed algorithm."""
     name, *settings = name.split(":")
     if settings:
-        return get(problem, name).tuned(**dict(_setting(problem, name, one) for one in settings))
-    if name not in names(problem):
+        return _shipped_algorithm(problem, name).tuned(
+            **dict(_setting(problem, name, one) for one in settings)
+        )
+    if name not in _shipped(problem):
         known = names(problem)
         hint = nearest(name, known, 1)
         raise ScheduleError(f"{problem} has no algorithm {name!r}; it has: {', '.join(known)}{hint}")
     module = importlib.import_module(f"labkit.algorithms.{problem}.{name}")
+    return _described(module, problem, name, f"algorithms/{problem}/{name}.py")
+
+
+def _described(module: ModuleType, problem: str, name: str, file: str) -> Algorithm:
+    """Return the algorithm that a file describes."""
     algorithm = getattr(module, "ALGORITHM", None)
     if not isinstance(algorithm, Algorithm):
-        raise ScheduleError(f"algorithms/{problem}/{name}.py has no ALGORITHM = Algorithm(...)")
+        raise ScheduleError(f"{file} has no ALGORITHM = Algorithm(...)")
     if (algorithm.problem, algorithm.name) != (problem, name):
-        raise ScheduleError(
-            f"algorithms/{problem}/{name}.py describes {algorithm.problem}/{algorithm.name}; "
-            "rename one of them"
-        )
+        raise ScheduleError(f"{file} describes {algorithm.problem}/{algorithm.name}; rename one of them")
     return algorithm
 
 
-@lru_cache(maxsize=64)
 def program(problem: str, name: str, ranks: int, root: int = 0, commutative: bool = True) -> Any:
     """Return the kernels' program of an algorithm; the same object for the same arguments."""
+    base = name.partition(":")[0]
+    version = None if base in _shipped(problem) else version_of(problem, base)
+    return _program(problem, name, ranks, root, commutative, version)
+
+
+@lru_cache(maxsize=64)
+def _program(problem: str, name: str, ranks: int, root: int, commutative: bool, version: Any) -> Any:
     return program_of(get(problem, name).build(ranks, root, commutative))
 
 

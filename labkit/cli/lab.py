@@ -23,7 +23,20 @@ __all__ = ["KEPT", "configure", "execute", "find_notebooks", "released", "update
 
 
 #: folders of a working copy: assignments, the algorithms' files, and what a refresh has set aside
-ASSIGNMENTS, ALGORITHMS, KEPT = "assignments", "algorithms", "set-aside"
+ASSIGNMENTS, ALGORITHMS, KEPT, OWN = "assignments", "algorithms", "set-aside", "my_algorithms"
+_ABOUT_OWN = """\
+# Your own algorithms
+
+A file `my_algorithms/<problem>/<name>.py` is an algorithm as those in `algorithms/` are, without a restart: in
+`coll=`, `lk.card`, `lk.tune`, sweeps and explorers of the notebooks in this folder. Begin with a copy:
+
+    mkdir -p my_algorithms/bcast
+    cp algorithms/bcast/linear.py my_algorithms/bcast/mine.py
+    chmod u+w my_algorithms/bcast/mine.py
+
+Rename what it calls itself, `ALGORITHM = Algorithm("mine", "bcast", ...)`, and change the rest. Then
+`lk.run(program, 8, "star", coll="bcast=mine")`. The files in `algorithms/` are copies for reading.
+"""
 _MEMORY = Path(".labkit", "course.json")
 #: what stands between them is for teachers only
 _SECRET = re.compile(
@@ -165,18 +178,28 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _show_algorithms(folder: Path) -> None:
-    """Show the algorithms' own files next to the notebooks: by a link, so that what is read is what runs."""
+    """Copy the algorithms' files next to the notebooks, for reading; a folder for a user's own ones is made."""
     spec = importlib.util.find_spec("labkit.algorithms")
     place = folder / ALGORITHMS
-    if spec is None or not spec.submodule_search_locations or (place.exists() and not place.is_symlink()):
+    if spec is None or not spec.submodule_search_locations:
         return
     # an editable installation lists files of several folders: that of the package itself counts
     found = Path(spec.origin).parent if spec.origin else Path(next(iter(spec.submodule_search_locations)))
     if place.is_symlink():
-        if Path(os.readlink(place)) == found:
-            return
         place.unlink()
-    place.symlink_to(found, target_is_directory=True)
+    for source in sorted(found.rglob("*.py")):
+        target, content = place / source.relative_to(found), source.read_bytes()
+        is_ours = (
+            not target.exists() or not target.stat().st_mode & 0o222
+        )  # what somebody may write is theirs
+        if is_ours and (not target.exists() or target.read_bytes() != content):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            _write(target, content)
+            target.chmod(0o444)  # what runs are the installed files: a change here would change nothing
+    own = folder / OWN / "README.md"
+    if not own.exists():
+        own.parent.mkdir(exist_ok=True)
+        _write(own, _ABOUT_OWN.encode())
 
 
 def released(source: bytes) -> bytes:

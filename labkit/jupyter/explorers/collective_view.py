@@ -95,9 +95,16 @@ def algorithms(problem: str) -> list[str]:
     return [name for of, name in registry.schedules() if of == problem]
 
 
-@lru_cache(maxsize=64)
 def prepare(problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str) -> Prepared:
     """Take a collective apart."""
+    return _prepared(problem, name, ranks, root, n_bytes, on, registry.version_of(problem, name))
+
+
+@lru_cache(maxsize=64)
+def _prepared(
+    problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str, version: Any
+) -> Prepared:
+    """Take a collective apart, once for each version of its file."""
     if not 1 <= ranks <= MOST_RANKS:
         raise ScheduleError(f"the player shows 1 to {MOST_RANKS} ranks, got {ranks}")
     algorithm = registry.get(problem, name)

@@ -179,12 +179,21 @@ def inputs(kind: str, ranks: int, per_rank: int, seed: int) -> list[Keys]:
     return [np.asarray(part, np.int64) for part in every.reshape(ranks, per_rank)]
 
 
-@lru_cache(maxsize=32)
 def play(
     algorithm: str, kind: str = "random", ranks: int = 6, per_rank: int = 16, seed: int = 0,
     on: str = "star", oversampling: float = 1.0, is_drawn: bool = False,
 ) -> Played:  # fmt: skip
     """Sort, and keep what every rank holds at the end of every phase."""
+    version = registry.version_of("sorting", algorithm)
+    return _played(algorithm, kind, ranks, per_rank, seed, on, oversampling, is_drawn, version)
+
+
+@lru_cache(maxsize=32)
+def _played(
+    algorithm: str, kind: str, ranks: int, per_rank: int, seed: int, on: str, oversampling: float,
+    is_drawn: bool, version: Any,
+) -> Played:  # fmt: skip
+    """Sort, once for each version of the algorithm's file."""
     import labkit as lk
 
     sorter = registry.get("sorting", algorithm)

@@ -26,6 +26,7 @@ from labkit.local.costs import find_calibration
 from labkit.plain import toml_of
 from labkit.process.imports import program_digests
 from labkit.process.versions import engine_digest, labkit_digest
+from labkit.registry import own_files, problems
 from labkit.sim.computation import Records
 from labkit.study.bundle.writer import environment
 from labkit.study.declared.declaration import Declaration
@@ -107,6 +108,7 @@ class Content:
         files = program_digests(program) if isinstance(program, Path) else declaration.program_files
         self._common = {
             **files, **self._files([declaration.run.get(name) for name in ("mapping", "calibration")]),
+            **{str(p): _digest(p.read_bytes()) for of in problems() for p in own_files(of).values()},
             "labkit": f"{__version__} {labkit_digest()}", "engine": engine_digest(),
         }  # fmt: skip
         self._simulated: dict[str, str] = {}

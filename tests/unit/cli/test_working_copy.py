@@ -42,7 +42,10 @@ def test_a_copy_has_course_assignments_and_algorithms(course):
     done = _update(course)
     assert done.added == ["00_a.ipynb", "01_b.ipynb", "assignments/sum.ipynb"]
     work = course / "work"
-    assert (work / "algorithms" / "sorting" / "sample_sort.py").is_file()
+    copied = work / "algorithms" / "sorting" / "sample_sort.py"
+    assert copied.is_file()
+    assert copied.stat().st_mode & 0o222 == 0
+    assert "my_algorithms/" in (work / "my_algorithms" / "README.md").read_text()
     text = (work / "assignments" / "sum.ipynb").read_text()
     assert "42" not in text
     assert "SOLUTION" not in text
@@ -50,6 +53,23 @@ def test_a_copy_has_course_assignments_and_algorithms(course):
     stub = "def f():\n    # YOUR CODE HERE\n    raise NotImplementedError()\n\n\nf()"
     assert "".join(cell["source"]) == stub
     assert _update(course).lines() == [f"your working copy: {work} (the course itself is not changed)"]
+
+
+def test_the_copies_of_the_algorithms_follow_the_library_and_own_ones_stay(course):
+    _update(course)
+    work = course / "work"
+    copied, edited = (work / "algorithms" / "bcast" / f"{name}.py" for name in ("linear", "chain"))
+    installed = copied.read_text()
+    copied.chmod(0o644)
+    copied.write_text("old")
+    copied.chmod(0o444)  # as an older version of the library had it
+    edited.chmod(0o644)
+    edited.write_text("mine")
+    (work / "my_algorithms" / "README.md").write_text("notes")
+    _update(course)
+    assert copied.read_text() == installed
+    assert edited.read_text() == "mine"
+    assert (work / "my_algorithms" / "README.md").read_text() == "notes"
 
 
 def test_a_notebook_is_what_jupyterlab_makes_of_it_when_it_opens_it(course):
