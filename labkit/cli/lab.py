@@ -27,8 +27,8 @@ ASSIGNMENTS, ALGORITHMS, KEPT, OWN = "assignments", "algorithms", "set-aside", "
 _ABOUT_OWN = """\
 # Your own algorithms
 
-A file `my_algorithms/<problem>/<name>.py` is an algorithm as those in `algorithms/` are, without a restart: in
-`coll=`, `lk.card`, `lk.tune`, sweeps and explorers of the notebooks in this folder. Begin with a copy:
+A file `my_algorithms/<problem>/<name>.py` is an algorithm as those in `algorithms/` are, without a restart:
+in `coll=`, `lk.card`, `lk.tune`, sweeps and explorers of the notebooks in this folder. Begin with a copy:
 
     mkdir -p my_algorithms/bcast
     cp algorithms/bcast/linear.py my_algorithms/bcast/mine.py
@@ -178,7 +178,7 @@ def _write(target: Path, content: bytes) -> None:
 
 
 def _show_algorithms(folder: Path) -> None:
-    """Copy the algorithms' files next to the notebooks, for reading; a folder for a user's own ones is made."""
+    """Copy the algorithms' files next to the notebooks, for reading; make a folder for own ones."""
     spec = importlib.util.find_spec("labkit.algorithms")
     place = folder / ALGORITHMS
     if spec is None or not spec.submodule_search_locations:
