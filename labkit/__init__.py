@@ -23,6 +23,8 @@
     tune         the fastest algorithm of a collective at each size, as a decision tree and rules
     replay       a recorded trace on another machine
     verify       a bundle: whether its figures come from its source
+    check        an answer to an exercise of the course
+    lecture      an algorithm as a lecture writes it, in at most 40 lines
 
     models       formulas of times: LogGP, bounds of messages and collectives, best mappings
     explore      explorers to play with: topology, collective, messages, model, schedule, sorting,

@@ -21,7 +21,7 @@ def offered(notebook, text: str) -> list[str]:
 def test_labkit_offers_a_table_of_contents(notebook):
     notebook.run("import labkit as lk")
     found = offered(notebook, "lk.")
-    assert len(found) <= 28
+    assert len(found) <= 33
     assert {"run", "sweep", "load", "fit", "judge", "explore", "plot", "algorithms", "datasets"} <= {*found}
     assert sorted(found) == described(lk)
 
