@@ -20,7 +20,7 @@ import numpy as np
 import labkit as lk
 from labkit.errors import LabkitError
 from labkit.study.guidelines import compare_all
-from labkit.study.guidelines.operations import rounds
+from labkit.study.guidelines.check import rounds
 from labkit.study.guidelines.report import Sample
 
 SIZES = (8, 16, 32, 64, 128, 256)

@@ -230,6 +230,6 @@ if "IPython" in sys.modules:
     importlib.import_module("labkit.jupyter.names").offer_names()
     importlib.import_module("labkit.jupyter.extension").load_when_called()
     importlib.import_module("labkit.jupyter.hints").offer_hints()
-    importlib.import_module("labkit.jupyter.numbers").show_plain_numbers()
-    importlib.import_module("labkit.jupyter.warned").name_cells_in_warnings()
+    importlib.import_module("labkit.jupyter.extension").show_plain_numbers()
+    importlib.import_module("labkit.jupyter.extension").name_cells_in_warnings()
 sys.modules[__name__].__class__ = _Package

@@ -31,8 +31,7 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
-from labkit.schedule.core import core_of
-from labkit.schedule.doubling import spread, times
+from labkit.schedule.doubling import core_of, spread, times
 from labkit.schedule.powers import doublings, floor_power_of_two
 from labkit.schedule.team import everyone
 

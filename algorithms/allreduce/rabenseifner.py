@@ -28,7 +28,7 @@ import numpy as np
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, blocks, whole
-from labkit.schedule.core import Core, core_of
+from labkit.schedule.doubling import Core, core_of
 from labkit.schedule.powers import doublings, floor_power_of_two
 from labkit.schedule.team import everyone
 

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
-from labkit.schedule.core import Core, core_of
+from labkit.schedule.doubling import Core, core_of
 from labkit.schedule.powers import backwards, doublings, floor_power_of_two, prime_factors
 from labkit.schedule.step import Ints
 from labkit.schedule.team import everyone

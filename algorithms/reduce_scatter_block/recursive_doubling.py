@@ -29,8 +29,7 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
-from labkit.schedule.core import core_of
-from labkit.schedule.doubling import Turn, times, turns
+from labkit.schedule.doubling import Turn, core_of, times, turns
 from labkit.schedule.powers import doublings, floor_power_of_two
 from labkit.schedule.step import Ints
 from labkit.schedule.team import everyone

@@ -23,7 +23,7 @@ from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import markdown2html_mistune
 from pygments.formatters import HtmlFormatter
 
-from labkit.jupyter.report import only_static, with_mathml
+from labkit.cli.report import only_static, with_mathml
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))

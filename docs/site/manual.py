@@ -25,7 +25,7 @@ from numpydoc.docscrape import NumpyDocString
 import labkit
 from labkit import registry
 from labkit.cli.main import COMMANDS, main
-from labkit.jupyter.report import with_mathml
+from labkit.cli.report import with_mathml
 from labkit.platform import machines
 from labkit.platform.spec import kinds
 from labkit.trace.exchange import FORMATS as EXPORTS
@@ -69,10 +69,10 @@ FORMATS = {
     "Network models": "labkit.platform.models",
     "Named machines": "labkit.platform.machines",
     "SimGrid's platform files": "labkit.platform.xml.reader",
-    "Calibrations": "labkit.calibration.files",
+    "Calibrations": "labkit.calibration.result",
     "Rules of selectors": "labkit.selector.rules",
     "Rules of MPI libraries": "labkit.selector.formats",
-    "Time-independent traces": "labkit.trace.formats.ti_reader",
+    "Time-independent traces": "labkit.trace.formats.ti_writer",
     "GOAL": "labkit.trace.formats.goal",
     "MSCCL": "labkit.synthesis.synthesized",
 }

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.experiments import TAG, Row, measure
+from labkit.calibration.experiments import EXPERIMENTS, TAG, Plan, Row, grid, make_plan, measure
 from labkit.calibration.fit import ENVELOPE_BYTES, Fit, Shares, fit_network
-from labkit.calibration.plan import EXPERIMENTS, Plan, grid, make_plan
 from labkit.calibration.protocol import COLUMNS, STATISTICS, frame, medians
 from labkit.calibration.result import Calibration, judge_quality, load_average
 from labkit.errors import DataError

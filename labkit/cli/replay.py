@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from labkit.cli import run as run_command
-from labkit.cli.export_option import add_export, check_targets, write_exports
+from labkit.cli.run import add_export, check_targets, write_exports
 from labkit.options import collectives_of, limit_of, model_of, tolerance_of
 
 __all__ = ["configure", "execute"]

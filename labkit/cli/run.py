@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from labkit.cli.export_option import add_export, check_targets, write_exports
 from labkit.errors import DataError, ProgramError, RunInterrupted
 from labkit.options import add_run_options, check_options, run_keywords
 from labkit.process.folders import private_folder
@@ -19,7 +18,8 @@ from labkit.process.python_line import COMMAND, PythonLine, module_file, python_
 from labkit.request import Machine
 from labkit.result import Run
 
-__all__ = ["configure", "execute", "record"]
+__all__ = ["add_export", "check_targets", "configure", "execute", "record", "write_exports"]
+
 
 _HELP = {
     "--trace": "write every message to PROGRAM.trace.csv",
@@ -184,3 +184,33 @@ def record(run: Run) -> dict[str, Any]:
 
 def _is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
+
+
+# ``--export``: a run in the formats of other tools, of ``labkit run`` and ``labkit replay``.
+
+
+def add_export(parser: argparse.ArgumentParser) -> None:
+    """Add the option."""
+    parser.add_argument(
+        "--export", action="append", default=[], metavar="FILE",
+        help="export the run for another tool, selected by the suffix: .json (Perfetto), .paje, "
+        ".prv (Paraver), .cubex (Cube), .otf2, .csv (Pipit); repeatable",
+    )  # fmt: skip
+
+
+def check_targets(arguments: argparse.Namespace) -> bool:
+    """Refuse, before the run, what cannot be written; return whether anything is wanted."""
+    if not arguments.export:
+        return False
+    from labkit.trace.exchange import check_export
+
+    for path in arguments.export:
+        check_export(path)
+    if len({*arguments.export}) < len(arguments.export):
+        raise DataError("--export names a file twice")
+    return True
+
+
+def write_exports(arguments: argparse.Namespace, run: Run) -> list[str]:
+    """Write all; return the files."""
+    return [str(file) for path in arguments.export for file in run.export(path)]

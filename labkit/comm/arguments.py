@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from labkit.checks import echo
+from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import no_operator
 
-__all__ = ["convert_functions", "convert_methods", "whole"]
+__all__ = ["check_root", "convert_functions", "convert_methods", "whole"]
+
 
 _INT, _LONG = 2**31, 2**63
 
@@ -255,3 +257,22 @@ def convert_functions(space: dict[str, Any], classes: Mapping[str, type]) -> Non
             made = _converting("module", function, classes)
             if made is not None:
                 space[name] = made
+
+
+# Roots of collectives: which rank, or what is wrong with it.
+
+
+_ERR_ROOT = 8
+
+
+def check_root(root: Any, size: int) -> int:
+    """Return a root as a whole number."""
+    try:
+        rank = whole(root)
+    except TypeError:
+        raise TypeError(f"root={echo(root)} is no rank: give a whole number, 0 to {size - 1}") from None
+    if not 0 <= rank < size:
+        raise MPIException(
+            _ERR_ROOT, f"root={root} is not a rank of this communicator, which has ranks 0 to {size - 1}"
+        )
+    return rank

@@ -12,22 +12,20 @@ from labkit.comm.buffers import _unpack, array_of, parse_simple
 from labkit.comm.collective.collectives import BufferCollectives
 from labkit.comm.collective.native import arrive, leave, refuse_in_recordings, shared_calls
 from labkit.comm.collective.objects import ObjectCollectives
-from labkit.comm.collective.prequest import Prequest
 from labkit.comm.create import CommunicatorMaking
 from labkit.comm.environment import abort
-from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit.comm.handles.base import IN_PLACE, KNOWN, MODULE_NAME, Handle, constant_of
 from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED, attribute_values
 from labkit.comm.handles.errhandlers import Errhandler, ErrorHandling
-from labkit.comm.handles.errorcodes import codes_in_use
 from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.exceptions import codes_in_use
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import Info
 from labkit.comm.handles.keyvals import Keyed
 from labkit.comm.handles.operators import OPERATORS
-from labkit.comm.handles.special import IN_PLACE
+from labkit.comm.handles.status import Prequest
 from labkit.comm.inter.ports import Meeting
 from labkit.comm.inter.spawning import Spawning, parent
-from labkit.comm.known import KNOWN, constant_of
 from labkit.comm.surface import METHODS, Method, add_methods
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm"]

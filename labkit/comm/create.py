@@ -16,21 +16,21 @@ from labkit.comm.collective.native import (
     shared_calls,
     start,
 )
+from labkit.comm.handles.base import KNOWN, constant_of
 from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.keyvals import copied, deleted
-from labkit.comm.known import KNOWN, constant_of
-from labkit.comm.topology.graphs import (
+from labkit.comm.topology.grid import (
     DistGraph,
     Graph,
+    Grid,
     Node,
     check_peers,
     gathered_nodes,
     numbers_of,
     weights_of,
 )
-from labkit.comm.topology.grid import Grid
 
 __all__ = ["CommunicatorMaking"]
 

@@ -23,8 +23,7 @@ from labkit.grading.clean import file_stem
 from labkit.grading.grade import Grade
 from labkit.grading.submission import submitted_text
 from labkit.plain import replace_file
-from labkit.process.fingerprint import fingerprint
-from labkit.process.versions import engine_digest, labkit_digest
+from labkit.process.fingerprint import engine_digest, fingerprint, labkit_digest
 
 __all__ = ["keep", "kept_folder", "kept_grade", "source_of"]
 

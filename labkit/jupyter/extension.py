@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import labkit
-from labkit.errors import MachineError
+from labkit.errors import MachineError, StudyWarning
+from labkit.jupyter.names import matcher_of
+from labkit.result.by_rank import PLAIN_NUMBERS
 
 if TYPE_CHECKING:
     from labkit.jupyter.magic import Spmd
 
 __all__ = ["load_ipython_extension", "load_when_called", "unload_ipython_extension"]
+
 
 #: how IPython reads %%spmd where it is not the first line of its cell: as a line magic of this name
 _BELOW = "%spmd"
@@ -26,11 +31,8 @@ def load_ipython_extension(shell: Any) -> None:
     shell : IPython.core.interactiveshell.InteractiveShell
         The running IPython.
     """
-    from labkit.jupyter.completion import matcher
     from labkit.jupyter.magic import Spmd, documentation
     from labkit.jupyter.names import offer, offer_names
-    from labkit.jupyter.numbers import show_plain_numbers
-    from labkit.jupyter.warned import name_cells_in_warnings
 
     if not hasattr(shell, "register_magic_function"):
         raise MachineError("%load_ext labkit needs a running IPython or Jupyter kernel")
@@ -59,7 +61,6 @@ def load_when_called() -> None:
     """
     from IPython import get_ipython
 
-    from labkit.jupyter.completion import matcher
     from labkit.jupyter.names import offer
 
     shell: Any = get_ipython()
@@ -86,8 +87,6 @@ def unload_ipython_extension(shell: Any) -> None:
     spmd = _loaded.pop(id(shell), None)
     if spmd is None:
         return
-    from labkit.jupyter.numbers import show_number_types
-
     show_number_types()
     spmd.machines.stop()
     if _with_body in shell.input_transformers_cleanup:
@@ -116,3 +115,124 @@ def _refuse_below(line: str) -> None:
         + ": a cell magic is the first line of its cell; put what stands above it into "
         "a cell of its own, or below it"
     )
+
+
+# Completion of the magic's line: machines, models and algorithms behind their options, and the options.
+
+
+_MAGICS = ("%%spmd", "%spmd")
+
+
+def completions(before: str, names: Mapping[str, Any]) -> list[str] | None:
+    """Return what may come next on a line."""
+    words = before.split()
+    if not words or words[0] not in _MAGICS or before.rstrip() == words[0] == before:
+        return None
+    from labkit.jupyter.options import option_values  # late: it loads what runs programs
+
+    begun = "" if before[-1].isspace() else words.pop()
+    option = words[-1] if len(words) > 1 else ""
+    if "=" in begun and begun.startswith("--"):
+        option, _, begun = begun.partition("=")
+    flags = option_values(words[0] == "%spmd")
+    known = _values(option, begun, names) if flags.get(option) else [one for one in flags if len(one) > 2]
+    return [one for one in known if one.startswith(begun)]
+
+
+def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
+    """Return the values of an option; none where any may follow."""
+    if option == "--on":
+        return [*_machines(), *_own_machines(names)]
+    if option == "--model":
+        from labkit.platform import models
+
+        return models.names()
+    if option == "--coll":
+        from labkit import registry
+        from labkit.schedule.problem import PROBLEMS
+
+        problem, sign, _ = begun.partition("=")
+        if sign and problem in registry.problems():
+            return [f"{problem}={name}" for name in registry.names(problem)]
+        return [f"{name}=" for name in registry.problems() if name in PROBLEMS]
+    if option == "--mapping":
+        return ["block", "cyclic", "fragmented", "random"]
+    if option == "--compute":
+        return ["charged", "measured", "recorded:"]
+    return []
+
+
+def _machines() -> list[str]:
+    from labkit.platform.spec import reader
+    from labkit.platform.spec.reader import kinds
+    from labkit.run import MACHINES
+
+    words = [machine.words[0] for machine in MACHINES if machine.words]
+    return [*words, *kinds(), *reader.names()]
+
+
+def _own_machines(names: Mapping[str, Any]) -> list[str]:
+    """Return the names that hold platforms or clusters."""
+    from labkit.jupyter.options import is_own_machine
+
+    return sorted(name for name, value in names.items() if not name.startswith("_") and is_own_machine(value))
+
+
+def matcher(shell: Any) -> Any:
+    """Return the matcher of the magic's lines."""
+
+    def find(before: str) -> tuple[list[str], str] | None:
+        found = completions(before, shell.user_ns)
+        return None if found is None else (sorted(found), before.split(" ")[-1])
+
+    return matcher_of("labkit.spmd", "magic", find)
+
+
+# Numbers of NumPy as a notebook shows them: 3, not np.int64(3), in lists and tuples, printed or returned.
+
+
+def show_plain_numbers() -> None:
+    """Let NumPy write its numbers without their types in the running IPython, unless it was told how.
+
+    Values stay what they are. ``numpy.set_printoptions(legacy=False)`` brings the types back.
+    """
+    from IPython import get_ipython
+
+    if get_ipython() is None:
+        return
+    import numpy
+
+    if numpy.get_printoptions()["legacy"] is False:
+        numpy.set_printoptions(legacy=PLAIN_NUMBERS)
+
+
+def show_number_types() -> None:
+    """Undo `show_plain_numbers`."""
+    import numpy
+
+    if numpy.get_printoptions()["legacy"] == PLAIN_NUMBERS:
+        numpy.set_printoptions(legacy=False)
+
+
+# labkit's warnings as a notebook shows them: a sentence and the cell, not the path of a temporary file.
+
+
+def name_cells_in_warnings() -> None:
+    """Let labkit's own warnings name the cell that they belong to, in the running IPython."""
+    from IPython import get_ipython
+
+    before: Any = warnings.formatwarning
+    if get_ipython() is None or getattr(before, "names_cells", False):
+        return
+
+    def written(
+        message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None
+    ) -> str:
+        if not issubclass(category, StudyWarning):
+            return str(before(message, category, filename, lineno, line))
+        from labkit.jupyter.failure import cell_name
+
+        return f"{category.__name__}: {message} ({cell_name(get_ipython(), filename)}, line {lineno})\n"
+
+    written.names_cells = True  # type: ignore[attr-defined]
+    warnings.formatwarning = written

@@ -14,13 +14,14 @@ from labkit.plot.style import (
     DASHES,
     FONT,
     MARKERS,
+    TOOLS,
+    grid_of,
     heading,
     share_ticks,
     style_axes,
     value_axis,
     wrap,
 )
-from labkit.plot.tools import TOOLS, grid_of
 from labkit.units import format_share
 
 if TYPE_CHECKING:

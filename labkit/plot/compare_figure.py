@@ -18,8 +18,18 @@ from bokeh.plotting import figure
 from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, DASHES, FONT, MARKERS, heading, rank_axis, style_axes, value_axis
-from labkit.plot.tools import TOOLS, grid_of
+from labkit.plot.style import (
+    COLORS,
+    DASHES,
+    FONT,
+    MARKERS,
+    TOOLS,
+    grid_of,
+    heading,
+    rank_axis,
+    style_axes,
+    value_axis,
+)
 
 if TYPE_CHECKING:
     from labkit.study import Curve, Study

@@ -16,13 +16,11 @@ from bokeh.plotting import figure
 
 from labkit.errors import DataError
 from labkit.html import quantity
-from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, HEAT, share_ticks, style_axes, time_axis
-from labkit.plot.tools import TOOLS
-from labkit.plot.topology_figure import draw_layout
+from labkit.plot.style import FONT, HEAT, TOOLS, share_ticks, style_axes, time_axis
+from labkit.plot.topology_figure import Cables, draw_layout
+from labkit.trace.activity import MESSAGE, STATES
 from labkit.trace.explanation import explained
-from labkit.trace.states import MESSAGE, STATES
 from labkit.units import format_share
 
 if TYPE_CHECKING:

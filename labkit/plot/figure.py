@@ -25,10 +25,8 @@ from markupsafe import Markup
 from labkit.errors import DataError
 from labkit.html import render
 from labkit.plain import replace_file
-from labkit.plot.drawn import Drawn
 from labkit.plot.still import draw_still, is_live, still_bundle, with_words
-from labkit.plot.style import unbroken
-from labkit.plot.tools import dress
+from labkit.plot.style import Drawn, dress, unbroken
 from labkit.process.folders import private_folder
 
 __all__ = ["VARIABLE", "Figure", "find_browser", "page", "render_page"]

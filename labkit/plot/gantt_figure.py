@@ -13,10 +13,18 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, HATCHES, count_axis, share_ticks, style_axes, time_axis
-from labkit.plot.tools import TOOLS, grid_of
-from labkit.trace.activity import Activity, activity
-from labkit.trace.states import CALLS, COLLECTIVE, STATES
+from labkit.plot.style import (
+    COLORS,
+    FONT,
+    HATCHES,
+    TOOLS,
+    count_axis,
+    grid_of,
+    share_ticks,
+    style_axes,
+    time_axis,
+)
+from labkit.trace.activity import CALLS, COLLECTIVE, STATES, Activity, activity
 from labkit.units import format_share, number_of_ranks
 
 if TYPE_CHECKING:
@@ -244,7 +252,7 @@ def _canvas(span: Range1d, run: Run, width: int, height: int) -> Any:
 
 
 def time_bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> Any:
-    """Draw a bar for everything that a rank did, in the colours of `labkit.trace.states`."""
+    """Draw a bar for everything that a rank did, in the colours of `labkit.trace.activity`."""
     fig = _canvas(span, run, width, height or min(160 + 22 * what.ranks, 760))
     items = []
     for kind, state in enumerate(STATES):

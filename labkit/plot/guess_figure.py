@@ -13,8 +13,7 @@ from labkit.errors import DataError
 from labkit.html import SI_UNITS, number, quantity
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import scaling
-from labkit.plot.style import COLORS, FONT, SI_JS, heading, style_axes, value_axis, whole_ticker, wrap
-from labkit.plot.tools import TOOLS
+from labkit.plot.style import COLORS, FONT, SI_JS, TOOLS, heading, style_axes, value_axis, whole_ticker, wrap
 from labkit.scaling import Expectation, Model, Verdict
 
 __all__ = ["guess"]

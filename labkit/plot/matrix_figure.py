@@ -16,8 +16,7 @@ from labkit.checks import echo
 from labkit.errors import DataError
 from labkit.nearest import nearest
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, HEAT, heading, style_axes
-from labkit.plot.tools import TOOLS
+from labkit.plot.style import FONT, HEAT, TOOLS, heading, style_axes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,8 +11,7 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, style_axes, time_axis
-from labkit.plot.tools import TOOLS
+from labkit.plot.style import COLORS, TOOLS, style_axes, time_axis
 from labkit.trace.machine_misfits import Misfits
 
 __all__ = ["misfits"]

@@ -13,8 +13,7 @@ from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import curves_of, draw
-from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, heading, share_ticks, style_axes
-from labkit.plot.tools import grid_of
+from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, grid_of, heading, share_ticks, style_axes
 
 if TYPE_CHECKING:
     from labkit.study import Study, Table

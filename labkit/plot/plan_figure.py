@@ -12,12 +12,11 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, heading, style_axes, time_axis
-from labkit.plot.tools import TOOLS
+from labkit.plot.style import COLORS, FONT, TOOLS, heading, style_axes, time_axis
 from labkit.units import format_share
 
 if TYPE_CHECKING:
-    from labkit.synthesis.plan import Transfer
+    from labkit.synthesis.programs import Transfer
     from labkit.synthesis.synthesized import Synthesized
 
 __all__ = ["plan"]

@@ -20,8 +20,17 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, MARKERS, heading, share_ticks, style_axes, value_axis
-from labkit.plot.tools import TOOLS, grid_of
+from labkit.plot.style import (
+    COLORS,
+    FONT,
+    MARKERS,
+    TOOLS,
+    grid_of,
+    heading,
+    share_ticks,
+    style_axes,
+    value_axis,
+)
 
 __all__ = ["predictions"]
 

@@ -11,8 +11,7 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, HATCHES, heading, style_axes
-from labkit.plot.tools import TOOLS
+from labkit.plot.style import COLORS, FONT, HATCHES, TOOLS, heading, style_axes
 from labkit.units import format_bytes, format_share
 
 if TYPE_CHECKING:

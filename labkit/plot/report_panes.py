@@ -17,8 +17,7 @@ from labkit.errors import DataError, PlatformError
 from labkit.html import quantity
 from labkit.platform.drawing import Layout
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, HEAT, heading, ink_on, style_axes
-from labkit.plot.tools import TOOLS, grid_of
+from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, grid_of, heading, ink_on, style_axes
 from labkit.trace.reports import Report
 from labkit.units import format_share, ranks_text
 

@@ -14,11 +14,20 @@ from bokeh.plotting import figure
 from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, MATCH_COLORS, heading, rank_axis, style_axes, value_axis, wrap
-from labkit.plot.tools import TOOLS
+from labkit.plot.style import (
+    COLORS,
+    FONT,
+    MATCH_COLORS,
+    TOOLS,
+    heading,
+    rank_axis,
+    style_axes,
+    value_axis,
+    wrap,
+)
 from labkit.scaling import Model, Samples, Term, Verdict
 from labkit.scaling.samples import LEAST_VALUES
-from labkit.scaling.words import course
+from labkit.scaling.verdict import course
 
 __all__ = ["Curves", "curves_of", "draw", "scaling"]
 

@@ -19,7 +19,7 @@ from labkit.plot.glyphs import Columns, draw_glyph, limits, pt
 from labkit.plot.style import COUNT_JS, SHARE_JS, SI_JS, count_text, share_text, si_text, wrap
 
 if TYPE_CHECKING:
-    from labkit.plot.drawn import Drawn
+    from labkit.plot.style import Drawn
 
 __all__ = ["draw_still", "is_live", "still_bundle", "with_words"]
 

@@ -2,17 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import math
 import re
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from bokeh.models import BasicTicker, CustomJSTickFormatter, FixedTicker, Title
+from bokeh.layouts import gridplot
+from bokeh.models import (
+    BasicTicker,
+    CustomAction,
+    CustomJS,
+    CustomJSTickFormatter,
+    FixedTicker,
+    HoverTool,
+    SaveTool,
+    Title,
+    Toolbar,
+)
 from bokeh.palettes import Blues256
 
+from labkit.errors import SuggestsNames
 from labkit.html import MATCH_COLORS, SI_UNITS
 
 __all__ = [
@@ -27,8 +41,12 @@ __all__ = [
     "PERCENT",
     "SHARE_JS",
     "SI_JS",
+    "TOOLS",
+    "Drawn",
     "count_axis",
     "count_text",
+    "dress",
+    "grid_of",
     "heading",
     "ink_on",
     "rank_axis",
@@ -43,6 +61,7 @@ __all__ = [
     "whole_ticker",
     "wrap",
 ]
+
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
@@ -253,3 +272,98 @@ def style_axes(figures: Sequence[Any]) -> None:
             fig.toolbar.logo = None
             fig.toolbar.autohide = True
         fig.axis.minor_tick_line_color = None
+
+
+# A figure: the layout, the caption, and the alternative text.
+
+
+@dataclass(repr=False)
+class Drawn(SuggestsNames):
+    """A Bokeh layout, and what it says as text: the attributes of `labkit.plot.figure.Figure`."""
+
+    layout: Any
+    reading: str
+    alt: str
+    has_words: bool = False
+
+    def words(self) -> dict[str, str]:
+        """Return what a file of it says: reading ("" where the picture holds it), alt, title, file name.
+
+        Returns
+        -------
+        dict of str to str
+            By the names that the page's script knows.
+        """
+        reading = "" if self.has_words else self.reading
+        return {"reading": reading, "alt": self.alt, "title": self.reading, "name": self.file_name()}
+
+    def file_name(self) -> str:
+        """Return a name for its files, made of the first words of the reading.
+
+        Returns
+        -------
+        str
+            Of letters, digits and hyphens, without an ending.
+        """
+        words = re.findall(r"[a-z0-9]+", self.reading.lower())[:6]
+        return "-".join(words)[:48] or "labkit"
+
+
+# The toolbar that every figure has: move, zoom, reset, and the picture as PNG or SVG.
+
+
+#: for `bokeh.plotting.figure`; `dress` replaces the last one
+TOOLS = "pan,wheel_zoom,box_zoom,reset,save"
+
+_SAVE = """
+// Kernels number their models alike: the picture that this button belongs to is that of its document.
+const views = Bokeh.index.roots.filter((one) => one.model.id == root)
+const view = views.find((one) => one.model.document === cb_obj.document) ?? views[0]
+if (view == null) return
+if (globalThis.labkitDownload) { globalThis.labkitDownload(view, kind, words); return }
+const layer = view.export(kind)
+const link = document.createElement("a")
+link.href = kind == "png" ? layer.canvas.toDataURL("image/png")
+  : "data:image/svg+xml;charset=utf-8," + encodeURIComponent(layer.ctx.get_serialized_svg(true))
+link.download = `${words.name}.${kind}`
+link.click()
+"""
+
+
+def grid_of(small: Sequence[Any], columns: int | None = None) -> Any:
+    """Lay small figures out in rows of `columns` (default: one row) with one toolbar for all."""
+    quiet = {"logo": None, "autohide": True, "active_drag": None, "active_inspect": "auto"}
+    return gridplot(
+        list(small), ncols=columns or len(small), toolbar_location="right", merge_tools=True,
+        toolbar_options=quiet,
+    )  # fmt: skip
+
+
+def dress(layout: Any, words: dict[str, str]) -> None:
+    """Replace the save tool of a layout's toolbars by one for PNG and one for SVG, words included."""
+    parts = list(layout.references())
+    for toolbar in (one for one in parts if isinstance(one, Toolbar)):
+        saves = any(isinstance(tool, SaveTool) for tool in toolbar.tools)
+        kept = [tool for tool in toolbar.tools if not isinstance(tool, SaveTool)]
+        if saves:
+            kept += [_action(kind, str(layout.id), words) for kind in ("png", "svg")]
+            toolbar.tools = kept
+        toolbar.logo = None
+        toolbar.autohide = True
+    for hover in (one for one in parts if isinstance(one, HoverTool)):
+        hover.visible = False  # always on: its button would only take room
+
+
+def _action(kind: str, root: str, words: dict[str, str]) -> CustomAction:
+    callback = CustomJS(args={"root": root, "kind": kind, "words": words}, code=_SAVE)
+    return CustomAction(description=f"Save as {kind.upper()}", icon=_icon(kind.upper()), callback=callback)
+
+
+def _icon(text: str) -> str:
+    """A button's picture: a word over an arrow down."""
+    drawn = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><g fill="none" stroke="#5f5f5f" '
+        'stroke-width="1.8"><path d="M12 1v9M8 7l4 4 4-4"/></g><text x="12" y="22" font-family="sans-serif" '
+        f'font-size="9.5" font-weight="bold" text-anchor="middle" fill="#5f5f5f">{text}</text></svg>'
+    )
+    return f"data:image/svg+xml;base64,{base64.b64encode(drawn.encode()).decode()}"

@@ -13,11 +13,10 @@ from bokeh.plotting import figure
 from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, HATCHES, heading, rank_axis, share_ticks, style_axes
-from labkit.plot.tools import TOOLS
+from labkit.plot.style import COLORS, FONT, HATCHES, TOOLS, heading, rank_axis, share_ticks, style_axes
 from labkit.scaling import Model, Verdict
 from labkit.scaling.model import Part
-from labkit.scaling.words import hides
+from labkit.scaling.verdict import hides
 
 __all__ = ["summands"]
 

@@ -10,8 +10,7 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, heading, style_axes, value_axis
-from labkit.plot.tools import TOOLS, grid_of
+from labkit.plot.style import COLORS, FONT, TOOLS, grid_of, heading, style_axes, value_axis
 
 if TYPE_CHECKING:
     from labkit.tune.runtime.explanation import Decision, Explanation

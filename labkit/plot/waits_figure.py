@@ -22,10 +22,9 @@ from bokeh.plotting import figure
 from labkit.errors import DataError
 from labkit.html import quantity
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, HEAT, SI_JS, count_axis, heading, style_axes, time_axis
-from labkit.plot.tools import TOOLS, grid_of
+from labkit.plot.style import FONT, HEAT, SI_JS, TOOLS, count_axis, grid_of, heading, style_axes, time_axis
+from labkit.trace.activity import state_named
 from labkit.trace.phases import NO_PHASE
-from labkit.trace.states import state_named
 from labkit.trace.waiting import Waiting
 from labkit.trace.waiting.kinds import COMPUTATION
 from labkit.units import format_share

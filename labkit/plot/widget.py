@@ -12,7 +12,7 @@ from jupyter_bokeh.widgets import BokehModel
 from traitlets import Bool, Bytes, Unicode
 
 if TYPE_CHECKING:
-    from labkit.plot.drawn import Drawn
+    from labkit.plot.style import Drawn
 
 __all__ = ["Picture", "bokehjs", "script"]
 

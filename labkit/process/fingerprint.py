@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import os
 import struct
 import sys
@@ -22,7 +23,8 @@ import numpy as np
 
 from labkit.process.imports import imported_files, is_installed, program_digests
 
-__all__ = ["fingerprint", "names_of"]
+__all__ = ["engine_digest", "fingerprint", "labkit_digest", "names_of"]
+
 
 #: parts of a class that say nothing about it, or are made again in every process
 _CLASS_NOISE = {
@@ -236,3 +238,29 @@ def _is_named(cls: type) -> bool:
     module = sys.modules.get(cls.__module__)
     path = getattr(module, "__file__", None)
     return cls.__module__ != "__main__" and (path is None or is_installed(path))
+
+
+# Digests of labkit itself, of which results that are kept depend: a version number hides edits.
+
+
+@functools.cache
+def labkit_digest() -> str:
+    """Return the SHA-256 of labkit's sources and data, which identifies a version exactly."""
+    total = hashlib.sha256()
+    for name in ("labkit", "labkit.algorithms", "labkit.datasets"):
+        package = importlib.import_module(name)
+        root = Path(str(package.__file__)).parent
+        for path in sorted(root.rglob("*")):
+            is_text = path.suffix in (".py", ".toml", ".csv", ".xml")
+            if is_text and not {"algorithms", "datasets"} & set(path.relative_to(root).parts[:1]):
+                inside = f"{name}/{path.relative_to(root).as_posix()}"
+                total.update(f"{inside}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
+    return total.hexdigest()
+
+
+@functools.cache
+def engine_digest() -> str:
+    """Return the SHA-256 of the compiled engine."""
+    from labkit import _kernels
+
+    return hashlib.sha256(Path(_kernels.__file__).read_bytes()).hexdigest()

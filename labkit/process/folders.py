@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from labkit.errors import MachineError
-from labkit.process.whereabouts import whereabouts
+from labkit.process.watchdog import whereabouts
 
 __all__ = [
     "RUN_LINK", "SHARED_MEMORY", "Leftover", "leftovers", "make_folder", "no_room", "private_folder",

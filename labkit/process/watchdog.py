@@ -9,8 +9,6 @@ import signal
 import sys
 import time
 
-from labkit.process.whereabouts import whereabouts
-
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +24,9 @@ __all__ = [
     "tie_rank",
     "wait_for_end",
     "watch_parent",
+    "whereabouts",
 ]
+
 
 #: environment variable with the descriptor of a pipe whose other end only the parent holds
 PARENT_VARIABLE = "LABKIT_PARENT_PIPE"
@@ -143,3 +143,27 @@ def _listen(directory: str) -> None:
             asker = file.read()
     if asker != whereabouts()["table"] and STACK_SIGNAL is not None:
         os.kill(os.getpid(), STACK_SIGNAL)
+
+
+# The location of a process: one in another container or on another host cannot be signalled from here.
+
+
+def whereabouts() -> dict[str, str]:
+    """Tell where this process is."""
+    boot, table = "", ""
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            boot = file.read().strip()
+        table = os.readlink("/proc/self/ns/pid")
+    except OSError:  # not Linux: there is one host only
+        pass
+    return {"host": _host(), "boot": boot, "table": f"{boot} {table}"}
+
+
+def _host() -> str:
+    """Return the host's name; the module that knows it everywhere is slow to load, in every rank."""
+    if hasattr(os, "uname"):
+        return os.uname().nodename
+    import platform
+
+    return platform.node()

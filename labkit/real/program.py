@@ -4,25 +4,35 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import functools
 import importlib
+import io
 import os
 import pickle
 import re
 import sys
+from types import FunctionType
+from typing import Any
 
+from labkit.real.cores import available_cores
 from labkit.real.seeds import seed_rank
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any, BinaryIO
+
+    from labkit.timing import Bench, Repeats
 
 __all__ = [
     "ResultError",
+    "Turns",
+    "dumps",
     "flush_streams",
     "library_of",
     "load_program",
     "may_use_numpy",
+    "measuring",
     "pack_result",
     "until_exit",
 ]
@@ -151,3 +161,98 @@ def library_of(mpi: Any) -> str:
     """Return the MPI library's name and version in its own words, without its build details."""
     words = str(mpi.Get_library_version()).replace("\0", "").split("\n")[0]
     return " ".join(words.split(",")[0].split())
+
+
+# Messages of real ranks that hold a notebook's own classes and functions.
+
+
+@functools.cache
+def _by_value() -> Any:
+    """Return the pickler; what it is made of is loaded by the first message that needs it."""
+    from labkit.process import by_value
+
+    class Pickler(by_value.Pickler):
+        """Takes by value what a script could pickle by name: a module's classes and functions."""
+
+        def reducer_override(self, thing: Any) -> Any:
+            if isinstance(thing, type | FunctionType) and "<" in thing.__qualname__:
+                return NotImplemented  # defined in a function, or a lambda: pickle refuses those everywhere
+            return super().reducer_override(thing)
+
+    return Pickler
+
+
+def dumps(thing: Any, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
+    """Pickle a message, by name where that is possible."""
+    try:
+        return pickle.dumps(thing, protocol, buffer_callback=buffer_callback)
+    except (pickle.PicklingError, AttributeError):
+        file = io.BytesIO()
+        _by_value()(file, protocol, buffer_callback).dump(thing)
+        return file.getvalue()
+
+
+# The repetitions of a launch on real MPI: so many, each behind a barrier, or measured (`labkit.timing`).
+
+
+def measuring(repeats: Repeats, warmup: int) -> dict[str, Any]:
+    """Return the option that asks a real machine to measure a run: plain data."""
+    return {"repeats": repeats.to_dict(), "warmup": warmup}
+
+
+class Turns:
+    """The numbers of the repetitions, one after the other, and what happens around each.
+
+    Parameters
+    ----------
+    header : mapping
+        Of the job: ``repeats``, and ``measuring`` where times are measured.
+    comm : callable
+        Returns a communicator of all ranks for what is agreed between the runs, and for nothing else.
+    barrier : callable
+        What comes before a run that is not measured.
+    """
+
+    def __init__(
+        self,
+        header: Mapping[str, Any],
+        comm: Callable[[], Any],
+        barrier: Callable[[], Any],
+    ) -> None:
+        self._repeats, self._barrier = int(header["repeats"]), barrier
+        #: as many as there can be
+        self.most = self._repeats
+        self._bench: Bench | None = None
+        asked = header.get("measuring")
+        if asked is not None:  # only now: NumPy, which timing needs, is most of what starting a rank costs
+            from labkit.timing import Bench, Repeats
+
+            repeats = Repeats(**asked["repeats"])
+            self._bench = Bench(comm(), repeats, int(asked["warmup"]), available_cores())
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the number of the next run, as long as another one is needed."""
+        if self._bench is None:
+            yield from range(self._repeats)
+            return
+        while not self._bench.is_done:
+            yield self._bench.number
+
+    def start(self) -> None:
+        """Wait until all ranks start."""
+        if self._bench is None:
+            self._barrier()
+        else:
+            self._bench.start()
+
+    def keep(self, times: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a run's times as they are kept; None where it does not count, on any rank."""
+        if self._bench is None:
+            return times
+        if not self._bench.take(times["begin"], times["end"]):
+            return None
+        if "tally" not in times:  # the calls of one that is counted were noted by the ranks' own clocks
+            times = self._bench.led(times)
+        if self._bench.is_done:
+            times |= {"is_last": True, "conduct": self._bench.conduct()}
+        return times

@@ -9,16 +9,17 @@ import pickle
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache
+from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from labkit.errors import SuggestsNames
 from labkit.result.by_rank import ByRank
-from labkit.result.uncharged import Uncharged
+from labkit.result.computation import Uncharged
 from labkit.tolerance import ToleranceUse
-from labkit.trace.recorded_run import RecordedRun
-from labkit.units import format_bytes, format_count, format_seconds
+from labkit.trace.trace import RecordedRun
+from labkit.units import format_bytes, format_count, format_seconds, number_of_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
     from labkit.trace.waiting import Waiting
     from labkit.trace.waiting.what_if import WhatIf
 
-__all__ = ["PHASE_COLUMNS", "Recorded", "Run", "median_run", "phase_frame"]
+__all__ = ["PHASE_COLUMNS", "Recorded", "Run", "median_run", "phase_frame", "run_html"]
+
 
 #: the columns of `Run.phases`
 PHASE_COLUMNS = ("rank", "phase", "begin_s", "end_s", "depth")
@@ -390,7 +392,7 @@ class Run(Recorded):
         another run charges the same again.
     uncharged : Uncharged or None
         What the ranks' code took of this host's processor without being charged
-        (`labkit.result.uncharged.Uncharged`); None where computation is charged, and on a real machine.
+        (`labkit.result.computation.Uncharged`); None where computation is charged, and on a real machine.
     tolerance : ToleranceUse or None
         What a tolerance came to; None where there was none: an exact simulation, or a real machine.
     exploration : Exploration or None
@@ -618,8 +620,6 @@ class Run(Recorded):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from labkit.result.html import run_html
-
         return run_html(self)
 
 
@@ -640,3 +640,82 @@ def median_run(runs: list[Run]) -> Run:
         return runs[0]
     middle = sorted(runs, key=lambda one: one.makespan_s)[(len(runs) - 1) // 2]
     return Run(**{**vars(middle), "repetitions": list(runs)})
+
+
+# A run as a notebook shows it: plain HTML tables, readable without scripts and in a dark theme.
+
+
+_CELL = "text-align:right;padding:2px 10px"
+_NAME = "text-align:left;padding:2px 10px"
+_WARN = "border-left:4px solid #d55e00;padding:2px 8px;margin:4px 0"
+_NOTE = "border-left:4px solid #0072b2;padding:2px 8px;margin:4px 0"
+
+
+class Shown(Protocol):
+    """What a page reads of a `labkit.result.Run`."""
+
+    makespan_s: float
+    is_valid: bool
+    notes: list[str]
+    output: list[str]
+
+    def headline(self) -> str:
+        """What ran where, and how long it took."""
+
+    def facts(self) -> list[tuple[str, str]]:
+        """The figures beside the makespan."""
+
+    def shown_phases(self) -> list[tuple[str, float, float, float]]:
+        """Name, maximum and mean in seconds, imbalance of each phase."""
+
+
+def run_html(run: Shown, has_output: bool = True) -> str:
+    """Render a run: headline, figures, phases, notes, and the output of each rank, folded."""
+    from labkit.html import prose
+
+    parts = [f"<div class='labkit-run'><div><strong>{escape(run.headline())}</strong></div>"]
+    facts = " · ".join(f"{escape(name)} {escape(text)}" for name, text in run.facts())
+    parts.append(f"<div style='opacity:0.8'>{facts}</div>")
+    if not run.is_valid:
+        parts.append(f"<div style='{_WARN}'>These times may not be used for a verdict.</div>")
+    parts += [f"<div style='{_NOTE}'>{prose(note)}</div>" for note in run.notes]
+    parts.append(_phases(run))
+    if has_output:
+        parts.append(_output(run))
+    parts.append("</div>")
+    return "".join(parts)
+
+
+def _phases(run: Shown) -> str:
+    rows = []
+    for name, largest, mean, imbalance in run.shown_phases():
+        share = largest / run.makespan_s if run.makespan_s > 0 else 0.0
+        bar = f"<div style='background:#0072b2;height:8px;width:{min(share, 1.0) * 120:.0f}px'></div>"
+        rows.append(
+            f"<tr><td style='{_NAME}'>{escape(name)}</td>"
+            f"<td style='{_CELL}'>{format_seconds(largest)}</td>"
+            f"<td style='{_CELL}'>{format_seconds(mean)}</td>"
+            f"<td style='{_CELL}'>{'' if math.isnan(imbalance) else f'{imbalance:.2f}'}</td>"
+            f"<td style='{_CELL}'>{share:.0%}</td><td style='{_NAME}'>{bar}</td></tr>"
+        )
+    if not rows:
+        return ""
+    head = "".join(
+        f"<th scope='col' style='{style}'>{name}</th>"
+        for name, style in (
+            ("phase", _NAME), ("max over ranks", _CELL), ("mean", _CELL), ("imbalance", _CELL),
+            ("of makespan", _CELL), ("", _NAME),
+        )
+    )  # fmt: skip
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def _output(run: Shown) -> str:
+    from labkit.printed import blocks_of, printed_html
+
+    blocks = blocks_of([(False, text)] if text else [] for text in run.output)
+    if not blocks:
+        return ""
+    count = sum(len(block.ranks) for block in blocks)
+    head = f"output of {number_of_ranks(count)}"
+    return f"<details><summary>{head}</summary>{printed_html(blocks)}</details>"

@@ -2,16 +2,15 @@
 
 from labkit.scaling.beyond import Limit, Outlook, limit, outlook
 from labkit.scaling.description import find_changes, fit, fit_many
-from labkit.scaling.deviation import Deviation, deviation_for, match, outcome
 from labkit.scaling.expectation import Expectation, read_expectation
 from labkit.scaling.guideline import Guideline, check_guideline
 from labkit.scaling.judgement import judge
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples, read_samples
-from labkit.scaling.space import PAPER, WIDE, ruler, space_for
+from labkit.scaling.search import PAPER, WIDE, ruler, space_for
 from labkit.scaling.surface import Surface, SurfaceVerdict, fit_surface, judge_surface
 from labkit.scaling.term import CONSTANT, Term
-from labkit.scaling.verdict import Verdict
+from labkit.scaling.verdict import Deviation, Verdict, deviation_for, match, outcome
 
 __all__ = [
     "CONSTANT",

@@ -16,10 +16,9 @@ from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.family import ROUNDING, Candidate, Family, lost, solve
 from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all
 from labkit.scaling.model import Model, Part
-from labkit.scaling.posterior import Belief, Data, weigh
+from labkit.scaling.posterior import Belief, Data, choose_weighted, keep_tested, weigh
 from labkit.scaling.samples import LEAST_VALUES, Samples, Summary, read_samples, summarize
 from labkit.scaling.search import Space, Terms, falls, lay_out, settle
-from labkit.scaling.selection import choose_weighted, keep_tested
 from labkit.scaling.term import Term
 
 __all__ = ["TOLERANCE", "Description", "check_tolerance", "find_changes", "fit", "fit_many", "fit_samples"]

@@ -13,9 +13,7 @@ import numpy.typing as npt
 
 from labkit.checks import echo
 from labkit.errors import ExpectationError
-from labkit.scaling.language.algebra import Monomial, Product
-from labkit.scaling.language.parser import parse
-from labkit.scaling.language.words import meant
+from labkit.scaling.parser import Monomial, Product, meant, parse
 from labkit.scaling.term import Term, decimal
 
 #: what a fixed symbol is below

@@ -14,14 +14,13 @@ from labkit import html as markup
 from labkit.errors import DataError, ExpectationError
 from labkit.html import quantity
 from labkit.scaling.description import TOLERANCE, check_tolerance
-from labkit.scaling.deviation import outcome
 from labkit.scaling.family import ROUNDING, log_evidence, lost, screen, solve, unchanged, without
-from labkit.scaling.language.algebra import Product
-from labkit.scaling.language.parser import parse
 from labkit.scaling.leastsquares import basis_values
+from labkit.scaling.parser import Product, parse
 from labkit.scaling.samples import LEAST_VALUES
-from labkit.scaling.space import PAPER, falling
+from labkit.scaling.search import PAPER, falling
 from labkit.scaling.term import CONSTANT, Term
+from labkit.scaling.verdict import outcome
 
 __all__ = ["Summand", "Surface", "SurfaceVerdict", "fit_surface", "judge_surface"]
 

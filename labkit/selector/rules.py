@@ -21,7 +21,7 @@ operation) are true or false; ``machine`` is a pattern of the platform's spec.
 and what is left; ``by = "total_bytes"`` says another amount than ``bytes``. ``use = "neighbor_exchange or
 ring"``: the first of them that can be used; ``"default"`` among them: labkit's own choice, and no rule below
 counts. ``"pipeline:segment_bytes=8192"``: as many segments as that makes
-(`labkit.selector.settled`).
+(`labkit.selector.situation`).
 """
 
 from __future__ import annotations

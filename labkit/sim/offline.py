@@ -1,7 +1,6 @@
 """Off-line simulation: everything about traces that say what ranks did but not when."""
 
-from labkit.sim.goal import schedule_trace, without_collectives, write_goal
-from labkit.sim.replay import replay
+from labkit.sim.replay import replay, schedule_trace, without_collectives, write_goal
 from labkit.trace.formats import read_actions, read_goal
 
 __all__ = ["read_actions", "read_goal", "replay", "schedule_trace", "without_collectives", "write_goal"]

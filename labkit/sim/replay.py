@@ -10,21 +10,27 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.checks import check_limit
-from labkit.errors import DataError, DeadlockError, TimeLimitError
+from labkit.comm.collective.actions import action_of
+from labkit.comm.collective.native import Bound, Call
+from labkit.errors import DataError, DeadlockError, ScheduleError, TimeLimitError
+from labkit.platform import platform
 from labkit.platform.mapping import crowding
 from labkit.platform.noise import noise_of
+from labkit.process.folders import private_folder
 from labkit.registry import program
 from labkit.result import Run, phase_frame
-from labkit.selector import Choices
+from labkit.schedule.schedule import program_of
+from labkit.selector import Choices, selector_of
 from labkit.sim.choices import choices_on
 from labkit.sim.deadlock import Waiting, failure
 from labkit.sim.isolation import host_clock
 from labkit.sim.machine import platform_for
 from labkit.sim.where import lines_of
 from labkit.tolerance import check_tolerance
-from labkit.trace.formats.goal import is_goal, read_goal
-from labkit.trace.formats.ti_reader import DEFAULT_LIMIT_BYTES, read_actions
+from labkit.trace.formats.goal import is_goal, read_goal, write_messages
+from labkit.trace.formats.ti_writer import DEFAULT_LIMIT_BYTES, read_actions
 from labkit.trace.phases import NO_PHASE, by_entry
 from labkit.trace.recorder.joints import join_calls
 from labkit.trace.trace import Trace
@@ -32,7 +38,7 @@ from labkit.trace.trace import Trace
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["chooser", "replay"]
+__all__ = ["chooser", "replay", "schedule_trace", "without_collectives", "write_goal"]
 
 
 def replay(
@@ -264,3 +270,64 @@ def _numbered(rank: NDArray[np.int64], comm: NDArray[np.int64]) -> NDArray[np.in
 
     number = pd.Series(comm).groupby([rank, comm]).cumcount().to_numpy(np.int64)
     return np.where(comm >= 0, number, -1)
+
+
+# Traces and schedules as messages alone: a collective gives way to what its algorithm sends; GOAL.
+
+
+def without_collectives(trace: Any, on: Any = "star", coll: Any = None) -> bytes:
+    """Replace the collectives of a trace by the messages of their algorithms."""
+    actions = read_actions(trace) if isinstance(trace, str | os.PathLike) else trace
+    return _messages(actions, on, chooser(Choices(selector_of(coll))))
+
+
+def _messages(actions: Any, on: Any, choose: Any) -> bytes:
+    machine = platform(on)
+    ranks = int(actions.ranks)
+    engine = _kernels.Replay(machine.build(ranks), machine.model.build(), actions, choose)
+    engine.keep_calls()
+    if not engine.run(lambda: True):
+        raise DataError("the trace deadlocks; labkit.replay says where")
+    return b"".join(engine.call_lines(rank) for rank in range(ranks))
+
+
+def schedule_trace(schedule: Any, n_bytes: int = 8) -> bytes:
+    """Write the messages of one collective's schedule as a time-independent trace."""
+    name, root = schedule.problem.name, schedule.root
+    if schedule.problem.layout == "table":
+        raise ScheduleError(f"{name} has blocks of many sizes; record a run of it instead (trace_ti)")
+    message = Bound(None, 1, n_bytes)
+    call = Call(name, name, root, {}, n_bytes, buffers=(message, message))
+    line = action_of(call, schedule.size, root, 0)
+    text = "".join(f"{rank} {line}\n" for rank in range(schedule.size))
+    return _messages(_from_text(text.encode()), "star", lambda *_: program_of(schedule))
+
+
+def _from_text(text: bytes) -> Any:
+    with private_folder() as folder:
+        path = folder / "trace.txt"
+        path.write_bytes(text)
+        return read_actions(path)
+
+
+def write_goal(
+    path: str | os.PathLike[str],
+    source: Any,
+    *,
+    n_bytes: int = 8,
+    coll: Any = None,
+    flops_per_s: float = 1e9,
+) -> None:
+    """Write a trace or a schedule as GOAL.
+
+    Notes
+    -----
+    What blocks in the trace is what the next operation requires. GOAL knows no communicators: tags are
+    numbered anew, one for each pair of communicator and tag. It knows no probes and tests either; they are
+    left out.
+    """
+    if hasattr(source, "problem"):
+        text = schedule_trace(source, n_bytes)
+    else:
+        text = without_collectives(source, coll=coll)
+    write_messages(path, _from_text(text), flops_per_s)

@@ -26,20 +26,16 @@ from labkit.process.stacks import is_framework
 from labkit.regions import Regions, matches, regions_of
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
-from labkit.result.computation import Computation
-from labkit.result.uncharged import REMARK, Uncharged
+from labkit.result.computation import REMARK, Computation, Uncharged
 from labkit.sim.choices import choices_on
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
 from labkit.sim.isolation.code import is_installed
-from labkit.sim.isolation.isolation import Isolation
-from labkit.sim.isolation.kept_heap import kept_heap
-from labkit.sim.isolation.logs import RankLogs
+from labkit.sim.isolation.isolation import Isolation, RankPickle, kept_heap
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.package_state import RankFigures, RankOptions
-from labkit.sim.isolation.process_state import ProcessState
+from labkit.sim.isolation.process_state import ProcessState, RankLogs
 from labkit.sim.isolation.randomness import RankRandom
-from labkit.sim.isolation.rank_pickle import RankPickle
 from labkit.sim.isolation.threads import RankThreads
 from labkit.sim.measured import NOTE, REFERENCE_FLOPS_PER_S, REPLAYED, UNREPEATED, Measured
 from labkit.sim.simulation import Simulation
@@ -169,8 +165,7 @@ def _summing(simulation: Simulation) -> Iterator[None]:
 @contextlib.contextmanager
 def _checking(simulation: Simulation) -> Iterator[None]:
     """Let the run's calls be watched; a run that fails says what was seen before."""
-    from labkit.sim.checking.checked_calls import CHECKING
-    from labkit.sim.checking.checks import Checks
+    from labkit.sim.checking.checks import CHECKING, Checks
 
     simulation.checks, simulation.calls.looks_at_stores = Checks(), True
     try:

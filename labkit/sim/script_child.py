@@ -32,12 +32,10 @@ from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import watch_parent
 from labkit.request import RunRequest
 from labkit.sim.isolation.clocks import HOST_DATES, simulate_all_clocks
-from labkit.sim.isolation.exits import RankExits
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.package_state import RankFigures, RankOptions, WatchedModules
-from labkit.sim.isolation.rank_world import OwnModules, RankWorld
-from labkit.sim.isolation.spawned_ranks import SPARE_RANKS, SpawnedRanks
-from labkit.sim.isolation.system import own_process_numbers, own_system
+from labkit.sim.isolation.rank_world import SPARE_RANKS, OwnModules, RankWorld, SpawnedRanks
+from labkit.sim.isolation.system import RankExits, own_process_numbers, own_system
 from labkit.sim.isolation.waits import owner_of_thread
 from labkit.sim.script_words import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUEST, ScriptStart, read_words
 from labkit.sim.simulation import running
@@ -321,7 +319,7 @@ def _begin_threads() -> None:
 
 
 def _patient_sockets() -> None:
-    from labkit.sim.isolation.sockets import RankSockets
+    from labkit.sim.isolation.event_loop import RankSockets
 
     RankSockets.__enter__()  # for the rest of this process
 

@@ -34,10 +34,8 @@ from labkit.local.costs import KernelCosts, find_calibration
 from labkit.selector import Choices, selector_of
 from labkit.sim import deadlock
 from labkit.sim.isolation import host_clock
-from labkit.sim.isolation.logs import register_logs
-from labkit.sim.isolation.process_state import register_swaps
+from labkit.sim.isolation.process_state import Swaps, register_logs, register_swaps
 from labkit.sim.isolation.shared_memory import Interruptions
-from labkit.sim.isolation.switched_state import Swaps
 from labkit.sim.isolation.waits import RankWaits, owner_of_thread, register_waits
 from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput

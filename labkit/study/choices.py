@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
-from labkit.sim.computation import Records
+from labkit.sim.measured import Records
 from labkit.study.rows import parameter_columns
 from labkit.study.selection import Curve, pick, pick_all, rows_where
 

@@ -13,7 +13,7 @@ import pandas as pd
 
 from labkit import html as markup
 from labkit.scaling import Model, Term, Verdict
-from labkit.scaling.deviation import outcome
+from labkit.scaling.verdict import outcome
 
 __all__ = ["NAME", "WHOLE_RUN", "PhaseSum", "Table", "aligned"]
 

@@ -5,22 +5,37 @@ from __future__ import annotations
 import contextlib
 import os
 import pickle
+import queue
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, ThreadPoolExecutor
+from concurrent.futures import wait as wait_futures
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+from labkit import __version__
 from labkit.errors import LabkitError, MachineError, TimeLimitError
 from labkit.process.child import ChildProcess, ending_text, telling_words
 from labkit.study.measure import Found
 from labkit.study.points import Point
-from labkit.study.worker_setup import workers_seed
+from labkit.study.worker_setup import settle, workers_seed
 
-__all__ = ["LocalPool"]
+__all__ = [
+    "EnginePool",
+    "ExecutorPool",
+    "LocalPool",
+    "check_executor",
+    "failure_of",
+    "is_this_process",
+    "run_point",
+]
+
 
 #: how long a worker may take to come up on a busy host
 START_S = 120.0
@@ -195,3 +210,267 @@ class LocalPool:
         assert self._limit_s is not None
         text = f"its worker process had not ended {GRACE_S:g} s after the time limit, and was killed"
         return point, Found(failure=TimeLimitError(text))
+
+
+# An executor of `concurrent.futures` as the workers for the points of a sweep.
+
+
+#: points that are submitted ahead; an executor queues them, and each carries the program
+MOST_AHEAD = 1024
+#: errors of ipyparallel and of dask that report the death of a worker
+_DEATHS = ("EngineError", "KilledWorker")
+#: runs of a process seed the global generators and share its folder: one at a time
+_one_at_a_time = threading.Lock()
+
+
+def check_executor(executor: Any) -> None:
+    """Refuse what cannot run points."""
+    if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
+        raise MachineError(
+            "executor must be an executor as in concurrent.futures, with a method submit(function, *args), "
+            f"such as ProcessPoolExecutor(4) or Client().get_executor() of dask; got {executor!r}"
+        )
+
+
+def is_this_process(executor: Any) -> bool:
+    """Return whether the executor's workers certainly are threads of this process."""
+    return isinstance(executor, ThreadPoolExecutor)
+
+
+class ExecutorPool:
+    """Runs points on an executor, which the caller created and shuts down.
+
+    Parameters
+    ----------
+    job : bytes
+        What all points have in common, packed.
+    setting : mapping
+        Of this process, see `labkit.study.worker_setup`.
+    executor : concurrent.futures.Executor
+        Or any object whose ``submit`` returns objects with ``done()`` and ``result()``.
+    """
+
+    def __init__(self, job: bytes, setting: Mapping[str, Any], executor: Any) -> None:
+        self._job, self._setting, self._executor = job, setting, executor
+        self._done: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._points: dict[int, tuple[Point, Any]] = {}  # by id of the future, which is kept here
+        self._silent: list[Any] = []  # futures that do not call back
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another point can be submitted."""
+        return len(self._points) < MOST_AHEAD
+
+    def submit(self, point: Point, packed: bytes) -> None:
+        """Submit a point.
+
+        Raises
+        ------
+        BrokenExecutor
+            A worker has died, and the executor with it.
+        MachineError
+            The executor takes no work.
+        """
+        try:
+            future = self._executor.submit(run_point, __version__, self._setting, self._job, packed)
+        except BrokenExecutor:
+            raise
+        except Exception as error:
+            raise MachineError(
+                f"the executor takes no work ({type(error).__name__}: {error}); create a new one"
+            ) from error
+        self._points[id(future)] = point, future
+        if hasattr(future, "add_done_callback"):
+            future.add_done_callback(self._done.put)
+        else:
+            self._silent.append(future)
+
+    def next(self) -> tuple[Point, Found]:
+        """Wait until a point is done or lost.
+
+        Raises
+        ------
+        BrokenExecutor
+            A worker has died, and the executor with it.
+        """
+        future = self._finished()
+        point, _ = self._points.pop(id(future))
+        try:
+            return point, pickle.loads(future.result())
+        except BrokenExecutor:  # points that had finished were returned before
+            raise
+        except Exception as error:  # whatever the worker or the way back has raised
+            return point, Found(failure=failure_of(error, "worker"))
+
+    def close(self) -> None:
+        """Cancel what has not begun; a point that runs ends at its time limit."""
+        for _, future in self._points.values():
+            with contextlib.suppress(Exception):  # an executor that is gone
+                future.cancel()
+        self._points.clear()
+
+    def _finished(self) -> Any:
+        """Wait for a future that is done."""
+        while not self._silent:
+            with contextlib.suppress(queue.Empty):
+                return self._done.get(timeout=LOOK_S)
+        while True:
+            for future in self._silent:
+                if future.done():
+                    self._silent.remove(future)
+                    return future
+            time.sleep(LOOK_S)
+
+
+def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes) -> bytes:
+    """Run one point in a process that others use as well: an engine, or the worker of an executor."""
+    from labkit.study.worker import answer, load
+
+    if version != __version__:
+        raise MachineError(f"this worker has labkit {__version__}, and its client {version}")
+    with _one_at_a_time, settle(setting):
+        return answer(load(job), point)
+
+
+def failure_of(error: Exception, worker: str) -> LabkitError:
+    """Return the failure of a point whose worker did not answer."""
+    kind, text = getattr(error, "ename", type(error).__name__), " ".join(str(error).split())[:300]
+    if kind == "ModuleNotFoundError" and "labkit" in text:
+        return MachineError(f"labkit cannot be used on the {worker}: {text}; install it there")
+    if kind in _DEATHS:
+        return MachineError(f"its {worker} died: {text}")
+    return MachineError(f"its {worker} failed: {kind}{f': {text}' if text else ''}")
+
+
+# The engines of an ipyparallel cluster as workers for the points of a sweep.
+
+
+#: how long an engine may take to end a point that is interrupted
+STOP_S = 5.0
+
+
+@dataclass(eq=False)
+class _Task:
+    point: Point
+    reply: Any
+    deadline: float | None
+
+
+class EnginePool:
+    """Runs points on the engines of a cluster, whichever is free.
+
+    Parameters
+    ----------
+    job : bytes
+        What all points have in common, packed.
+    setting : mapping
+        Of this process.
+    jobs : LoadBalancedView, Client, Cluster, DirectView or LocalCluster
+        The cluster.
+    limit_s : float or None
+        How long one run may take.
+    repeats : int
+        Runs of one point at the most.
+
+    Raises
+    ------
+    MachineError
+        It is no cluster that is running, or has no engines.
+    """
+
+    def __init__(
+        self, job: bytes, setting: Mapping[str, Any], jobs: Any, limit_s: float | None, repeats: int
+    ) -> None:
+        self._job, self._setting = job, setting
+        self._limit_s = None if limit_s is None else limit_s * repeats + GRACE_S
+        self._view = _view_of(jobs)
+        self._tasks: list[_Task] = []
+        self._lost = 0  # engines that do not come back from a point
+
+    def _engines(self) -> list[int]:
+        known = list(self._view.client.ids)
+        targets = self._view.targets
+        return known if targets is None else [engine for engine in known if engine in targets]
+
+    @property
+    def has_room(self) -> bool:
+        """Whether an engine has nothing to do."""
+        return len(self._tasks) < len(self._engines()) - self._lost
+
+    def submit(self, point: Point, packed: bytes) -> None:
+        """Give a point to whichever engine is free."""
+        what = __version__, self._setting, self._job, packed
+        try:
+            with self._view.temp_flags(block=False, track=False):
+                reply = self._view.apply_async(run_point, *what)
+        except Exception as error:  # a client that is closed, a controller that is gone
+            raise MachineError(
+                f"the cluster takes no work ({type(error).__name__}: {error}); start it anew"
+            ) from error
+        deadline = None if self._limit_s is None else time.monotonic() + self._limit_s
+        self._tasks.append(_Task(point, reply, deadline))
+
+    def next(self) -> tuple[Point, Found]:
+        """Wait until a point is done, or lost."""
+        while True:
+            if not self._tasks:
+                raise MachineError("the cluster has no engines left that could go on; start another one")
+            wait_futures([task.reply for task in self._tasks], LOOK_S, FIRST_COMPLETED)
+            now = time.monotonic()
+            for task in self._tasks:
+                if task.reply.ready():
+                    return self._take(task)
+                if task.deadline is not None and now > task.deadline:
+                    self._tasks.remove(task)
+                    self._lost += 1
+                    text = f"its engine had not ended {GRACE_S:g} s after the time limit, and is given up"
+                    return task.point, Found(failure=TimeLimitError(text))
+
+    def close(self) -> None:
+        """Interrupt what still runs, and wait a little until the engines are free again."""
+        left, self._tasks = [task.reply for task in self._tasks if not task.reply.ready()], []
+        if not left:
+            return
+        client = self._view.client
+        with contextlib.suppress(Exception):  # the cluster may be gone
+            client.abort([one for reply in left for one in reply.msg_ids], block=False)
+        until = time.monotonic() + STOP_S
+        while any(not reply.ready() for reply in left) and time.monotonic() < until:
+            with contextlib.suppress(Exception):  # an engine may vanish at any moment
+                client.send_signal(int(signal.SIGINT), targets=_busy(client, left), block=False)
+            wait_futures(left, 0.5)
+
+    def _take(self, task: _Task) -> tuple[Point, Found]:
+        self._tasks.remove(task)
+        try:
+            packed = task.reply.get()
+        except Exception as error:  # whatever the engine or the way back has raised
+            return task.point, Found(failure=failure_of(error, "engine"))
+        with contextlib.suppress(Exception):  # the client would keep it as long as it lives
+            self._view.client.purge_local_results(task.reply)
+        return task.point, pickle.loads(packed)
+
+
+def _busy(client: Any, replies: list[Any]) -> list[int]:
+    """List the engines that run these tasks, and nobody else's."""
+    wanted = {one for reply in replies for one in reply.msg_ids}
+    status = client.queue_status(verbose=True)
+    return [
+        engine
+        for engine, state in status.items()
+        if isinstance(engine, int) and wanted & {*state.get("tasks", ()), *state.get("queue", ())}
+    ]
+
+
+def _view_of(jobs: Any) -> Any:
+    import ipyparallel
+
+    from labkit.real.engines.target import find_target
+
+    if isinstance(jobs, ipyparallel.LoadBalancedView):
+        if not jobs.client.ids:
+            raise MachineError("the cluster behind this view has no engines (any more); start them anew")
+        return jobs
+    target = find_target(jobs)
+    chosen = None if len(target.engines) == len(target.client.ids) else target.engines
+    return target.client.load_balanced_view(chosen)

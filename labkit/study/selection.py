@@ -15,8 +15,7 @@ import pandas as pd
 from labkit.errors import DataError, ExpectationError
 from labkit.nearest import nearest
 from labkit.scaling import Expectation, Samples, read_expectation, read_samples
-from labkit.scaling.language.parser import parse
-from labkit.scaling.language.words import meant
+from labkit.scaling.parser import meant, parse
 from labkit.study.rows import FIXED, parameter_columns
 
 __all__ = [

@@ -8,22 +8,38 @@ from __future__ import annotations
 
 import numbers
 import sys
+import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import BrokenExecutor, Executor
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from labkit.errors import MachineError
-from labkit.real.cores import available_cores
-from labkit.study.executors import ExecutorPool, check_executor, is_this_process
-from labkit.study.harvest import Harvest
-from labkit.study.measure import Found, Job
-from labkit.study.points import Point, is_real
-from labkit.study.pool import LocalPool
-from labkit.study.second_look import REMARK, SecondLook
-from labkit.study.worker_setup import known_seed, pack_job, pack_points, setting_of
+import pandas as pd
 
-__all__ = ["Pool", "check_workers", "one_by_one", "pool_of", "second_look", "spread"]
+from labkit.errors import LabkitError, MachineError, StudyWarning, TimeLimitError
+from labkit.real.cores import available_cores
+from labkit.result.computation import REMARK, Uncharged
+from labkit.study.measure import Found, Job
+from labkit.study.points import Point, form_remarks, is_real
+from labkit.study.pool import ExecutorPool, LocalPool, check_executor, is_this_process
+from labkit.study.rows import how_counted
+from labkit.study.study import Study
+from labkit.study.worker_setup import fingerprint, known_seed, pack_job, pack_points, setting_of, workers_seed
+from labkit.timing.repeats import Conduct
+
+__all__ = [
+    "Harvest",
+    "Pool",
+    "check_workers",
+    "cut_short",
+    "one_by_one",
+    "pool_of",
+    "second_look",
+    "seeds_change_nothing",
+    "spread",
+]
+
 
 #: points that an interrupt's remark names
 _NAMED = 8
@@ -97,7 +113,7 @@ def pool_of(workers: Any, job: Job, points: int) -> Pool:
         return LocalPool(packed, setting, min(workers, points), job.timeout_s, job.repeats)
     if not _is_of_ipyparallel(workers) or isinstance(workers, Executor):
         return ExecutorPool(packed, setting, workers)
-    from labkit.study.engines import EnginePool
+    from labkit.study.pool import EnginePool
 
     return EnginePool(packed, setting, workers, job.timeout_s, job.repeats)
 
@@ -148,7 +164,7 @@ def spread(
             work.take(point, found)
     except _Depends:
         work.pool.close()
-        harvest.remarks.append(REMARK)
+        harvest.remarks.append(ENGINES_REMARK)
         bar.update(-len(work.done))  # nothing has been kept
         return one_by_one(job, plan, harvest, bar)
     except KeyboardInterrupt:
@@ -257,3 +273,207 @@ def _keep(harvest: Harvest, point: Point, found: Found) -> None:
         if text:
             write(text)
     harvest.keep(point, found)
+
+
+# The second look at one point of a sweep, under another hash seed than the workers have.
+
+
+#: of a sweep that was to be spread
+ENGINES_REMARK = (
+    "not spread over processes: what the program does depends on the order of a set (or on hash()), "
+    "which differs from process to process; all points were run here, one after another. Start Python with "
+    "PYTHONHASHSEED=0, or sort what you go through"
+)
+
+
+class SecondLook:
+    """Runs one point in a process with another hash seed than the workers have.
+
+    Parameters
+    ----------
+    job : Job
+    packed, setting
+        As for `labkit.study.pool.LocalPool`.
+    """
+
+    def __init__(self, job: Job, packed: bytes, setting: Any) -> None:
+        seed = "1" if workers_seed() == "0" else "0"
+        self._pool = LocalPool(packed, setting, 1, job.timeout_s, job.repeats, hash_seed=seed)
+        self._asked: tuple[Point, bytes] | None = None
+
+    def begin(self, point: Point, packed: bytes) -> None:
+        """Begin to run the point."""
+        self._asked = point, packed
+        self._pool.submit(*self._asked)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the point has been given to its process."""
+        return self._asked is not None
+
+    def is_of(self, point: Point) -> bool:
+        """Whether this is the point that is looked at."""
+        return self._asked is not None and self._asked[0].number == point.number
+
+    def contradicts(self, found: Found) -> bool:
+        """Whether what a worker has found at the point is due to its hash seed.
+
+        A difference that comes back under the same seed, such as a measured time, is not.
+        """
+        if found.order == fingerprint() or self._asked is None:  # the worker's seed is that of this process
+            return False
+        try:
+            _, here = self._pool.next()
+            if not (_is_telling(found) and _is_telling(here)) or _said(here) == _said(found):
+                return False
+            self._pool.submit(*self._asked)
+            _, again = self._pool.next()
+        except MachineError:  # no process to compare with
+            return False
+        return _said(again) == _said(here)
+
+    def close(self) -> None:
+        """End its process."""
+        self._pool.close()
+
+
+def _is_telling(found: Found) -> bool:
+    """Whether a point came to an end by itself: a limit, or the end of a process, is the host's."""
+    return not isinstance(found.failure, TimeLimitError | MachineError)
+
+
+def _said(found: Found) -> str:
+    """Return all that a study gets of a point, to the last bit."""
+    return repr((found.rows, type(found.failure), str(found.failure), found.seeds, found.notes))
+
+
+# The harvest of a sweep: what its points gave, put together as a study.
+
+
+def seeds_change_nothing(seeds: Iterable[str]) -> bool | None:
+    """Return whether the seed is known to matter nowhere, from `Found.seeds` of points; None: not known."""
+    tried = {one for one in seeds if one}
+    return not tried & {"differ", "chance"} if tried else None
+
+
+def cut_short(seeds: Mapping[int, str]) -> set[int]:
+    """Return the points that ran with too few seeds: two agreed there, and elsewhere they do not.
+
+    Where runs differ that draw nothing from the seed, no other point can be known to be always the same.
+    """
+    if seeds_change_nothing(seeds.values()) is not False:
+        return set()
+    doubtful = {"same", "unused"} if "chance" in seeds.values() else {"same"}
+    return {number for number, one in seeds.items() if one in doubtful}
+
+
+@dataclass
+class Harvest:
+    """Takes in what was found, point by point in the order of the plan, and makes a study of it.
+
+    Attributes
+    ----------
+    conduct : list of dict
+        How each point on a real machine was measured.
+    about : dict
+        How the sweep was called.
+    seeds : dict of int to str
+        By the points' numbers whether the seed matters there (`Found.seeds`), where that was tried.
+    """
+
+    seed: int
+    rows: list[tuple[int, dict[str, Any]]] = field(default_factory=list)
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[LabkitError] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    machines: dict[str, Any] = field(default_factory=dict)
+    conduct: list[dict[str, Any]] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+    counts: dict[str, str] = field(default_factory=dict)
+    seeds: dict[int, str] = field(default_factory=dict)
+    fewer: dict[str, int] = field(default_factory=dict)
+    collectives: list[dict[str, dict[int, list[str]]]] = field(default_factory=list)
+    uncharged: Uncharged = field(default_factory=Uncharged)
+
+    @property
+    def is_deterministic(self) -> bool | None:
+        """Whether the seeds are known to change nothing; None as long as no point has shown it."""
+        return seeds_change_nothing(self.seeds.values())
+
+    def cut_short(self, plan: Iterable[Point]) -> list[Point]:
+        """Return the points of a plan that ran with too few seeds."""
+        few = cut_short(self.seeds)
+        return [point for point in plan if point.number in few]
+
+    def keep(self, point: Point, found: Found) -> None:
+        """Keep a point's rows, or its error; those of an earlier run of the point go.
+
+        Raises
+        ------
+        Exception
+            What the caller's `measure` raised.
+        """
+        if self.seeds.pop(point.number, ""):
+            self.rows = [pair for pair in self.rows if pair[0] != point.number]
+        if found.failure is not None:
+            self.fail(point, found.failure)
+            return
+        rows = found.rows
+        if found.seeds:
+            self.seeds[point.number] = found.seeds
+        self.collectives.append(found.collectives)
+        if found.fewer:
+            self.fewer[point.text] = found.fewer
+        for one in rows:
+            if isinstance(one, Exception):
+                raise one
+            self.rows += [(point.number, row) for row in one]
+        self.machines.setdefault(found.on, found.machine)
+        self.uncharged.add(found.uncharged)
+        first = next((one for one in rows if not isinstance(one, Exception)), [])
+        if (said := how_counted(first, is_real(point.on))) is not None:
+            self.counts.setdefault(found.on, said)
+        notes = found.notes
+        if found.conduct is not None:
+            own = Conduct(**found.conduct).notes()
+            notes = [*(one for one in notes if one not in own), *(f"{point.text}: {one}" for one in own)]
+            where = {"on": found.on, "ranks": point.ranks, **point.cells}
+            self.conduct.append({"point": point.number, **where, **found.conduct})
+        for note in notes:
+            if note not in self.remarks:
+                self.remarks.append(note)
+
+    def fail(self, point: Point, error: LabkitError) -> None:
+        """Note that a point failed."""
+        self.errors.append(error)
+        said = str(error).strip().splitlines()[0]
+        if said.endswith(":"):  # of what follows in further lines
+            said = said.rpartition(". ")[0] or said
+        self.failures.append({"point": point.text, "error": said, "kind": type(error).__name__})
+
+    def study(self) -> Study:
+        """Return what was measured; raise when nothing was."""
+        if not self.rows:
+            raise self.errors[0]
+        ordered = [row for _, row in sorted(self.rows, key=lambda pair: pair[0])]
+        points: dict[str, list[str]] = {}
+        for failure in self.failures:
+            points.setdefault(failure["error"], []).append(failure["point"])
+        for error, (point, *more) in points.items():
+            others = f" and {len(more)} more" if more else ""
+            warnings.warn(f"the point {point}{others} failed: {error}", StudyWarning, stacklevel=3)
+        if self.uncharged.is_notable and REMARK not in self.remarks:  # none of the runs alone took long
+            self.remarks.append(REMARK)
+        if self.fewer:
+            shown = "; ".join(f"{text}: {number}" for text, number in self.fewer.items())
+            self.remarks.append(f"expensive points ran with fewer seeds ({shown}); repeats=N runs N of them")
+        data = pd.DataFrame(ordered)
+        self.remarks += form_remarks(data, self.collectives)
+        notes: dict[str, Any] = {
+            "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
+            "counts": self.counts,
+            "sweep": self.about | {"is_deterministic": self.is_deterministic},
+        }  # fmt: skip
+        if self.conduct:
+            notes["conduct"] = sorted(self.conduct, key=lambda one: int(one["point"]))
+        return Study(data, notes)

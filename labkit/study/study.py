@@ -3,34 +3,47 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import pandas as pd
 
 from labkit import html as markup
 from labkit.errors import DataError, ExpectationError, SuggestsNames
 from labkit.place import place_doubt
 from labkit.plot_backend import draw
-from labkit.scaling import Expectation, Model, SurfaceVerdict, Term, Verdict
+from labkit.scaling import (
+    Expectation,
+    Limit,
+    Model,
+    Outlook,
+    Surface,
+    SurfaceVerdict,
+    Term,
+    Verdict,
+    fit_surface,
+    judge_surface,
+    limit,
+    outlook,
+)
 from labkit.scaling.description import TOLERANCE, fit_samples
-from labkit.scaling.deviation import deviation_for
 from labkit.scaling.judgement import judge_samples
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.search import Space
+from labkit.scaling.verdict import deviation_for
 from labkit.study.choices import Choices
-from labkit.study.formats.interchange import Interchange
 from labkit.study.formats.reader import read_data
+from labkit.study.formats.writer import export_study
 from labkit.study.phase_sum import WHOLE_RUN, PhaseSum, Table
 from labkit.study.points import form_of_values
-from labkit.study.predictions import Predictions
 from labkit.study.reporting.questions import Reports
-from labkit.study.rows import tidy
-from labkit.study.selection import NothingMeasured, bind, varied_pair
+from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, tidy, unit_of
+from labkit.study.selection import NothingMeasured, bind, pick_two, varied_pair
 from labkit.study.store import write_study
 
 if TYPE_CHECKING:
@@ -40,7 +53,134 @@ if TYPE_CHECKING:
 __all__ = ["Study", "load"]
 
 
-class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
+# A study's ways out to other programs and data frames, and back.
+
+
+# Data frames in and out: long, as a study keeps its rows, and wide, with a column for each metric.
+
+#: what may be missing in a wide frame
+_KEPT = (*FIXED, *PLACE, SEED, "repetition", "is_valid")
+
+
+def wide_frame(data: pd.DataFrame) -> pd.DataFrame:
+    """Return a row for each repetition of each point, and a column for each metric.
+
+    A metric of a phase is ``metric:phase``. Metrics that were measured less often are NaN elsewhere.
+    """
+    points = [c for c in (*FIXED, *parameter_columns(data), *PLACE, SEED, "repetition") if c in data.columns]
+    names = data["metric"].where(data["phase"] == "", data["metric"] + ":" + data["phase"])
+    rows = data.assign(_name=names.astype(str))
+    order = list(dict.fromkeys(rows["_name"]))
+    first = rows.groupby([*points, "_name"], sort=False, dropna=False)["value"].first()
+    wide = first.unstack("_name", sort=False)[order].reset_index()
+    wide.columns.name = None
+    return wide
+
+
+def rows_of_frame(
+    frame: Any, parameters: str | Sequence[str] | None = None, metrics: str | Sequence[str] | None = None
+) -> pd.DataFrame:
+    """Return a frame's measurements as rows of a study; see `labkit.Study.from_frame`."""
+    data = _as_pandas(frame)
+    data.columns = [str(column) for column in data.columns]
+    if not len(data) or not len(data.columns):
+        raise DataError("there are no measurements in this frame")
+    if twice := [c for c in data.columns if list(data.columns).count(c) > 1]:
+        raise DataError(f"two columns of this frame are called {twice[0]!r}")
+    is_long = {"metric", "value"} <= set(data.columns) and metrics is None
+    if is_long:
+        rows = data[[c for c in data.columns if c in MEASURED or c in (*FIXED, *PLACE, SEED)]].copy()
+        for name in _names(parameters, data) or [c for c in data.columns if c not in rows.columns]:
+            rows[name] = data[name]
+        for column in ("metric", "phase"):
+            if column in rows:
+                rows[column] = rows[column].fillna("").astype(str)
+    else:
+        rows = _long(data, _names(parameters, data), _names(metrics, data))
+    rows["value"] = _numbers(rows["value"])
+    return rows[rows["value"].notna()].reset_index(drop=True)
+
+
+def _names(names: str | Sequence[str] | None, data: pd.DataFrame) -> list[str]:
+    chosen = [names] if isinstance(names, str) else list(names or ())
+    unknown = [name for name in chosen if name not in data.columns]
+    if unknown:
+        raise DataError(f"this frame has no column {unknown[0]!r}; it has: {', '.join(data.columns)}")
+    return chosen
+
+
+def _long(data: pd.DataFrame, parameters: list[str], metrics: list[str]) -> pd.DataFrame:
+    """Turn a column for each metric into a row for each measurement."""
+    free = [c for c in data.columns if c not in _KEPT]
+    if not parameters and metrics:
+        parameters = [c for c in free if c not in metrics]
+    if not parameters:  # what is written by `wide_frame`, or by somebody who has measured a curve
+        parameters = ["ranks"] if "ranks" in free else free[:1]
+        parameters += [c for c in free if c not in parameters and not _is_metric(c)]
+        if len(parameters) == len(free):
+            parameters = parameters[:1]
+    metrics = metrics or [c for c in free if c not in parameters]
+    if not metrics:
+        raise DataError(
+            "this frame has no column that is a metric; name parameters and metrics: "
+            f"parameters=[...], metrics=[...]; its columns: {', '.join(data.columns)}"
+        )
+    kept = [c for c in data.columns if c in _KEPT]
+    if "repetition" not in kept:
+        points = [*parameters, *(c for c in kept if c in FIXED)]
+        data = data.assign(repetition=data.groupby(points, dropna=False).cumcount())
+        kept.append("repetition")
+    parts = []
+    for name in metrics:
+        metric, _, phase = name.partition(":")
+        part = data[[*parameters, *kept]].copy()
+        part["metric"], part["phase"], part["unit"] = metric, phase, unit_of(metric)
+        part["value"] = data[name]
+        parts.append(part)
+    return pd.concat(parts, ignore_index=True)
+
+
+def _is_metric(column: str) -> bool:
+    """Whether a column's name is that of a metric: it tells its unit or its phase, or labkit counts it."""
+    name = column.partition(":")[0]
+    counted = ("messages", "rounds", "comparisons", "collectives")
+    return ":" in column or bool(unit_of(name)) or name.removeprefix("rank_") in counted
+
+
+def _as_pandas(frame: Any) -> pd.DataFrame:
+    """Return a frame of pandas, polars, pyarrow or plain Python as one of pandas, a copy."""
+    if isinstance(frame, pd.DataFrame):
+        return frame.reset_index(drop=True).copy()
+    try:
+        if type(frame).__module__.partition(".")[0] == "polars":  # its own way to pandas needs pyarrow
+            frame = frame.collect() if hasattr(frame, "collect") else frame
+            return pd.DataFrame(frame.to_dict(as_series=False))
+        if hasattr(frame, "to_pandas"):
+            return pd.DataFrame(frame.to_pandas())
+        if isinstance(frame, Mapping | Sequence) and not isinstance(frame, str | bytes):
+            return pd.DataFrame(frame)
+    except (TypeError, ValueError) as error:
+        raise DataError(f"this is no table of measurements: {error}") from error
+    raise DataError(
+        "a study is made from a data frame (pandas, polars, pyarrow), a dict of columns or a list of rows; "
+        f"got {type(frame).__name__}"
+    )
+
+
+def _numbers(values: pd.Series[Any]) -> pd.Series[Any]:
+    numbers = pd.to_numeric(values, errors="coerce")
+    wrong = values[numbers.isna() & values.notna()]
+    if len(wrong):
+        raise DataError(f"row {wrong.index[0]}: the value {wrong.iloc[0]!r} is not a number")
+    if np.isinf(numbers.astype(float)).any():
+        raise DataError(f"row {int(np.flatnonzero(np.isinf(numbers.astype(float)))[0])}: a value is infinite")
+    return numbers.astype(float)
+
+
+# A study's predictions beyond its measurements: targets, budgets, and models of two parameters.
+
+
+class Study(Choices, Reports, SuggestsNames):
     """Measurements of a program over its parameters.
 
     Parameters
@@ -423,6 +563,150 @@ class Study(Choices, Predictions, Interchange, Reports, SuggestsNames):
         ]
         heads = [*parameters, *(str(c).removesuffix("_s") for c in wide.columns)]
         return markup.table([escape(h) for h in heads], body)
+
+    # The questions of a study that its models answer.
+
+    def limit(
+        self,
+        metric: str | None = None,
+        phase: str | None = None,
+        *,
+        at_most: float,
+        level: float = 0.95,
+        **choice: Any,
+    ) -> Limit:
+        """Return the value of the parameter up to which a budget is kept, with its interval.
+
+        Parameters
+        ----------
+        metric, phase
+            Which curve; see `curve`.
+        at_most : float
+            The budget, in the metric's unit.
+        level : float
+            The confidence of the interval.
+        **choice
+            As in `fit`.
+        """
+        return limit(self.fit(metric, phase, **choice), at_most, level)
+
+    def outlook(
+        self,
+        at: float,
+        metric: str | None = None,
+        phase: str | None = None,
+        *,
+        level: float = 0.95,
+        **choice: Any,
+    ) -> Outlook:
+        """Return the value at a target scale with its interval, and how far the data carry.
+
+        Parameters
+        ----------
+        at : float
+            The value of the parameter.
+        metric, phase, level, **choice
+            As in `limit`.
+        """
+        return outlook(self.fit(metric, phase, **choice), at, level)
+
+    def surface(
+        self,
+        parameters: tuple[str, str],
+        metric: str | None = None,
+        phase: str | None = None,
+        *,
+        expectation: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        tolerance: float = TOLERANCE,
+    ) -> Surface | SurfaceVerdict:
+        """Return the model of one metric over two parameters, or its verdict where something is expected.
+
+        Parameters
+        ----------
+        parameters : tuple of str
+            Two columns, such as ``("n", "ranks")``; in expectations ``p`` stands for ``ranks``.
+        metric, phase, where
+            As in `curve`.
+        expectation : str, optional
+            Such as ``"n log2(n) / p + p"``.
+        tolerance : float
+            As in `labkit.judge`.
+        """
+        x1, x2, y, symbols, unit = pick_two(self.data, parameters, metric, phase, where)
+        if expectation is None:
+            return fit_surface(x1, x2, y, symbols, tolerance)
+        return replace(judge_surface(x1, x2, y, expectation, symbols, tolerance), unit=unit)
+
+    # What a study gives to other programs.
+
+    if TYPE_CHECKING:
+
+        def __init__(self, data: pd.DataFrame, notes: Any = None) -> None: ...
+
+    def export(self, path: str | os.PathLike[str]) -> Path:
+        """Write the measurements for other programs; `labkit.load` reads all of these back.
+
+        Parameters
+        ----------
+        path : path
+            Its ending says the format: ``.txt``, ``.json``, ``.jsonl`` and ``.extra-p`` are Extra-P's text,
+            JSON, JSON lines and experiment, ``.csv`` is the table of `data`. Extra-P models over the
+            parameters that are numbers and vary; what else varies (machine, algorithm, ...) becomes part of
+            the call path, as in ``on=star->exchange``. An experiment holds the whole study as well; the
+            others hold no notes.
+
+        Raises
+        ------
+        DataError
+            When it cannot be written, or not in this format: Extra-P's text needs every metric at every
+            point.
+        """
+        return export_study(self.data, self.notes, path)
+
+    def to_frame(self, *, wide: bool = False) -> pd.DataFrame:
+        """Return the measurements as a data frame of its own (for polars: ``polars.from_pandas`` of it).
+
+        Parameters
+        ----------
+        wide : bool
+            A row for each repetition of each point and a column for each metric (``phase_s:exchange`` of a
+            phase) instead of a row for each measurement, as in `data`.
+        """
+        return wide_frame(self.data) if wide else self.data.copy()
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        parameters: str | Sequence[str] | None = None,
+        metrics: str | Sequence[str] | None = None,
+    ) -> Self:
+        """Make a study of a data frame.
+
+        Parameters
+        ----------
+        frame : data frame, mapping of columns, or list of rows
+            Of pandas, polars or pyarrow. With the columns metric and value it has a row for each measurement,
+            else a column for each metric, as `to_frame` returns them.
+        parameters, metrics : str or sequence of str, optional
+            The columns that hold them. By default metrics are the columns whose names tell a unit
+            (``time_s``), a phase (``phase_s:merge``) or a count of labkit's, and parameters the others; if
+            that leaves no metric, the first column is the parameter.
+
+        Raises
+        ------
+        DataError
+            When there is nothing to measure by, or a value is no number.
+
+        Examples
+        --------
+        >>> import labkit as lk
+        >>> study = lk.Study.from_frame({"p": [2, 4, 8, 16, 32], "time": [2.0, 4.0, 8.0, 16.0, 32.0]})
+        >>> study.expect("p").match
+        'exact'
+        """
+        return cls(rows_of_frame(frame, parameters, metrics), {"source": "a data frame"})
 
 
 def load(path: str | os.PathLike[str]) -> Study:

@@ -23,13 +23,11 @@ from labkit.local.costs import find_calibration
 from labkit.nearest import nearest
 from labkit.platform.noise import noise_of
 from labkit.run import machine_of, together
-from labkit.sim.computation import MOST_BYTES, Records
-from labkit.sim.measured import Measured, measured_of
-from labkit.study.harvest import Harvest
+from labkit.sim.measured import MOST_BYTES, Measured, Records, measured_of
 from labkit.study.measure import SEEDS, Job
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.recipe import recipe_of
-from labkit.study.spread import check_workers, one_by_one, pool_of, second_look, spread
+from labkit.study.spread import Harvest, check_workers, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
 from labkit.timing import Repeats
 from labkit.tolerance import check_tolerance

@@ -11,11 +11,9 @@ from typing import Any
 
 from labkit.schedule import Schedule
 from labkit.schedule.powers import floor_power_of_two
-from labkit.synthesis.exchange import direct, exchange, has_relays, routed
 from labkit.synthesis.fabric import Fabric
-from labkit.synthesis.plan import Plan, Transfer
-from labkit.synthesis.programs import schedule_of
-from labkit.synthesis.spreading import Options, spread
+from labkit.synthesis.programs import Plan, Transfer, schedule_of
+from labkit.synthesis.spreading import Options, direct, exchange, has_relays, routed, spread
 
 __all__ = ["Attempt", "Task", "search", "up_and_down"]
 

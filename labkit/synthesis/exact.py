@@ -26,8 +26,7 @@ from labkit.schedule import Schedule
 from labkit.synthesis.attempts import Attempt
 from labkit.synthesis.bounds import lower_bound
 from labkit.synthesis.fabric import Fabric
-from labkit.synthesis.plan import Plan, Transfer
-from labkit.synthesis.programs import schedule_of
+from labkit.synthesis.programs import Plan, Transfer, schedule_of
 
 __all__ = ["MOST_RANKS", "Point", "check_size", "exact_attempts", "frontier", "searched", "solve"]
 

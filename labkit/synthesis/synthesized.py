@@ -26,11 +26,11 @@ from labkit.plot_backend import draw
 from labkit.schedule import Kind, Proof, Schedule, block_indices, execute
 from labkit.schedule.count import count
 from labkit.schedule.step import NO_BUFFER, Blocks, Op
-from labkit.sim.goal import write_goal
+from labkit.sim.replay import write_goal
 from labkit.sim.schedules import Simulated, simulate
 from labkit.synthesis.attempts import Attempt
 from labkit.synthesis.bounds import Bound
-from labkit.synthesis.plan import Plan
+from labkit.synthesis.programs import Plan
 from labkit.units import number_of_ranks
 
 __all__ = ["Synthesized"]

@@ -2,8 +2,7 @@
 
 from labkit.timing.bench import Bench, measure
 from labkit.timing.clocks import ClockMeter, Clocks, ClockSample
-from labkit.timing.interval import Interval, interval
-from labkit.timing.repeats import Conduct, Repeats
+from labkit.timing.repeats import Conduct, Interval, Repeats, interval
 
 __all__ = [
     "Bench", "ClockMeter", "ClockSample", "Clocks", "Conduct", "Interval", "Repeats", "interval", "measure",

@@ -14,9 +14,8 @@ import numpy as np
 
 from labkit import context
 from labkit.html import quantity
-from labkit.timing.interval import Interval, interval
-from labkit.timing.repeats import Conduct, Repeats, Series, repeats_of
-from labkit.timing.window import Window
+from labkit.timing.clocks import Window
+from labkit.timing.repeats import Conduct, Interval, Repeats, Series, interval, repeats_of
 
 __all__ = ["Bench", "Timing", "measure"]
 

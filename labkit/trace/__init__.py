@@ -6,16 +6,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from labkit.trace.explanation import Bottlenecks, Explanation
-    from labkit.trace.side_by_side import Contrast, contrast
+    from labkit.trace.explanation import Bottlenecks, Contrast, Explanation, contrast
     from labkit.trace.trace import Trace
 
 __all__ = ["Bottlenecks", "Contrast", "Explanation", "Trace", "contrast"]
 
 #: name -> its module: whoever only runs a program needs none of them
 _HOMES = {
-    "Bottlenecks": "explanation", "Contrast": "side_by_side", "Explanation": "explanation", "Trace": "trace",
-    "contrast": "side_by_side",
+    "Bottlenecks": "explanation", "Contrast": "explanation", "Explanation": "explanation", "Trace": "trace",
+    "contrast": "explanation",
 }  # fmt: skip
 
 

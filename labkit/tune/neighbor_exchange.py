@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.real.collectives.messages import mpi_of
 from labkit.selector import Situation
-from labkit.tune.runtime.codelets import Codelet, FunctionSet
-from labkit.tune.runtime.world import most_of
+from labkit.tune.runtime.codelets import Codelet, FunctionSet, most_of
 
 __all__ = ["FORMS", "Part", "Pattern", "neighborhood_set"]
 

@@ -9,7 +9,7 @@ from bokeh.embed import json_item
 from bokeh.plotting import figure
 from bokeh.util.paths import bokehjs_path
 
-from labkit.plot.tools import TOOLS, dress
+from labkit.plot.style import TOOLS, dress
 
 PRESS = """async () => {
   const pressed = []

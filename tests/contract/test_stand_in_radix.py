@@ -14,7 +14,7 @@ from labkit.algorithms.sorting.radix_sort import block_bounds, radix_sort
 from labkit.datasets.standins import STAND_INS, stand_in
 from labkit.errors import DataError, RankError
 from labkit.local import Range, StandIn
-from labkit.local.passes import Passes
+from labkit.local.standin import Passes
 
 Words = NDArray[np.uint64]
 WIDTH = 64
@@ -121,7 +121,7 @@ def test_taking_pieces_as_mixed_evenly_changes_messages_by_little(
 ) -> None:
     given = given_of(name, 8, 3000)
     exact = lk.run(sort, 8, "star:8", args=(given, {}))
-    monkeypatch.setattr("labkit.local.passes.MOST_PARTS", 1 << 12)
+    monkeypatch.setattr("labkit.local.standin.MOST_PARTS", 1 << 12)
     mixed = lk.run(sort, 8, "star:8", args=(given, {}))
     assert any("mixed evenly" in note for note in mixed.notes)
     assert not any("mixed evenly" in note for note in exact.notes)
@@ -200,7 +200,7 @@ def test_ten_million_keys_a_rank_take_no_memory() -> None:
 
 def test_what_cannot_be_followed_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     """Many different values on every rank: their digits follow from no free bits."""
-    monkeypatch.setattr("labkit.local.passes.MOST_PARTS", 1 << 10)
+    monkeypatch.setattr("labkit.local.standin.MOST_PARTS", 1 << 10)
     rng = np.random.default_rng(1)
     given = []
     for rank in range(8):

@@ -14,7 +14,7 @@ import labkit as lk
 from labkit.errors import LabkitError
 from labkit.local.costs import KernelCosts
 from labkit.plain import text_of
-from labkit.scaling.language.parser import parse
+from labkit.scaling.parser import parse
 from labkit.selector import Rules
 from labkit.selector.formats import read_rules
 from labkit.study.declared.declaration import read_declaration

@@ -10,9 +10,9 @@ import labkit as lk
 from labkit import MPI
 from labkit.cli.main import main
 from labkit.errors import DataError
+from labkit.plot.sends_figure import payloads
 from labkit.trace.activity import activity
 from labkit.trace.explanation import critical_path
-from labkit.trace.payloads import payloads
 
 pytestmark = pytest.mark.mpi
 

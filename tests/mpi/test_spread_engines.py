@@ -52,7 +52,7 @@ def measured(jobs):
 
 
 def test_engines_give_the_serial_study_then_one_dies_then_an_interrupt(client, tmp_path, monkeypatch):
-    from labkit.study.engines import EnginePool
+    from labkit.study.pool import EnginePool
 
     serial = measured(None)
     for jobs in (client.load_balanced_view(), client, client[:]):

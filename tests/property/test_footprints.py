@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from labkit import MPI
 from labkit.comm.buffers import Simple
 from labkit.comm.place import Place
-from labkit.comm.rma.footprints import Footprint, Pieces, Strided, footprint_of, meet
-from labkit.comm.rma.races import Access, Accesses, _agree
+from labkit.comm.rma.races import Access, Accesses, Footprint, Pieces, Strided, _agree, footprint_of, meet
 from labkit.comm.typed import runs_of
 
 small = st.integers(0, 12)

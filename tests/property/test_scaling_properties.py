@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from labkit.scaling import PAPER, WIDE, Term, fit, judge, match, ruler, space_for
-from labkit.scaling.space import family
+from labkit.scaling.search import family
 
 RANKS = np.array([4.0, 8, 16, 32, 64, 128, 256])
 TERMS = st.sampled_from(WIDE)

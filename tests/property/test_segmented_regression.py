@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
+from labkit.calibration.experiments import grid
 from labkit.calibration.fit import MIN_POINTS, fit_pieces
-from labkit.calibration.plan import grid
 
 
 @st.composite

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from labkit.scaling import Model, Term, Verdict, judge
-from labkit.scaling.space import family
+from labkit.scaling.search import family
 from tests.property.test_verdict_stability import stability
 
 __all__ = ["stability"]

@@ -36,7 +36,7 @@ class CollectiveCalls:
         #: whether the run is written down as a time-independent trace
         self.keeps_calls = False
         self._declared: set[tuple[int, int]] = set()
-        #: algorithms that are not chosen: by context and collective (`labkit.comm.collective.forced`)
+        #: algorithms that are not chosen: by context and collective (`labkit.comm.collective.native`)
         self.forced: dict[tuple[int, str], str] = {}
         #: what communicators carry besides their ranks: by context; by context and rank
         self.topologies: dict[int, Any] = {}
@@ -47,7 +47,7 @@ class CollectiveCalls:
         self._between: dict[tuple[int, int], list[Any]] = {}
         #: every window, and who waits for which lock: by world rank the window and the rank in it (None: all)
         self.windows: list[Any] = []
-        #: whether stores of ranks into their parts of windows are looked for (`labkit.comm.rma.stores`)
+        #: whether stores of ranks into their parts of windows are looked for (`labkit.comm.rma.state`)
         self.looks_at_stores = False
         #: called where ranks get memory that they share
         self.shares_memory: Callable[[], None] = lambda: None
@@ -55,7 +55,7 @@ class CollectiveCalls:
         self.files: list[Any] = []
         self.storage: Any = None
         self.server: Any = None
-        #: starts ranks of scripts (`labkit.sim.isolation.spawned_ranks`); None: this run has none
+        #: starts ranks of scripts (`labkit.sim.isolation.rank_world`); None: this run has none
         self.spawn: Callable[[str, list[Any]], list[int]] | None = None
         #: of spawned ranks: what `Spawn` has told them, their communicators to their parents
         self.spawned: dict[int, tuple[int, list[int], list[int], int]] = {}

@@ -31,9 +31,9 @@ from labkit import _kernels
 from labkit.comm.buffers import parse_simple
 from labkit.comm.collective.makers import Maker, counts_of, maker_of
 from labkit.comm.collective.native import arrive_shared, leave, perform, start
-from labkit.comm.collective.prequest import Prequest
+from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.operators import OPERATORS
-from labkit.comm.handles.special import is_in_place
+from labkit.comm.handles.status import Prequest
 from labkit.comm.surface import METHODS, Method, made
 from labkit.schedule.problem import PROBLEMS, Problem
 

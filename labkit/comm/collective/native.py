@@ -31,6 +31,7 @@ __all__ = [
     "restoring",
     "shared_calls",
     "start",
+    "with_algorithm",
 ]
 
 
@@ -252,3 +253,17 @@ def _warn(hub: Any, comm: Any, call: Call) -> None:
 def _recut(buffer: Bound, element_bytes: int) -> Bound:
     """Describe a message in another rank's elements; its bytes are the same."""
     return Bound(buffer.memory, element_bytes, buffer.elements * buffer.element_bytes // element_bytes)
+
+
+# Communicators on which one collective always takes one algorithm.
+
+
+def with_algorithm(comm: Any, operation: str, name: str) -> Any:
+    """Return a communicator of the same ranks whose calls of one collective run one algorithm.
+
+    All ranks of the communicator call it together; it takes no time and no messages.
+    """
+    label = "labkit.tune"
+    private = comm._own_context(label, {"operation": operation, "algorithm": name})
+    shared_calls(label).forced[private._context, operation] = name
+    return private

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from labkit.comm.buffers import Simple, Vector, array_of, parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.native import refuse_in_recordings, restoring, shared_calls
-from labkit.comm.collective.prequest import Prequest
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
+from labkit.comm.handles.status import Prequest
 from labkit.comm.pickling import pickle
 from labkit.comm.surface import METHODS, Method, add_methods
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm.collective.roots import check_root
+from labkit.comm.arguments import check_root
 from labkit.comm.handles.operators import OPERATORS, no_operator
 from labkit.comm.pickling import pickle
 

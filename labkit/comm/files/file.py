@@ -21,10 +21,8 @@ from labkit.comm.collective.native import (
     refuse_in_recordings,
     shared_calls,
 )
-from labkit.comm.files.state import FileState, Joint, Own, error_of
-from labkit.comm.files.storage import server_of
-from labkit.comm.files.view import DATA_REPRESENTATIONS, View
-from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit.comm.files.state import DATA_REPRESENTATIONS, FileState, Joint, Own, View, error_of, server_of
+from labkit.comm.handles.base import KNOWN, MODULE_NAME, Handle
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.datatypes import DATATYPES, Datatype
 from labkit.comm.handles.errhandlers import ErrorHandling
@@ -32,7 +30,6 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import Info
 from labkit.comm.handles.status import Status
-from labkit.comm.known import KNOWN
 from labkit.comm.place import here
 from labkit.comm.surface import FILES, NAMED, Method, add_methods
 from labkit.comm.typed import is_phantom, packed, unpack

@@ -22,14 +22,16 @@ from concurrent.futures import (
     wait,
 )
 
-from labkit.comm.futures.executors import (
+from labkit.comm.futures.manager import (
+    Future,
     MPICommExecutor,
     MPIPoolExecutor,
     ProcessPoolExecutor,
     ThreadPoolExecutor,
+    collect,
+    compose,
     get_comm_workers,
 )
-from labkit.comm.futures.manager import Future, collect, compose
 
 __all__ = [
     "ALL_COMPLETED",

@@ -6,7 +6,22 @@ from typing import Any, TypeVar
 
 from labkit.errors import UnsupportedError
 
-__all__ = ["MODULE_NAME", "Handle", "HandleType", "MissingError", "Named", "public", "refuse"]
+__all__ = [
+    "BOTTOM",
+    "IN_PLACE",
+    "KNOWN",
+    "MODULE_NAME",
+    "SPECIAL",
+    "Handle",
+    "HandleType",
+    "MissingError",
+    "Named",
+    "constant_of",
+    "is_in_place",
+    "public",
+    "refuse",
+]
+
 
 #: where everything is found again when unpickled: see labkit/MPI.py
 MODULE_NAME = "labkit.MPI"
@@ -100,3 +115,74 @@ class Named(Handle):
         if self._constant is None:
             raise ValueError(f"cannot pickle a {type(self).__name__} that the program made itself")
         return self._constant
+
+
+# Classes of communicators and MPI's own communicators, by name: filled where they are made.
+
+
+#: a making of one communicator from another names the class of the new one
+KNOWN: dict[str, Any] = {}
+
+
+def constant_of(comm: Any) -> str | None:
+    """Name of a communicator that the module has, None of any other."""
+    for name in ("COMM_WORLD", "COMM_SELF", "COMM_NULL"):
+        if KNOWN.get(name) == comm:
+            return name
+    return None
+
+
+# IN_PLACE and BOTTOM: marks that stand where a buffer would.
+
+
+class InPlaceType(int):
+    """Type of IN_PLACE."""
+
+    __module__ = MODULE_NAME
+
+    def __new__(cls) -> InPlaceType:
+        """Make the one there is."""
+        return super().__new__(cls, -1)
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        return "labkit.MPI.IN_PLACE"
+
+    def __reduce__(self) -> Any:
+        return "IN_PLACE"
+
+
+IN_PLACE = InPlaceType()
+
+
+def is_in_place(message: Any) -> bool:
+    """Whether a buffer argument says that the data lies in the other buffer (None counts, as in mpi4py)."""
+    return message is IN_PLACE or message is None
+
+
+class BottomType(int):
+    """Type of BOTTOM."""
+
+    __module__ = MODULE_NAME
+
+    def __new__(cls) -> BottomType:
+        """Make the one there is."""
+        return super().__new__(cls, 0)
+
+    def __repr__(self) -> str:
+        return "labkit.MPI.BOTTOM"
+
+    def __reduce__(self) -> Any:
+        return "BOTTOM"
+
+
+BOTTOM = BottomType()
+
+SPECIAL: dict[str, Any] = {
+    "BOTTOM": BOTTOM,
+    "BottomType": BottomType,
+    "IN_PLACE": IN_PLACE,
+    "InPlaceType": InPlaceType,
+}

@@ -12,8 +12,7 @@ from labkit.comm.handles.derived import DerivedTypes
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.keyvals import Keyed, deleted
 from labkit.comm.handles.packing import Packing
-from labkit.comm.handles.typebody import TypeBody
-from labkit.comm.handles.typemap import Typemap
+from labkit.comm.handles.typebody import TypeBody, Typemap
 
 __all__ = ["DATATYPES", "DATATYPE_NULL", "Datatype", "_datatype_create", "find_format", "lookup"]
 

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.keyvals import copied
-from labkit.comm.handles.typebody import NAMED, TypeBody
-from labkit.comm.handles.typemap import Typemap, placed, united
+from labkit.comm.handles.typebody import NAMED, TypeBody, Typemap, placed, united
 
 __all__ = ["DerivedTypes"]
 

@@ -9,11 +9,46 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from labkit import context
 from labkit.comm.handles.base import MODULE_NAME, Handle
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.limits import give_back, take_one
 
-__all__ = ["ERRHANDLERS", "Errhandler", "ErrorHandling"]
+__all__ = ["ERRHANDLERS", "Errhandler", "ErrorHandling", "give_back", "take_one"]
+
+
+# Limits on a rank's objects with functions of its own, as mpi4py has them.
+
+
+#: of one kind
+_MOST = 32
+
+
+def _counts() -> dict[str, int]:
+    """Return how many the running rank has, by kind."""
+    running = context.simulated()
+    if running is None:
+        return {}
+    own: dict[Any, Any] = running.calls.attributes.setdefault((-1, running.calls.hub.rank), {})
+    counts: dict[str, int] = own.setdefault("functions", {})
+    return counts
+
+
+def take_one(kind: str, what: str) -> None:
+    """Count one more of a kind."""
+    counts = _counts()
+    if counts.get(kind, 0) >= _MOST:
+        raise RuntimeError(
+            f"cannot create too many user-defined {what}: a rank has {_MOST}; Free gives one back"
+        )
+    counts[kind] = counts.get(kind, 0) + 1
+
+
+def give_back(kind: str) -> None:
+    """Count one less."""
+    counts = _counts()
+    if counts.get(kind, 0) > 0:
+        counts[kind] -= 1
+
 
 _ERR_ARG = 13
 _KNOWN = frozenset({"Free", "f2py", "free", "fromhandle", "fromint", "handle", "py2f", "toint"})

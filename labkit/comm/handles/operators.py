@@ -11,7 +11,7 @@ import numpy as np
 from labkit import _kernels
 from labkit.comm import names
 from labkit.comm.handles.base import MODULE_NAME, Named
-from labkit.comm.handles.limits import give_back, take_one
+from labkit.comm.handles.errhandlers import give_back, take_one
 from labkit.comm.handles.typebody import type_words
 
 __all__ = ["OPERATORS", "Op", "no_operator"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.comm.handles.constants import CONSTANTS
-from labkit.comm.handles.typemap import Typemap
 
-__all__ = ["NAMED", "TypeBody", "type_words"]
+__all__ = ["NAMED", "TypeBody", "Typemap", "placed", "type_words", "united"]
+
 
 NAMED = int(CONSTANTS["COMBINER_NAMED"])
 _PARAMETRISED = tuple(int(CONSTANTS[f"COMBINER_F90_{kind}"]) for kind in ("INTEGER", "REAL", "COMPLEX"))
@@ -97,3 +101,179 @@ def type_words(datatype: Any) -> str:
         f"a derived datatype ({combiner} of {', '.join(names)}, {datatype.size} bytes of data, "
         f"extent {datatype.extent} bytes)"
     )
+
+
+# Typemaps: the bytes of an element of a datatype, in the order in which they travel (MPI 4.1, 5.1).
+
+
+_Numbers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Typemap:
+    """The bytes of one element.
+
+    Attributes
+    ----------
+    offsets, lengths : numpy.ndarray, shape (runs,)
+        Runs of bytes from the element's address on, in bytes, in the order in which they are packed.
+    lb, ub : int
+        Bounds; the next element begins ``ub - lb`` bytes later.
+    alignment : int
+        Of the strictest basic type in it; a bound that nobody has set is rounded up to it.
+    has_bounds : bool
+        Whether somebody has set the bounds (`Create_resized`); such bounds prevail over computed ones.
+    """
+
+    offsets: _Numbers
+    lengths: _Numbers
+    lb: int
+    ub: int
+    alignment: int = 1
+    has_bounds: bool = False
+
+    @classmethod
+    def of_basic(cls, sizes: tuple[int, ...], places: tuple[int, ...], extent: int, align: int) -> Typemap:
+        """Return the map of a basic type: its parts' sizes and places."""
+        offsets, lengths = _merged(np.array(places, np.int64), np.array(sizes, np.int64))
+        return cls(offsets, lengths, 0, extent, align)
+
+    @property
+    def extent(self) -> int:
+        """Bytes from one element to the next."""
+        return self.ub - self.lb
+
+    @cached_property
+    def size(self) -> int:
+        """Bytes of data in an element."""
+        return int(self.lengths.sum())
+
+    def moved(self, place: int) -> Typemap:
+        """Return the map of the same element `place` bytes further on."""
+        low, high = self.lb + place, self.ub + place
+        if not self.has_bounds:
+            high += -(high - low) % self.alignment
+        offsets = self.offsets + place if place else self.offsets
+        return Typemap(offsets, self.lengths, low, high, self.alignment, self.has_bounds)
+
+    @cached_property
+    def true_bounds(self) -> tuple[int, int]:
+        """Where the data begin and end."""
+        if not len(self.offsets):
+            return 0, 0
+        return int(self.offsets.min()), int((self.offsets + self.lengths).max())
+
+    @cached_property
+    def is_dense(self) -> bool:
+        """Whether elements in a row are one row of bytes that begins at the address."""
+        return len(self.offsets) == 1 and self.offsets[0] == 0 and self.lengths[0] == self.extent
+
+    @cached_property
+    def layout(self) -> Any:
+        """The compiled form, which packs and unpacks."""
+        return _kernels.Layout(self.offsets, self.lengths, self.extent)
+
+    def resized(self, lb: int, extent: int) -> Typemap:
+        """Return the same bytes with other bounds."""
+        return Typemap(self.offsets, self.lengths, lb, lb + extent, self.alignment, True)
+
+    def span(self, count: int) -> tuple[int, int]:
+        """Return where so many elements begin and end, from their address on; (0, 0) without data."""
+        if count == 0 or self.size == 0:
+            return 0, 0
+        low, high = self.true_bounds
+        last = (count - 1) * self.extent
+        return low + min(0, last), high + max(0, last)
+
+
+_NOTHING = Typemap(np.empty(0, np.int64), np.empty(0, np.int64), 0, 0)
+
+#: up to so many runs a loop is faster than NumPy's calls: the structs that programs make of a record
+_FEW = 32
+
+
+def _merged(offsets: _Numbers, lengths: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """Join runs that follow each other, in memory and in the order of packing."""
+    if len(offsets) <= _FEW:
+        return _merged_few(offsets, lengths)
+    kept = lengths > 0
+    if not kept.all():
+        offsets, lengths = offsets[kept], lengths[kept]
+    if len(offsets) < 2:
+        return offsets, lengths
+    is_first = np.ones(len(offsets), bool)
+    is_first[1:] = offsets[:-1] + lengths[:-1] != offsets[1:]
+    firsts = np.flatnonzero(is_first)
+    return offsets[firsts], np.add.reduceat(lengths, firsts)
+
+
+def _merged_few(offsets: _Numbers, lengths: _Numbers) -> tuple[_Numbers, _Numbers]:
+    begins: list[int] = []
+    sizes: list[int] = []
+    end = None
+    for begin, size in zip(offsets.tolist(), lengths.tolist(), strict=True):
+        if size <= 0:
+            continue
+        if begin == end:
+            sizes[-1] += size
+        else:
+            begins.append(begin)
+            sizes.append(size)
+        end = begin + size
+    if len(begins) == len(offsets):
+        return offsets, lengths
+    return np.array(begins, np.int64), np.array(sizes, np.int64)
+
+
+def placed(inner: Typemap, places: _Numbers, counts: _Numbers) -> Typemap:
+    """Return the map of blocks: ``counts[i]`` elements in a row, the first one at byte ``places[i]``."""
+    if len(counts) == 1 and counts[0] == 1:
+        return inner.moved(int(places[0]))
+    kept = counts > 0
+    if not kept.all():
+        places, counts = places[kept], counts[kept]
+    if not len(places):
+        return _NOTHING
+    offsets, lengths = _runs(inner, places, counts)
+    low, high = _bounds(inner, places, counts)
+    return Typemap(offsets, lengths, low, high, inner.alignment, inner.has_bounds)
+
+
+def _runs(inner: Typemap, places: _Numbers, counts: _Numbers) -> tuple[_Numbers, _Numbers]:
+    if len(inner.offsets) == 1 and inner.lengths[0] == inner.extent:
+        return _merged(places + inner.offsets[0], counts * inner.extent)
+    if not len(inner.offsets):
+        return inner.offsets, inner.lengths
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    begins = np.repeat(places, counts) + within * inner.extent
+    offsets = (begins[:, None] + inner.offsets[None, :]).ravel()
+    return _merged(offsets, np.tile(inner.lengths, len(begins)))
+
+
+def _bounds(inner: Typemap, places: _Numbers, counts: _Numbers) -> tuple[int, int]:
+    lasts = places + (counts - 1) * inner.extent
+    low = int(np.minimum(places, lasts).min()) + inner.lb
+    high = int(np.maximum(places, lasts).max()) + inner.ub
+    return low, _padded(low, high, inner)
+
+
+def _padded(low: int, high: int, like: Typemap) -> int:
+    """Round the upper bound up to the alignment, unless it was set."""
+    return high if like.has_bounds else high + -(high - low) % like.alignment
+
+
+def united(parts: list[Typemap]) -> Typemap:
+    """Return the map of several, one after the other in the order of packing: a struct."""
+    parts = [part for part in parts if len(part.offsets) or part.extent or part.has_bounds]
+    if not parts:
+        return _NOTHING
+    offsets, lengths = _merged(
+        np.concatenate([part.offsets for part in parts]), np.concatenate([part.lengths for part in parts])
+    )
+    given = [part for part in parts if part.has_bounds]
+    low = min(part.lb for part in given or parts)
+    high = max(part.ub for part in given or parts)
+    alignment = max(part.alignment for part in parts)
+    if not given:
+        high += -(high - low) % alignment
+    return Typemap(offsets, lengths, low, high, alignment, bool(given))

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from labkit.comm.collective.native import arrive, leave, shared_calls
+from labkit.comm.handles.base import KNOWN
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.known import KNOWN
 
 __all__ = ["PORTS", "Meeting"]
 

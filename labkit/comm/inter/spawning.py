@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.comm.collective.native import arrive, leave, shared_calls
-from labkit.comm.known import KNOWN
+from labkit.comm.handles.base import KNOWN
 from labkit.errors import UnsupportedError
 
 __all__ = ["Spawning", "Wanted", "begin_spawned", "parent"]

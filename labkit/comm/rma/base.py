@@ -12,8 +12,7 @@ from labkit.comm.collective.native import Call, call_under_way, perform
 from labkit.comm.handles.constants import PROC_NULL
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.place import here
-from labkit.comm.rma.origins import Origin, Origins
-from labkit.comm.rma.state import Part, WindowState
+from labkit.comm.rma.state import Origin, Origins, Part, WindowState
 from labkit.comm.typed import is_phantom
 
 __all__ = ["Now", "WindowBase", "wrong_sync"]

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import zlib
 from bisect import bisect_right
 from collections import deque
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.comm.buffers import Simple
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.place import Place
-from labkit.comm.rma.footprints import Footprint
-from labkit.comm.rma.origins import Origin, Origins
-from labkit.comm.rma.races import MOST_SAID, Access, Accesses
-from labkit.comm.rma.stores import Stores
+from labkit.comm.rma.races import MOST_SAID, Access, Accesses, Footprint
 from labkit.comm.typed import address_of
 
-__all__ = ["Epoch", "Part", "Pending", "WindowState"]
+__all__ = ["Epoch", "Origin", "Origins", "Part", "Pending", "Stores", "WindowState"]
 
 
 # Locks of simulated ranks: first come, first served, without messages.
@@ -335,3 +335,92 @@ class WindowState:
             if place is not None:
                 return f"{text}; rank {rank} still holds a lock that it took at {place}"
         return text
+
+
+# A rank's own stores into its part of a window, where others access the same bytes: seen in checked runs.
+
+
+_Run = tuple[int, int]
+
+
+class Stores:
+    """What a part held, as far as accesses have not changed it.
+
+    Parameters
+    ----------
+    memory : numpy.ndarray of uint8
+        The part.
+    since : Place
+        The fence.
+    """
+
+    def __init__(self, memory: NDArray[np.uint8], since: Place) -> None:
+        self._memory, self._kept, self.since = memory, memory.copy(), since
+        self._seen: list[_Run] = []
+
+    def around(self, runs: Iterable[_Run], do: Callable[[], object]) -> object:
+        """Look for stores into bytes that an access is about to use; let it, and keep what is there then."""
+        for low, high in runs:
+            self._seen += [(low, high)] if self._differs(low, high) else []
+        answer = do()
+        for low, high in runs:
+            self._kept[low:high] = self._memory[low:high]
+        return answer
+
+    def are_at(self, low: int, high: int) -> bool:
+        """Whether there were any at these bytes."""
+        return self._differs(low, high) or any(begin < high and low < end for begin, end in self._seen)
+
+    def _differs(self, low: int, high: int) -> bool:
+        return not np.array_equal(self._memory[low:high], self._kept[low:high])
+
+
+# Buffers of puts and gets that go on: seen in checked runs, where the program changes one too early.
+
+
+def _sum(buffer: Simple) -> int:
+    if buffer.home is not None:
+        return zlib.crc32(buffer.home.gathered())
+    data: Any = buffer.memory[buffer.offset : buffer.offset + buffer.bytes]
+    return zlib.crc32(data)
+
+
+@dataclass(slots=True)
+class Origin:
+    """The buffer of one call."""
+
+    buffer: Simple
+    method: str
+    peer: int
+    place: Place
+    sum: int
+    is_changed: bool = False
+
+    def arriving(self, write: Callable[[], None]) -> None:
+        """Let what arrives be written, and look before it whether the program has been there."""
+        self.look()
+        write()
+        self.sum = _sum(self.buffer)
+
+    def look(self) -> bool:
+        """Whether the program has changed it until now."""
+        self.is_changed = self.is_changed or _sum(self.buffer) != self.sum
+        return self.is_changed
+
+
+class Origins:
+    """Those of a rank's calls on a window."""
+
+    def __init__(self) -> None:
+        self._open: list[Origin] = []
+
+    def keep(self, buffer: Simple, method: str, peer: int, place: Place) -> Origin:
+        """Watch one."""
+        self._open.append(Origin(buffer, method, peer, place, _sum(buffer)))
+        return self._open[-1]
+
+    def end(self, peer: int | None) -> list[Origin]:
+        """Let go of those with a rank, or all; return those that were changed."""
+        over = [one for one in self._open if peer in (None, one.peer)]
+        self._open = [one for one in self._open if peer not in (None, one.peer)]
+        return [one for one in over if one.look()]

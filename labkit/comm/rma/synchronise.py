@@ -12,7 +12,7 @@ from labkit.comm.handles.groups import Group
 from labkit.comm.handles.status import Request
 from labkit.comm.place import here
 from labkit.comm.rma.base import Now, WindowBase, wrong_sync
-from labkit.comm.rma.stores import Stores
+from labkit.comm.rma.state import Stores
 from labkit.phantom import is_sized
 
 __all__ = ["Synchronisation"]

@@ -12,7 +12,7 @@ from labkit.comm import names
 from labkit.comm.buffers import Simple, parse_simple
 from labkit.comm.collective.makers import maker_of
 from labkit.comm.collective.native import Call, arrive_shared, leave, perform, refuse_in_recordings
-from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit.comm.handles.base import BOTTOM, KNOWN, MODULE_NAME, Handle
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.handles.errhandlers import ErrorHandling
 from labkit.comm.handles.exceptions import Exception as MPIException
@@ -20,13 +20,10 @@ from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import Info
 from labkit.comm.handles.keyvals import Keyed
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
-from labkit.comm.handles.special import BOTTOM
 from labkit.comm.handles.typebody import type_words
-from labkit.comm.known import KNOWN
 from labkit.comm.place import here
 from labkit.comm.rma.base import Now, wrong_sync
-from labkit.comm.rma.footprints import footprint_of
-from labkit.comm.rma.races import Access
+from labkit.comm.rma.races import Access, footprint_of
 from labkit.comm.rma.state import Part, Pending, WindowState
 from labkit.comm.rma.synchronise import Synchronisation
 from labkit.comm.surface import NAMED

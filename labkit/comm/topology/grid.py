@@ -5,12 +5,27 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
-from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
+import numpy as np
+
+from labkit.comm.handles.constants import CONSTANTS, PROC_NULL, Constant
 from labkit.comm.handles.exceptions import Exception as MPIException
 
-__all__ = ["Compute_dims", "Grid"]
+__all__ = [
+    "SPECIAL_WEIGHTS",
+    "Compute_dims",
+    "DistGraph",
+    "Graph",
+    "Grid",
+    "Node",
+    "check_peers",
+    "gathered_nodes",
+    "numbers_of",
+    "weights_of",
+]
+
 
 _ERR_RANK, _ERR_DIMS, _ERR_ARG = 6, 12, 13
 
@@ -152,3 +167,161 @@ def _prime_factors(number: int) -> list[int]:
     if number > 1:
         factors.append(number)
     return factors[::-1]
+
+
+# Communicators whose ranks are the nodes of a graph: given whole, or by each rank for itself.
+
+
+_ERR_TOPOLOGY = 11
+
+UNWEIGHTED = Constant(2, "UNWEIGHTED")
+WEIGHTS_EMPTY = Constant(3, "WEIGHTS_EMPTY")
+SPECIAL_WEIGHTS: dict[str, Any] = {"UNWEIGHTED": UNWEIGHTED, "WEIGHTS_EMPTY": WEIGHTS_EMPTY}
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A graph that all ranks know.
+
+    Attributes
+    ----------
+    index : tuple of int
+        Where the neighbours of each node end in `edges`.
+    edges : tuple of int
+        The neighbours, node after node.
+    """
+
+    index: tuple[int, ...]
+    edges: tuple[int, ...]
+    kind = CONSTANTS["GRAPH"]
+
+    @classmethod
+    def read(cls, index: Sequence[int], edges: Sequence[int]) -> Graph:
+        """Read a graph as MPI wants it; mpi4py's form with a 0 in front of the index is taken, too.
+
+        Raises
+        ------
+        MPI.Exception
+            ERR_ARG where index and edges do not fit together.
+        """
+        ends, peers = numbers_of(index), numbers_of(edges)
+        if ends and ends[0] == 0 and ends[-1] == len(peers):
+            ends = ends[1:]
+        is_growing = all(a <= b for a, b in zip((0, *ends), ends, strict=False))
+        if not is_growing or (ends[-1] if ends else 0) != len(peers):
+            raise MPIException(
+                _ERR_ARG,
+                f"index={list(ends)} does not fit {len(peers)} edges: it says where each node's edges end",
+            )
+        if any(not 0 <= peer < len(ends) for peer in peers):
+            raise MPIException(_ERR_ARG, f"edges={list(peers)}: the graph has nodes 0 to {len(ends) - 1}")
+        return cls(ends, peers)
+
+    @property
+    def size(self) -> int:
+        """Number of nodes."""
+        return len(self.index)
+
+    def neighbors_of(self, node: int) -> list[int]:
+        """Return the neighbours of a node.
+
+        Raises
+        ------
+        MPI.Exception
+            ERR_RANK for a node that the graph does not have.
+        """
+        if not 0 <= node < self.size:
+            raise MPIException(
+                _ERR_RANK, f"rank={node} is not in the graph, which has ranks 0 to {self.size - 1}"
+            )
+        return list(self.edges[self.index[node - 1] if node else 0 : self.index[node]])
+
+    def around(self, rank: int) -> tuple[list[int], list[int]]:
+        """Return the ranks that one receives from, and sends to."""
+        return self.neighbors_of(rank), self.neighbors_of(rank)
+
+
+@dataclass(frozen=True)
+class Node:
+    """What one rank knows of a distributed graph: its neighbours, and the weights of the edges or None."""
+
+    sources: tuple[int, ...]
+    destinations: tuple[int, ...]
+    weights: tuple[tuple[int, ...], tuple[int, ...]] | None
+
+
+@dataclass
+class DistGraph:
+    """A graph of which each rank knows its own edges.
+
+    Attributes
+    ----------
+    nodes : dict of int to Node
+        By rank of the communicator.
+    """
+
+    nodes: dict[int, Node] = field(default_factory=dict)
+    kind = CONSTANTS["DIST_GRAPH"]
+
+    def around(self, rank: int) -> tuple[list[int], list[int]]:
+        """Return the ranks that one receives from, and sends to."""
+        node = self.nodes[rank]
+        return list(node.sources), list(node.destinations)
+
+
+def numbers_of(values: Sequence[int] | None, count: int | None = None) -> tuple[int, ...]:
+    """Read integers; as many as wanted, where it is said."""
+    numbers = tuple(operator.index(value) for value in (values if values is not None else ()))
+    if count is not None and len(numbers) != count:
+        raise ValueError(f"expecting {count} items, got {len(numbers)}")
+    return numbers
+
+
+def weights_of(weights: Any, degree: int) -> tuple[int, ...] | None:
+    """Read the weights of this many edges; None: unweighted."""
+    if weights is None or _is_constant(weights, UNWEIGHTED):
+        return None
+    if _is_constant(weights, WEIGHTS_EMPTY):
+        if degree:
+            raise ValueError("empty weights but nonzero degree")
+        return ()
+    return numbers_of(weights, degree)
+
+
+def _is_constant(value: Any, constant: Constant) -> bool:
+    return isinstance(value, int) and int(value) == int(constant)
+
+
+def check_peers(peers: Sequence[int], size: int) -> None:
+    """Refuse neighbours that the communicator does not have."""
+    for peer in peers:
+        if peer != PROC_NULL and not 0 <= peer < size:
+            raise MPIException(
+                _ERR_RANK,
+                f"neighbour {peer} is not a rank of this communicator, which has ranks 0 to {size - 1}",
+            )
+
+
+def gathered_nodes(
+    comm: Any, sources: tuple[int, ...], degrees: tuple[int, ...], targets: tuple[int, ...],
+    weights: tuple[int, ...] | None,
+) -> Node:  # fmt: skip
+    """Find the calling rank's neighbours in a graph of which every rank gave some edges.
+
+    The edges are gathered at every rank, in messages as real MPI's; a rank's neighbours are in the order of
+    the ranks that gave the edges.
+    """
+    heads = np.repeat(np.array(sources, np.int32), np.array(degrees, np.int64))
+    costs = np.array(weights if weights is not None else [1] * len(targets), np.int32)
+    mine = np.stack([heads, np.array(targets, np.int32), costs], axis=1).reshape(-1)
+    mine = np.ascontiguousarray(mine, np.int32)
+    counts = np.empty((comm.size, 2), np.int64)
+    comm.Allgather(np.array([mine.size, weights is not None], np.int64), counts)
+    everything = np.empty(int(counts[:, 0].sum()), np.int32)
+    sizes = np.ascontiguousarray(counts[:, 0])
+    comm.Allgatherv(mine, [everything, (sizes, np.cumsum(sizes) - sizes)])
+    edges = everything.reshape(-1, 3)
+    into, out = edges[edges[:, 1] == comm.rank], edges[edges[:, 0] == comm.rank]
+    is_weighted = bool(counts[:, 1].any())
+    costs_of = (tuple(into[:, 2].tolist()), tuple(out[:, 2].tolist()))
+    return Node(tuple(into[:, 0].tolist()), tuple(out[:, 1].tolist()), costs_of if is_weighted else None)

@@ -10,11 +10,9 @@ from labkit.comm import names
 from labkit.comm.collective.native import shared_calls
 from labkit.comm.collective.neighbors import NeighborCollectives
 from labkit.comm.communicator import Comm, Intracomm
-from labkit.comm.handles.base import MODULE_NAME
+from labkit.comm.handles.base import KNOWN, MODULE_NAME
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.known import KNOWN
-from labkit.comm.topology.graphs import DistGraph, Graph, Node
-from labkit.comm.topology.grid import Grid
+from labkit.comm.topology.grid import DistGraph, Graph, Grid, Node
 
 __all__ = ["Cartcomm", "Distgraphcomm", "Graphcomm", "Topocomm"]
 

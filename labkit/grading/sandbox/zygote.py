@@ -20,7 +20,7 @@ from typing import Any
 from labkit.grading.sandbox import imports
 from labkit.grading.sandbox.wire import MOST_AT_ONCE
 from labkit.process.confinement import containment, mounts
-from labkit.process.confinement.clock import hide_clock
+from labkit.process.confinement.mounts import hide_clock
 from labkit.process.watchdog import die_with_parent
 from labkit.real.seeds import seed_rank
 

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import ipywidgets as w
+import numpy as np
+from bokeh.core.properties import value as constant
+from bokeh.models import ColumnDataSource, FixedTicker, HoverTool, Range1d
+from bokeh.plotting import figure
 
-from labkit.html import quantity
+from labkit import registry
+from labkit.errors import ScheduleError
+from labkit.html import escape, properties, quantity
 from labkit.jupyter.explorers.base import Player, choice, number, slider, text
-from labkit.jupyter.explorers.collective_view import (
-    MOST_RANKS,
-    Prepared,
-    algorithms,
-    collectives,
-    prepare,
-    round_figure,
-)
 from labkit.plot.figure import Figure
-from labkit.schedule.problem import PROBLEMS
+from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, heading, style_axes
+from labkit.schedule import check
+from labkit.schedule.problem import PROBLEMS, Value
+from labkit.schedule.rounds import Rounds, Sent, rounds
+from labkit.schedule.symbolic import value_text
+from labkit.sim.schedules import simulate
 
-__all__ = ["CollectivePlayer", "collective"]
+__all__ = ["MOST_RANKS", "CollectivePlayer", "Prepared", "collective", "round_figure"]
+
 
 _SIZES = [8 * 8**i for i in range(8)]
 
@@ -145,3 +155,307 @@ def collective(
     name = algorithm or next(iter(algorithms(problem)), "")
     prepare(problem, name, ranks, 0, n_bytes, on)
     return CollectivePlayer(problem, name, ranks, on, n_bytes)
+
+
+# The collective player's content, without a widget: a round's messages, and the blocks held after it.
+
+
+MOST_RANKS = 32
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A collective taken apart.
+
+    Attributes
+    ----------
+    found : Rounds
+    cost : registry.Cost
+    formula : str
+        The algorithm file's own words about its cost.
+    verdict : str
+        What the checker says.
+    seconds : float
+        Simulated.
+    n_bytes : int
+    on : str
+    """
+
+    found: Rounds
+    cost: registry.Cost
+    formula: str
+    verdict: str
+    seconds: float
+    n_bytes: int
+    on: str
+
+    @property
+    def buffers(self) -> list[str]:
+        """The names of its buffers; a barrier has none but what ranks know."""
+        names = [buffer.name for buffer in self.found.schedule.buffers]
+        return names or ["who has entered"]
+
+    @property
+    def result(self) -> str:
+        """The buffer with the result."""
+        return next((name for name in ("recv", "data") if name in self.buffers), self.buffers[0])
+
+    def html(self) -> str:
+        """Return cost, time and proof as a table."""
+        c = self.cost
+        counted = f"{c.rounds:g} α + {quantity(c.volume_bytes, 'B')} · β"
+        if c.reduced_bytes:
+            counted += f" + {quantity(c.reduced_bytes, 'B')} · γ"
+        rows = [
+            ("cost", escape(self.formula)),
+            ("here", counted),
+            (f"simulated on {self.on}", f"<b>{quantity(self.seconds, 's')}</b>"),
+            ("rounds", f"{len(self.found)} with one port each way"),
+            ("checked", escape(self.verdict)),
+        ]
+        return properties(rows)
+
+
+def collectives() -> list[str]:
+    """Return the collectives that have algorithms as schedules."""
+    return list(dict.fromkeys(problem for problem, _ in registry.schedules()))
+
+
+def algorithms(problem: str) -> list[str]:
+    """Return the algorithms of a collective that are schedules."""
+    return [name for of, name in registry.schedules() if of == problem]
+
+
+def prepare(problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str) -> Prepared:
+    """Take a collective apart."""
+    return _prepared(problem, name, ranks, root, n_bytes, on, registry.version_of(problem, name))
+
+
+@lru_cache(maxsize=64)
+def _prepared(
+    problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str, version: Any
+) -> Prepared:
+    """Take a collective apart, once for each version of its file."""
+    if not 1 <= ranks <= MOST_RANKS:
+        raise ScheduleError(f"the player shows 1 to {MOST_RANKS} ranks, got {ranks}")
+    algorithm = registry.get(problem, name)
+    if PROBLEMS[problem].is_rooted and not 0 <= root < ranks:
+        raise ScheduleError(f"root {root} is not one of the ranks 0 to {ranks - 1}")
+    schedule = algorithm.build(ranks, root if PROBLEMS[problem].is_rooted else 0)
+    seconds = simulate(schedule, on, n_bytes=n_bytes).makespan_s
+    cost = algorithm.cost(ranks, n_bytes) if algorithm.cost else registry.Cost(0)
+    found = rounds(schedule)
+    return Prepared(found, cost, _formula(problem, name), str(check(schedule)), seconds, n_bytes, on)
+
+
+def _formula(problem: str, name: str) -> str:
+    """Return the paragraph about the cost from the algorithm's file."""
+    text = inspect.getdoc(importlib.import_module(f"labkit.algorithms.{problem}.{name}")) or ""
+    found = re.search(r"\*\*Cost\*\*:\s*(.+?)(?:\n\s*\n|\Z)", text, re.DOTALL)
+    return " ".join(found[1].replace("``", "").split()) if found else "not stated"
+
+
+# The picture of one round: ranks on a circle with its messages, and a table of the blocks they hold.
+
+_SIDE = 330
+
+#: width of the table of blocks: both together fill a notebook of 1366 pixels
+_WIDE = 550
+
+_LABELLED = 16
+
+
+def draw_round(found: Rounds, step: int, buffer: str) -> Any:
+    """Draw a round."""
+    sent = found.messages[step - 1] if step else []
+    left = _circle(found.schedule.size, sent)
+    right = _knowledge(found, step) if not found.schedule.buffers else _blocks(found, step, buffer)
+    return grid_of([left, right])
+
+
+def _circle(ranks: int, sent: list[Sent]) -> Any:
+    fig = figure(
+        width=_SIDE, height=_SIDE + 30, tools=TOOLS, active_drag=None, match_aspect=True,
+        x_range=Range1d(-1.3, 1.3), y_range=Range1d(-1.3, 1.3),
+    )  # fmt: skip
+    at = [
+        (math.sin(2 * math.pi * i / ranks), math.cos(2 * math.pi * i / ranks)) if ranks > 1 else (0.0, 0.0)
+        for i in range(ranks)
+    ]
+    lines = [_bent(at[m.source], at[m.destination]) for m in sent]
+    source = ColumnDataSource({
+        "xs": [[x for x, _ in line] for line in lines], "ys": [[y for _, y in line] for line in lines],
+        "who": [f"{m.source} to {m.destination}" for m in sent],
+        "what": [_carried(m) for m in sent],
+    })  # fmt: skip
+    drawn = fig.multi_line("xs", "ys", source=source, line_color=COLORS[1], line_width=2, line_alpha=0.85)
+    fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@who"), ("", "@what")]))
+    fig.scatter(
+        [line[-1][0] for line in lines], [line[-1][1] for line in lines],
+        angle=[math.atan2(b[1] - a[1], b[0] - a[0]) - math.pi / 2 for a, b in (line[-2:] for line in lines)],
+        marker="triangle", size=9, color=COLORS[1],
+    )  # fmt: skip
+    busy = {end for m in sent for end in (m.source, m.destination)}
+    fig.scatter(
+        [x for x, _ in at], [y for _, y in at], size=22 if ranks <= _LABELLED else 15, color=COLORS[0],
+        fill_alpha=[1.0 if i in busy or not sent else 0.45 for i in range(ranks)], line_color="white",
+    )  # fmt: skip
+    fig.text(
+        [x for x, _ in at], [y for _, y in at], [str(i) for i in range(ranks)], text_align="center",
+        text_baseline="middle", text_color="white", text_font=constant(FONT), text_font_style="bold",
+        text_font_size="12px" if ranks <= _LABELLED else "9px",
+    )  # fmt: skip
+    fig.add_layout(heading("who sends to whom", 14), "above")
+    style_axes([fig])
+    fig.axis.visible = fig.grid.visible = False
+    fig.outline_line_color = None
+    return fig
+
+
+def _bent(a: tuple[float, float], b: tuple[float, float]) -> list[tuple[float, float]]:
+    """A line from rank to rank, bent to one side so that both directions are seen, short of either end."""
+    length = math.dist(a, b) or 1.0
+    side = (-(b[1] - a[1]) / length, (b[0] - a[0]) / length)
+    near, far = min(0.16 / length, 0.3), 1 - min(0.19 / length, 0.35)
+    points = []
+    for t in np.linspace(near, far, 14).tolist():
+        bulge = 4 * t * (1 - t) * 0.09 * length
+        points.append(
+            (a[0] + t * (b[0] - a[0]) + bulge * side[0], a[1] + t * (b[1] - a[1]) + bulge * side[1])
+        )
+    return points
+
+
+def _carried(message: Sent) -> str:
+    if not message.places:
+        return "no data"
+    texts = [value_text(value) for value in message.values]
+    return ", ".join(texts[:6]) + (f" and {len(texts) - 6} more" if len(texts) > 6 else "")
+
+
+def _table(title: str, ranks: int, columns: int, cells: dict[str, list[Any]], label: str) -> Any:
+    """Cells by row (a rank) and column: colour, text, hover, and whether they are new."""
+    fig = figure(
+        width=_WIDE, height=_SIDE + 30, tools=TOOLS, active_drag=None,
+        x_range=Range1d(-0.6, columns - 0.4), y_range=Range1d(ranks - 0.4, -0.6),
+    )  # fmt: skip
+    source = ColumnDataSource(cells)
+    drawn = fig.rect(
+        "column", "row", width=0.92, height=0.86, source=source, fill_color="color", line_color="edge",
+        line_width="wide",
+    )  # fmt: skip
+    fig.add_tools(
+        HoverTool(renderers=[drawn], tooltips=[("rank", "@row"), (label, "@column"), ("", "@said")])
+    )
+    if max(ranks, columns) <= _LABELLED:
+        fig.text(
+            "column", "row", "text", source=source, text_align="center", text_baseline="middle",
+            text_color="ink", text_font=constant(FONT), text_font_size="11px" if columns <= 8 else "9px",
+        )  # fmt: skip
+    count_axis(fig.yaxis[0], "rank", ranks)
+    count_axis(fig.xaxis[0], label, columns)
+    if columns == 1:
+        fig.xaxis.ticker = FixedTicker(ticks=[0])
+    fig.add_layout(heading(title, 14), "above")
+    style_axes([fig])
+    fig.grid.visible = False
+    return fig
+
+
+def _blocks(found: Rounds, step: int, buffer: str) -> Any:
+    schedule = found.schedule
+    names = [one.name for one in schedule.buffers]
+    number = names.index(buffer) if buffer in names else 0
+    counts = schedule.n_blocks_of(range(schedule.size))[number]
+    now, before = found.states[step], found.states[max(step - 1, 0)]
+    rows: list[dict[str, Any]] = []
+    for rank in range(schedule.size):
+        for block in range(int(counts[rank])):
+            held = now[rank].get((number, block))
+            is_new = step > 0 and held is not None and held != before[rank].get((number, block))
+            rows.append({"row": rank, "column": block, **_cell(held, found, is_new)})
+    kind = "ranks combined" if schedule.problem.is_reduction else "whose block"
+    title = f"{names[number]} {'at the start' if not step else f'after round {step}'}: {kind}"
+    keys = ("row", "column", "color", "ink", "text", "said", "edge", "wide")
+    cells = {key: [row[key] for row in rows] for key in keys}
+    return _table(title, schedule.size, int(counts.max(initial=1)), cells, "block")
+
+
+def _cell(held: Value | None, found: Rounds, is_new: bool) -> dict[str, Any]:
+    edge = {"edge": COLORS[1] if is_new else "#dddddd", "wide": 3 if is_new else 1}
+    if held is None:
+        return {"color": "white", "ink": "#222222", "text": "", "said": "nothing", **edge}
+    block, runs = held
+    size = found.schedule.size
+    if found.schedule.problem.is_reduction:
+        combined = sum(end - begin for begin, end in runs)
+        share, text = combined / size, "all" if combined == size else _runs(runs)
+    else:
+        origin = runs[0][0]
+        share, text = (origin + 1) / size, f"{origin}" if found.schedule.parts == 1 else f"{origin}:{block}"
+    color = HEAT[round((len(HEAT) - 1) * share)]
+    ink = "white" if share > 0.45 else "#222222"
+    return {"color": color, "ink": ink, "text": text, "said": value_text(held), **edge}
+
+
+def _runs(runs: tuple[tuple[int, int], ...]) -> str:
+    spans = [f"{a}" if b == a + 1 else f"{a}–{b - 1}" for a, b in runs]
+    return ",".join(spans) if len(spans) <= 2 else f"{sum(b - a for a, b in runs)}"
+
+
+def _knowledge(found: Rounds, step: int) -> Any:
+    """Of a barrier: which ranks each rank knows to have entered."""
+    ranks = found.schedule.size
+    cells: dict[str, list[Any]] = {
+        key: [] for key in ("row", "column", "color", "ink", "text", "said", "edge", "wide")
+    }
+    for rank in range(ranks):
+        now, before = found.heard[step][rank], found.heard[max(step - 1, 0)][rank]
+        for other in range(ranks):
+            knows, is_new = bool(now >> other & 1), bool((now & ~before) >> other & 1)
+            said = f"{'knows' if knows else 'does not know'} that rank {other} has entered"
+            row = (rank, other, COLORS[0] if knows else "white", "white", "✓" if knows else "", said,
+                   COLORS[1] if is_new else "#dddddd", 3 if is_new else 1)  # fmt: skip
+            for key, one in zip(cells, row, strict=True):
+                cells[key].append(one)
+    when = "the start" if not step else f"round {step}"
+    return _table(f"who knows of whom after {when}", ranks, ranks, cells, "of rank")
+
+
+def round_figure(prepared: Prepared, step: int, buffer: str) -> Figure:
+    """Draw one round."""
+    found = prepared.found
+    step = min(max(step, 0), len(found))
+    schedule = found.schedule
+    sent = found.messages[step - 1] if step else []
+    label = f"{schedule.problem.name}, {schedule.name}, {schedule.size} ranks"
+    if step:
+        most = max((len(one.places) for one in sent), default=0)
+        size = f" of up to {most} block{'s' if most > 1 else ''}" if most else ""
+        when = f"round {step} of {len(found)}: {len(sent)} message{'s' if len(sent) != 1 else ''}{size}"
+    else:
+        when = f"before the first of {len(found)} rounds"
+    done, all_ = _complete(found, step)
+    reading = f"{label}, {when}; {done} of {all_} results are complete."
+    who = "; ".join(f"{m.source} to {m.destination}" for m in sent[:24])
+    alt = f"Ranks on a circle, the round's messages as arrows, and a table of what they hold. {reading}"
+    layout = draw_round(found, step, buffer)
+    return Figure(layout, reading, f"{alt} Messages: {who or 'none'}.")
+
+
+def _complete(found: Rounds, step: int) -> tuple[int, int]:
+    """How many result blocks are what they must become, and how many there are."""
+    schedule = found.schedule
+    if not schedule.buffers:
+        everybody = (1 << schedule.size) - 1
+        return sum(known == everybody for known in found.heard[step]), schedule.size
+    done = total = 0
+    counts = schedule.n_blocks_of(range(schedule.size))
+    for place, buffer in enumerate(schedule.buffers):
+        for rank in range(schedule.size):
+            for block in range(0 if buffer.is_temporary else int(counts[place][rank])):
+                wanted: Any = schedule.wanted(buffer.name, rank, block)
+                if wanted is not None:
+                    total += 1
+                    done += found.states[step][rank].get((place, block)) == wanted
+    return done, total

@@ -16,7 +16,7 @@ from labkit.html import escape, properties, quantity
 from labkit.jupyter.explorers.base import Explorer, choice, slider
 from labkit.plot.figure import Figure
 from labkit.plot.gantt_figure import time_bars
-from labkit.plot.tools import grid_of
+from labkit.plot.style import grid_of
 from labkit.result import Run
 from labkit.trace.activity import Activity, activity
 

@@ -19,8 +19,7 @@ from labkit.html import badge, escape, properties, quantity
 from labkit.jupyter.explorers.base import Explorer, choice, text
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import Curves, curves_of
-from labkit.plot.style import COLORS, FONT, heading, rank_axis, style_axes, value_axis
-from labkit.plot.tools import TOOLS
+from labkit.plot.style import COLORS, FONT, TOOLS, heading, rank_axis, style_axes, value_axis
 from labkit.scaling import Model, Samples, Term, Verdict, judge
 from labkit.study import Study
 

@@ -9,7 +9,7 @@ import ipywidgets as w
 from labkit import registry
 from labkit.errors import DataError, ScheduleError
 from labkit.jupyter.explorers.base import Explorer, choice, slider
-from labkit.jupyter.explorers.collective_view import MOST_RANKS, Prepared, round_figure
+from labkit.jupyter.explorers.collective_player import MOST_RANKS, Prepared, round_figure
 from labkit.plot.figure import Figure
 from labkit.schedule import Schedule, check
 from labkit.schedule.count import count

@@ -23,8 +23,7 @@ from labkit.errors import DataError
 from labkit.html import escape, quantity, table
 from labkit.jupyter.explorers.base import Player, choice, number, slider, text
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, HEAT, count_axis, heading, style_axes
-from labkit.plot.tools import TOOLS, grid_of
+from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, heading, style_axes
 
 __all__ = ["INPUTS", "MOST_RANKS", "SortingPlayer", "Step", "inputs", "play", "samples", "sorting", "sorts"]
 

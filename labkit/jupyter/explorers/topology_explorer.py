@@ -20,10 +20,9 @@ from labkit.platform import machines
 from labkit.platform.drawing import Layout
 from labkit.platform.platform import Platform, platform
 from labkit.platform.spec import kinds
-from labkit.plot.cables import Cables
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, heading, whole_ticker, wrap
-from labkit.plot.topology_figure import draw_layout, way
+from labkit.plot.topology_figure import Cables, draw_layout, way
 
 __all__ = ["PATTERNS", "TopologyExplorer", "loads", "look", "pairs", "refused", "topology"]
 

@@ -10,8 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from labkit.errors import PlatformError
 from labkit.platform import models
 from labkit.platform import quantities as units
-from labkit.platform.link_names import BOTH, INTO, OUT
-from labkit.platform.measure import Bisection, Diameter, LinkKind
+from labkit.platform.measure import BOTH, INTO, OUT, Bisection, Diameter, LinkKind
 from labkit.platform.spec.machine import MachineSpec
 from labkit.platform.spec.options import OPTIONS, SHARINGS, Option, one_of, parse_mapping
 from labkit.platform.xml.elements import cluster_element, number, whole_file

@@ -12,8 +12,7 @@ from labkit.platform import models
 from labkit.platform import quantities as units
 from labkit.platform.spec import MAX_HOSTS, ClusterSpec, kinds
 from labkit.platform.xml.elements import MODEL_PROPERTY, sharing_of
-from labkit.platform.zones.parts import Cluster, Host, refuse
-from labkit.platform.zones.zone import Zone
+from labkit.platform.zones.zone import Cluster, Host, Zone, refuse
 
 __all__ = ["Builder", "radical"]
 

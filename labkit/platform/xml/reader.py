@@ -24,7 +24,7 @@ from labkit.platform.models import read_options
 from labkit.platform.spec import ClusterSpec, MachineSpec
 from labkit.platform.xml.builder import Builder
 from labkit.platform.zones import Cluster, Zone, ZonesSpec
-from labkit.platform.zones.parts import refuse
+from labkit.platform.zones.zone import refuse
 
 __all__ = ["ELEMENTS", "UNSUPPORTED", "Config", "read_platform"]
 

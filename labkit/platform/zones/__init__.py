@@ -1,7 +1,6 @@
 """Machines of zones in zones: explicit graphs, explicit routes, clusters joined to each other."""
 
-from labkit.platform.zones.parts import Cluster, Host, Link, Route
 from labkit.platform.zones.spec import ZonesSpec
-from labkit.platform.zones.zone import Zone
+from labkit.platform.zones.zone import Cluster, Host, Link, Route, Zone
 
 __all__ = ["Cluster", "Host", "Link", "Route", "Zone", "ZonesSpec"]

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import PlatformError
 from labkit.platform.drawing import Layout, Point
-from labkit.platform.zones.parts import Cluster, Host
-from labkit.platform.zones.zone import Zone
+from labkit.platform.zones.zone import Cluster, Host, Zone
 
 __all__ = ["joints", "lay_out_zones"]
 

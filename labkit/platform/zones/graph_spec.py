@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 
 from labkit.errors import PlatformError
 from labkit.platform.drawing import Layout
-from labkit.platform.link_names import BETWEEN
-from labkit.platform.measure import LinkKind, kinds_by_links
+from labkit.platform.measure import BETWEEN, LinkKind, kinds_by_links
 from labkit.platform.spec import ClusterSpec, LinksOfCables
 from labkit.platform.zones.drawing import MOST_POINTS
 from labkit.platform.zones.spec import ZonesSpec

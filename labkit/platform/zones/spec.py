@@ -22,8 +22,7 @@ from labkit.platform.xml.elements import (
     whole_file,
 )
 from labkit.platform.zones.drawing import lay_out_zones
-from labkit.platform.zones.parts import Cluster, Host, Link, Route, refuse
-from labkit.platform.zones.zone import Zone
+from labkit.platform.zones.zone import Cluster, Host, Link, Route, Zone, refuse
 
 __all__ = ["ZonesSpec", "zones_xml"]
 

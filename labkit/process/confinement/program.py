@@ -16,7 +16,8 @@ import time
 from collections.abc import Collection
 from pathlib import Path
 
-from labkit.process.confinement import landlock, mounts, seccomp
+from labkit.process.confinement import containment as landlock
+from labkit.process.confinement import mounts, seccomp
 from labkit.process.confinement.containment import (
     NOBODY,
     address_space,

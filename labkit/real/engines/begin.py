@@ -15,7 +15,7 @@ import sys
 
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import PIPE, kill_oneself, wait_for_end
-from labkit.real.mpi.loopback import restore_preload
+from labkit.real.mpi.environment import restore_preload
 from labkit.real.mpi.waits_page import load_library
 
 __all__ = ["FOLDERS_VARIABLE", "main"]

@@ -26,17 +26,18 @@ from labkit.process.tree import is_stopped
 from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.target import ANSWER_S, Place, Target, choose, find_target
 from labkit.real.failure import (
+    Ending,
     Where,
     first_error,
     grouped,
     interrupted,
     printed_too_much,
+    read_ending,
     stopped,
     too_late,
     with_output,
 )
 from labkit.real.mpi.deadlock import Blame, WaitWatch
-from labkit.real.mpi.endings import Ending, read_ending
 from labkit.real.mpi.waits import Progress
 from labkit.real.shares import (
     gather_runs,

@@ -31,21 +31,29 @@ from labkit.comm.surface import MAKERS, METHODS, Method, add_methods
 from labkit.process.stacks import is_framework, traceback_without
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
-from labkit.real.engines.noted import Probed, WaitPage
 from labkit.real.engines.stage import Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.real.engines.waits import (
     WAITING,
     Aborted,
     Message,
     PersistentRequest,
+    Probed,
     Request,
+    WaitPage,
     disown,
     finish,
     keep,
     until,
 )
-from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
-from labkit.real.repeat import Turns
+from labkit.real.program import (
+    ResultError,
+    Turns,
+    flush_streams,
+    library_of,
+    load_program,
+    pack_result,
+    until_exit,
+)
 
 __all__ = ["CLASSES", "describe", "execute", "interruptible"]
 
@@ -496,7 +504,7 @@ class _RankRun:
 
     def record_calls(self, machine: RankContext) -> None:
         """Stand between the program and its interruptible calls."""
-        from labkit.real.mpi.messages import dumps
+        from labkit.real.program import dumps
         from labkit.trace.recorder.recorder import Recorder
 
         instead = {**CLASSES, MPI.Message: Message}

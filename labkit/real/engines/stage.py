@@ -27,7 +27,7 @@ from mpi4py import MPI as MPI4PY
 from labkit.process.stacks import is_framework
 from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.waits import WAITING, Interrupted, PersistentRequest, Request
-from labkit.real.mpi.messages import dumps
+from labkit.real.program import dumps
 from labkit.real.travel import is_installed
 
 __all__ = ["Interrupts", "own_interrupts", "stage", "stand_by"]

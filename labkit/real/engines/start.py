@@ -27,7 +27,7 @@ from labkit.process.watchdog import PIPE
 from labkit.real.cores import available_cores
 from labkit.real.engines.begin import FOLDERS_VARIABLE
 from labkit.real.engines.target import memory_of
-from labkit.real.mpi.endings import telling_line
+from labkit.real.failure import telling_line
 from labkit.real.mpi.environment import launch_command, rank_environment
 from labkit.real.mpi.find import find_launcher
 

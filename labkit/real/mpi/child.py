@@ -26,13 +26,19 @@ import sys
 import time
 from types import ModuleType
 
-from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank
-from labkit.process.whereabouts import whereabouts
+from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank, whereabouts
 from labkit.real.context import RankContext
 from labkit.real.cores import available_cores
-from labkit.real.mpi.loopback import restore_preload
-from labkit.real.program import ResultError, flush_streams, library_of, load_program, pack_result, until_exit
-from labkit.real.repeat import Turns
+from labkit.real.mpi.environment import restore_preload
+from labkit.real.program import (
+    ResultError,
+    Turns,
+    flush_streams,
+    library_of,
+    load_program,
+    pack_result,
+    until_exit,
+)
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
@@ -258,7 +264,7 @@ class _Child:
         settings = self.header.get("recording")
         if settings is None:
             return
-        from labkit.real.mpi.messages import dumps
+        from labkit.real.program import dumps
         from labkit.trace.recorder.session import Staged
 
         staged = Staged(settings, self.directory, self.rank, self.header["ranks"])
@@ -277,7 +283,7 @@ class _Child:
     def use_own_pickling(self) -> None:
         """Let mpi4py pickle what labkit's functions are, too."""
         if self.header.get("kind") == "function":
-            from labkit.real.mpi.messages import dumps
+            from labkit.real.program import dumps
 
             mine: Any = self.mpi.pickle  # initialised anew: that is how mpi4py has its pickling changed
             mine.__init__(dumps, pickle.loads, mine.PROTOCOL)

@@ -17,15 +17,17 @@ from labkit.process.stacks import read_stack
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.cores import available_cores
 from labkit.real.failure import (
+    Ending,
     Where,
     first_error,
     interrupted,
     printed_too_much,
+    read_ending,
     stopped,
+    telling_line,
     too_late,
     with_output,
 )
-from labkit.real.mpi.endings import Ending, read_ending, telling_line
 from labkit.real.mpi.find import Launcher, find_launcher
 from labkit.real.mpi.hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.launch import Launch, LaunchEnding

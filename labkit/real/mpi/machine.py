@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.request import Machine, RunRequest, refuse_for_functions
+from labkit.selector import Selector, Situation, stated
 
 if TYPE_CHECKING:
     from labkit.result import Run
@@ -55,7 +56,7 @@ class RealMpi(Machine):
         ``["instructions", "page-faults"]`` (`labkit.trace.counters.EVENTS`). Without a trace they come as
         with ``summary=True``. A note says which of them this host does not give.
     measuring : dict
-        How a sweep repeats and starts the runs of one launch: see `labkit.real.repeat`.
+        How a sweep repeats and starts the runs of one launch: see `labkit.real.program`.
     """
 
     name = 'on="mpi"'
@@ -72,8 +73,6 @@ class RealMpi(Machine):
         request = super().checked(request)
         if request.coll is None:
             return request
-        from labkit.real.collectives.asked import read_choice
-
         return request.changed(coll=read_choice(request.coll, request.ranks))
 
     def run(self, request: RunRequest) -> Run:
@@ -81,3 +80,13 @@ class RealMpi(Machine):
         from labkit.real.mpi.client import run_ranks
 
         return run_ranks(request)
+
+
+# The `coll` of a run on real MPI, read before it starts.
+
+
+def read_choice(coll: Any, ranks: int) -> Selector:
+    """Return the selector of a run."""
+    selector = stated(coll)
+    selector.choose(Situation("barrier", ranks))  # one that would simulate says so now
+    return selector

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from labkit.live import Lines
 from labkit.process.tree import is_stopped
-from labkit.process.whereabouts import whereabouts
+from labkit.process.watchdog import whereabouts
 from labkit.real.mpi.waits_page import (
     BUFFERED,
     CALLS,

@@ -7,13 +7,17 @@ import math
 import numbers
 import os
 import re
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError
 from labkit.nearest import nearest
+from labkit.plain import text_of, toml_of
 
 __all__ = ["Slurm", "is_slurm", "slurm", "slurm_of", "time_seconds"]
+
 
 #: what labkit sets itself, and so may not stand in `extra`
 _OWN = (
@@ -179,8 +183,6 @@ def slurm(profile: str = "", **options: Any) -> Slurm:
     >>> lk.slurm(partition="debug", ranks_per_node=16, time="0:10:00")
     slurm(partition='debug', time='0:10:00', ranks_per_node=16)
     """
-    from labkit.real.slurm.profiles import profile_options
-
     known_options(options)
     return Slurm(profile=profile, **{**known_options(profile_options(profile)), **options})
 
@@ -331,3 +333,53 @@ _READERS: dict[str, Any] = {
     "modules": _read_lines, "setup": _read_lines, "launcher": _read_path, "folder": _read_path,
     "name": _read_name, "wait_s": _read_seconds,
 }  # fmt: skip
+
+
+# Profiles: options of a site's Slurm in a TOML file, a table a profile.
+
+
+def profile_file() -> Path:
+    """Return where the profiles are by default: ``~/.config/labkit/slurm.toml``."""
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.join(os.path.expanduser("~"), ".config")
+    return Path(base) / "labkit" / "slurm.toml"
+
+
+def profile_options(profile: str) -> dict[str, Any]:
+    """Read the options of a profile."""
+    path, name = _split(profile)
+    if path is None:
+        path = profile_file()
+        if not path.is_file() and not name:
+            return {}
+    if not path.is_file():
+        hint = f"write a table [{name}] there" if name else "give the path of a profile file"
+        raise MachineError(f"slurm profile {profile!r}: there is no file {str(path)!r}; {hint}")
+    tables = _read(path)
+    if name and name not in tables:
+        known = ", ".join(tables) or "none"
+        raise MachineError(f"slurm profile {name!r} is not in {str(path)!r}; its tables are: {known}")
+    return {**tables.get("default", {}), **tables.get(name or "default", {})}
+
+
+def _split(profile: str) -> tuple[Path | None, str]:
+    """Tell a path, with a name behind it or not, from a name."""
+    head, sign, tail = profile.rpartition(":")
+    if sign and head.endswith(".toml"):
+        return Path(head).expanduser(), tail
+    if profile.endswith(".toml") or os.sep in profile:
+        return Path(profile).expanduser(), ""
+    return None, profile
+
+
+def _read(path: Path) -> dict[str, dict[str, Any]]:
+    try:
+        tables = toml_of(text_of(path, MachineError))
+    except tomllib.TOMLDecodeError as error:
+        raise MachineError(f"the slurm profiles in {str(path)!r} cannot be read: {error}") from error
+    loose = [name for name, table in tables.items() if not isinstance(table, dict)]
+    if loose:
+        raise MachineError(
+            f"{str(path)!r}: {loose[0]!r} stands outside of a table; put [default] (or a profile's name) "
+            "above it"
+        )
+    return tables

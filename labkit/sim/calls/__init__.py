@@ -5,7 +5,6 @@ the methods of the communicators and requests are then replaced by ones that not
 they are is the table of mpi4py's surface. Nothing is noted of what a call calls in turn.
 """
 
-from labkit.sim.calls.notes import CallNotes, CallSummary
-from labkit.sim.calls.stand_ins import NOTING
+from labkit.sim.calls.stand_ins import NOTING, CallNotes, CallSummary
 
 __all__ = ["NOTING", "CallNotes", "CallSummary"]

@@ -7,15 +7,36 @@ request is waited for, and every message is received.
 
 from __future__ import annotations
 
+import functools
+import inspect
+import sys
+import zlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit.sim.checking.memory import Elements, Region, agree
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.comm.buffers import Simple, parse_simple
+from labkit.comm.communicator import Comm, Intracomm
+from labkit.comm.handles.base import is_in_place
+from labkit.comm.handles.constants import CONSTANTS
+from labkit.comm.handles.operators import OPERATORS
+from labkit.comm.handles.packing import address_of
+from labkit.comm.handles.status import Prequest, Request, Status
+from labkit.comm.handles.typebody import TypeBody
+from labkit.comm.inter.intercomm import Intercomm
+from labkit.comm.surface import METHODS, REQUESTS, Method, made
+from labkit.sim.calls import NOTING
+from labkit.sim.isolation.patches import Patches
+from labkit.sim.simulation import running
+from labkit.sim.where import place_of
 from labkit.units import format_bytes, ranks_text
 
-__all__ = ["Checks", "Pending", "Sent"]
+__all__ = ["CHECKING", "Checks", "Pending", "Sent", "elements_of", "region_of"]
+
 
 #: kinds of faults that are told in full; more of a kind are counted
 _SHOWN = 20
@@ -181,3 +202,294 @@ class Checks:
         """Return what has been told."""
         hidden = [f"... and {self.more} more"] if self.more else []
         return [f"check: {text}" for text in [*self.told, *hidden]]
+
+
+# The memory of a checked call's buffers: the bytes that they take, exactly, and the elements in it.
+
+
+#: types whose elements may be anything
+_BYTES = frozenset({"BYTE", "PACKED", "CHAR", "SIGNED_CHAR", "UNSIGNED_CHAR", "INT8_T", "UINT8_T", "C_BOOL"})
+#: runs of equal elements that are compared; a message of more is taken for anything from there on
+_MOST_RUNS = 256
+_Numbers = NDArray[np.int64]
+
+
+@dataclass
+class Region:
+    """Memory that a call uses.
+
+    Attributes
+    ----------
+    message : Simple
+        What the call was given; it keeps the memory where it is.
+    begins, ends : numpy.ndarray, shape (runs,)
+        Addresses of its bytes, in ascending order: of a datatype with gaps, the gaps are left out.
+    is_written : bool
+    """
+
+    message: Simple
+    begins: _Numbers
+    ends: _Numbers
+    is_written: bool
+
+    @property
+    def nbytes(self) -> int:
+        """How many there are."""
+        return int((self.ends - self.begins).sum())
+
+    def sum(self) -> int:
+        """Return a checksum of what lies there now."""
+        if self.message.home is not None:
+            return zlib.crc32(self.message.home.gathered())
+        message = self.message
+        data: Any = message.memory[message.offset : message.offset + message.bytes]
+        return zlib.crc32(data)
+
+    def overlaps(self, other: Region) -> bool:
+        """Whether they have a byte in common, and one of them is written."""
+        if not (self.is_written or other.is_written):
+            return False
+        # of each of our runs: the first of theirs that ends behind its beginning
+        first = np.searchsorted(other.ends, self.begins, side="right")
+        is_there = first < len(other.begins)
+        return bool((other.begins[first[is_there]] < self.ends[is_there]).any())
+
+
+#: kinds of elements in a row and how many of each, "object" for a pickled one, None for anything
+Elements = tuple[tuple[str, int], ...] | str | None
+
+
+def _simple_of(message: Any) -> Simple | None:
+    """Read a message of one block; None for anything else."""
+    try:
+        found = parse_simple(message, False)
+    except Exception:  # the call itself says what is wrong with it
+        return None
+    return found if found.memory.dtype == np.uint8 and type(found.memory) is np.ndarray else None
+
+
+def region_of(message: Any, is_written: bool) -> list[Region]:
+    """Return the memory of a message of one block, as a list of one; nothing of others and of empty ones."""
+    found = _simple_of(message)
+    if found is None or found.bytes == 0:
+        return []
+    if found.home is not None:
+        begins, ends = found.home.runs()
+    else:
+        begin = address_of(found.memory) + found.offset
+        begins, ends = np.array([begin], np.int64), np.array([begin + found.bytes], np.int64)
+    return [Region(found, begins, ends, is_written)] if len(begins) else []
+
+
+def elements_of(message: Any) -> tuple[Elements, str]:
+    """Return the kinds of a message's elements, and the name of their type."""
+    found = _simple_of(message)
+    if found is None:
+        return None, "several blocks"
+    body = found.datatype._body
+    basics = body.basics()
+    names = dict.fromkeys(str(kind.constant) for kind, _ in basics)
+    name = str(body.constant or f"a derived datatype of {', '.join(names)}")
+    if not basics or any(not kind.constant or kind.constant in _BYTES for kind, _ in basics):
+        return None, name
+    return _row(basics, found.count), name
+
+
+def _row(basics: list[tuple[TypeBody, int]], count: int) -> tuple[tuple[str, int], ...]:
+    """Return the runs of equal elements in so many elements of a type, as far as they are compared."""
+    if len(basics) == 1:
+        return ((str(basics[0][0].code), basics[0][1] * count),)
+    row: list[tuple[str, int]] = []
+    for kind, times in (basics * min(count, _MOST_RUNS // len(basics) + 1))[:_MOST_RUNS]:
+        if row and row[-1][0] == kind.code:
+            row[-1] = (row[-1][0], row[-1][1] + times)
+        else:
+            row.append((str(kind.code), times))
+    return tuple(row)
+
+
+def agree(sent: Elements, taken: Elements) -> bool:
+    """Whether a message's elements are what its receiver takes them for, as far as either one goes."""
+    if sent is None or taken is None:
+        return True
+    if isinstance(sent, str) or isinstance(taken, str):
+        return sent == taken
+    mine, theirs = list(sent[::-1]), list(taken[::-1])
+    while mine and theirs:
+        (kind, count), (other, number) = mine.pop(), theirs.pop()
+        if kind != other:
+            return False
+        both = min(count, number)
+        mine += [(kind, count - both)] if count > both else []
+        theirs += [(other, number - both)] if number > both else []
+    return True
+
+
+# Stand-ins for the methods while a checked run goes on: each tells `Checks` of its call.
+
+
+_BUFFERS = ("read", "write")
+
+
+def _named(method: Method, arguments: tuple[Any, ...]) -> dict[str, Any]:
+    return {one.name: value for one, value in zip(method.parameters, arguments, strict=True)}
+
+
+def _regions(method: Method, comm: Any, given: dict[str, Any]) -> list[Any]:
+    """Return the memory that a call uses, as far as its buffers are single blocks."""
+    found: list[Any] = []
+    for one in method.parameters:
+        value = given[one.name]
+        if one.role not in _BUFFERS or is_in_place(value):
+            continue
+        if method.kind in ("collective", "neighbor") and isinstance(value, list | tuple) and len(value) > 2:
+            continue  # with counts and displacements: only parts of it
+        is_root = method.base == "Bcast" and given.get("root") == comm.rank
+        found += region_of(value, one.role == "write" and not is_root)
+    return found
+
+
+def _watched(method: Method, call: Callable[..., Any], comm: Any, arguments: tuple[Any, ...]) -> Any:
+    """Make a call of a communicator, and tell what it was."""
+    simulation = running()
+    checks = None if simulation is None else simulation.checks
+    if simulation is None or checks is None or simulation.hub.rank in checks.inside:
+        return call(comm, *arguments)
+    rank, given = simulation.hub.rank, _named(method, arguments)
+    what = f"rank {rank}: {method.name}{_where()}"
+    if (method.kind == "probe" and method.base[:1] in "mM") or method.form == "persistent":
+        checks.is_blind = True
+    if method.form == "persistent" or method.kind == "probe":
+        return call(comm, *arguments)
+    regions = _regions(method, comm, given)
+    checks.use(rank, what, regions)
+    if method.form == "blocking":
+        _overlap_within(checks, what, regions)
+    is_message = method.kind in ("send", "receive", "exchange") and bool(comm)
+    context, me = (int(comm._context), comm.rank) if is_message else (0, 0)
+    if method.kind in ("send", "exchange") and is_message:
+        tag = given.get("sendtag", given.get("tag"))
+        data = given.get("sendbuf", given.get("buf")) if method.is_buffer else None
+        kind, name = elements_of(data) if method.is_buffer else ("object", "a pickled object")
+        checks.sent(context, me, int(given["dest"]), int(tag or 0), Sent(kind, name, what, rank))
+    takes = None
+    if method.kind in ("receive", "exchange") and is_message:
+        data = given.get("recvbuf", given.get("buf"))
+        takes = (context, me, *(elements_of(data) if method.is_buffer else ("object", "a pickled object")))
+    if "status" in given and takes is not None:
+        given["status"] = Status() if given["status"] is None else given["status"]
+    checks.inside.add(rank)
+    try:
+        answer = call(comm, *given.values())
+    finally:
+        checks.inside.discard(rank)
+    if method.form == "nonblocking" and isinstance(answer, Request):
+        checks.begin(rank, Pending.of(answer, what, regions, takes))
+    elif takes is not None and "status" in given:
+        checks.received(context, me, given["status"], takes[2], takes[3], what)
+    return answer
+
+
+def _overlap_within(checks: Any, what: str, regions: list[Any]) -> None:
+    for number, one in enumerate(regions):
+        if any(one.overlaps(other) for other in regions[:number]):
+            checks.tell(f"{what}: its buffers overlap; give another one, or IN_PLACE where MPI has it")
+
+
+def _waited(method: Method, call: Callable[..., Any], first: Any, arguments: tuple[Any, ...]) -> Any:
+    """Wait for requests, or test them, and tell which are over."""
+    simulation = running()
+    checks = None if simulation is None else simulation.checks
+    if simulation is None or checks is None or simulation.hub.rank in checks.inside:
+        return call(*(first + arguments))
+    rank, given = simulation.hub.rank, _named(method, arguments)
+    requests = [*first] if method.kind == "one" else list(given["requests"])
+    checks.look(rank, requests, f"{method.name}{_where()}")
+    name = "statuses" if "statuses" in given else "status"
+    if given[name] is None:
+        given[name] = [] if name == "statuses" else Status()
+    checks.inside.add(rank)
+    try:
+        answer = call(*first, *given.values())
+    finally:
+        checks.inside.discard(rank)
+    statuses = _by_index(method, answer, given[name])
+    for index, request in enumerate(requests):
+        if not request:
+            checks.end(rank, request, statuses.get(index))
+    return answer
+
+
+def _by_index(method: Method, answer: Any, statuses: Any) -> dict[int, Any]:
+    """Return the statuses of the requests that are over, by their places in the list."""
+    if method.kind == "one":
+        return {0: statuses}
+    if method.kind == "all":
+        return dict(enumerate(statuses))
+    found = answer[0] if isinstance(answer, tuple) else answer
+    if method.kind == "any":
+        return {found: statuses}
+    return dict(zip(found or (), statuses, strict=False))
+
+
+def _where() -> str:
+    place = place_of(sys._getframe())
+    return "" if place is None else f" at {place.file}:{place.line}"
+
+
+_SPACE = {
+    "watched": _watched, "waited": _waited, "SUM": OPERATORS["SUM"],
+    "ANY_SOURCE": CONSTANTS["ANY_SOURCE"], "ANY_TAG": CONSTANTS["ANY_TAG"],
+}  # fmt: skip
+
+
+def _stand_in(owner: type, method: Method) -> Any:
+    original = getattr(owner, method.name)
+    arguments = "({args},)" if method.parameters else "()"
+    if method in REQUESTS:
+        first = "()" if "requests" in method.arguments else "(self,)"
+        function = made(method, f"waited(method, call, {first}, {arguments})", {**_SPACE, "call": original})
+        return classmethod(function) if "requests" in method.arguments else function
+    return made(method, f"watched(method, call, self, {arguments})", {**_SPACE, "call": original})
+
+
+def _guarded(owner: type, name: str) -> Any:
+    """Return a start of persistent requests that is not watched: its messages are not followed."""
+    original = getattr(owner, name)
+    is_of_class = isinstance(inspect.getattr_static(owner, name), classmethod)
+
+    @functools.wraps(original)
+    def start(first: Any, *arguments: Any) -> Any:
+        simulation = running()
+        checks = None if simulation is None else simulation.checks
+        given = arguments if is_of_class else (first, *arguments)
+        if checks is None or simulation is None or simulation.hub.rank in checks.inside:
+            return original(*given)
+        rank = simulation.hub.rank
+        checks.inside.add(rank)
+        try:
+            return original(*given)
+        finally:
+            checks.inside.discard(rank)
+
+    return classmethod(start) if is_of_class else start
+
+
+def _own() -> Iterator[tuple[type, Method]]:
+    """Yield the classes' own methods: those that no class above them has, too."""
+    for owner, above in ((Comm, None), (Intracomm, Comm), (Intercomm, Comm)):
+        for row in METHODS:
+            own = inspect.getattr_static(owner, row.name, None)
+            if own is not None and own is not inspect.getattr_static(above, row.name, None):
+                yield owner, row
+    yield from ((Request, row) for row in REQUESTS)
+
+
+def _stand_ins() -> list[tuple[type, str, Any]]:
+    """Return what stands in for which methods, around what notes their calls where that is there, too."""
+    calls = [(owner, row.name, _stand_in(owner, row)) for owner, row in _own()]
+    return calls + [(Prequest, name, _guarded(Prequest, name)) for name in ("Start", "Startall")]
+
+
+#: in this context the calls of runs that are checked are watched
+CHECKING = Patches(_stand_ins, upon=NOTING)

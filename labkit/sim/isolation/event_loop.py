@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.selector_events
+import select
+import socket
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,7 +15,7 @@ from labkit.sim.isolation import process_state
 from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.isolation.waits import waits_of_rank
 
-__all__ = ["RankLoops"]
+__all__ = ["RankLoops", "RankSockets"]
 
 
 def _patches() -> Iterator[Patch]:
@@ -74,3 +76,31 @@ def _simulated(selector: Any) -> Callable[..., Any]:
         return ready
 
     return wait
+
+
+# Sockets of simulated ranks: a rank that waits for one lets the other ranks run meanwhile.
+
+
+#: simulated time between two looks
+_LOOK_S = 1e-6
+
+
+def _socket_patches() -> Iterator[Patch]:
+    for name in ("accept", "recv", "recv_into", "recvfrom"):
+        yield socket.socket, name, _patient(getattr(socket.socket, name))
+
+
+def _patient(whole: Callable[..., Any]) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        machine: Any = current()
+        if machine is not None and self.gettimeout() is None:
+            while not select.select([self], [], [], 0)[0]:
+                machine.sleep(_LOOK_S)
+                machine.calls.hub.catch_up(whole.__name__)  # the others come this far
+        return whole(self, *args, **kwargs)
+
+    return method
+
+
+#: context in which ranks' sockets are patient
+RankSockets = Patches(_socket_patches)

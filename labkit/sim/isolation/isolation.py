@@ -14,26 +14,32 @@ defined is an instance of that class, not of a rank's copy of it.
 from __future__ import annotations
 
 import abc
+import contextlib
 import copyreg
+import ctypes
 import dis
 import functools
+import io
+import pickle
 import sys
 import threading
 import types
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from types import FunctionType, TracebackType
 from typing import Any
 
 import numpy as np
 
+from labkit import _kernels
+from labkit.comm import pickling
 from labkit.comm.handles.base import MODULE_NAME
 from labkit.sim.isolation import copy_rules
-from labkit.sim.isolation.code import is_installed, names_used
+from labkit.sim.isolation.code import code_of_dependent, is_installed, names_used, own_builtins
 from labkit.sim.isolation.copy_rules import ATOMS, is_changeable
-from labkit.sim.isolation.dependent import code_of_dependent, own_builtins
 from labkit.sim.isolation.mpi4py_name import is_library
 from labkit.sim.isolation.waits import RankLock
 
-__all__ = ["Isolation", "is_constant", "is_plain_data"]
+__all__ = ["Isolation", "RankPickle", "is_constant", "is_plain_data", "kept_heap"]
 
 
 class Isolation:
@@ -623,3 +629,109 @@ def _handler_for(kind: type) -> Callable[[Copier, Any], Any]:
     if issubclass(kind, np.generic | np.dtype) or kind.__module__ in (MODULE_NAME, "typing"):
         return copy_rules.share
     return Copier.by_reduction
+
+
+# A heap that keeps what simulated ranks free, while their code is being measured.
+
+
+#: glibc's names for `mallopt`
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_NEVER = -1
+#: bytes from which on a piece is mapped alone. glibc raises the limit up to here by itself, as a program
+#: frees larger and larger pieces, until `mallopt` is called for the first time.
+_MAPPED_ALONE = 4 * 1024 * 1024 * ctypes.sizeof(ctypes.c_long)
+
+_holders = 0
+
+
+@contextlib.contextmanager
+def kept_heap() -> Iterator[None]:
+    """Keep what is freed inside; does nothing where the C library is not glibc."""
+    global _holders
+    libc = ctypes.CDLL(None)
+    if not hasattr(libc, "gnu_get_libc_version"):
+        yield
+        return
+    _holders += 1
+    libc.mallopt(_MMAP_THRESHOLD, _MAPPED_ALONE)
+    libc.mallopt(_TRIM_THRESHOLD, _NEVER)
+    try:
+        yield
+    finally:
+        _holders -= 1
+        if not _holders:
+            libc.mallopt(_TRIM_THRESHOLD, 2 * _MAPPED_ALONE)  # where glibc's own adaption ends, too
+            libc.malloc_trim(0)
+
+
+# Messages between isolated ranks: an object's class arrives as the receiver's own copy of that class.
+
+
+_PLAIN = frozenset({int, float, bool, str, bytes, type(None), complex})
+_active: list[RankPickle] = []
+
+
+class RankPickle:
+    """Context that pickles ranks' copies of classes and functions by name.
+
+    Parameters
+    ----------
+    isolation : Isolation
+    """
+
+    def __init__(self, isolation: Isolation) -> None:
+        self.isolation = isolation
+        self._by_name: dict[tuple[str, str], Any] = {}
+
+    def __enter__(self) -> RankPickle:
+        _active.append(self)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _active.pop()
+        pickling.use_in_run(_active[-1].dumps if _active and _active[-1].isolation.has_classes else None)
+
+    def install(self) -> None:
+        """Start, if the program has classes of its own (plain pickle is faster)."""
+        if self.isolation.has_classes:
+            pickling.use_in_run(self.dumps)
+
+    def dumps(self, obj: Any, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
+        """Return an object as bytes."""
+        if type(obj) in _PLAIN:
+            return pickle.dumps(obj, protocol)
+        out = io.BytesIO()
+        _Pickler(out, self, protocol, buffer_callback).dump(obj)
+        return out.getvalue()
+
+    def name(self, copy: Any) -> tuple[str, str] | None:
+        """Return module and name of what a rank's class or function is a copy of; None for anything else."""
+        original = self.isolation.original(copy)
+        if original is None or "<locals>" in original.__qualname__:
+            return None  # what is defined in a function cannot be pickled by name: let pickle say so
+        key = (original.__module__, original.__qualname__)
+        self._by_name[key] = original
+        return key
+
+    def find(self, key: tuple[str, str]) -> Any:
+        """Return the running rank's copy."""
+        return self.isolation.copied(_kernels.current_rank(), self._by_name[key])
+
+
+class _Pickler(pickle.Pickler):
+    def __init__(self, out: io.BytesIO, owner: RankPickle, protocol: int | None, callback: Any) -> None:
+        super().__init__(out, protocol, buffer_callback=callback)
+        self._owner = owner
+
+    def reducer_override(self, obj: Any) -> Any:
+        if isinstance(obj, type | FunctionType):
+            key = self._owner.name(obj)
+            if key is not None:
+                return _find, key
+        return NotImplemented
+
+
+def _find(module: str, name: str) -> Any:
+    return _active[-1].find((module, name))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import subprocess
 import sys
@@ -9,12 +11,14 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import greenlet
+
 from labkit import _kernels
 from labkit.sim.isolation.code import is_installed
 from labkit.sim.isolation.patches import Patch, Patches
-from labkit.sim.isolation.switched_state import Swaps
 
-__all__ = ["ProcessState", "register_swaps"]
+__all__ = ["ProcessState", "RankLogs", "Swaps", "register_logs", "register_swaps"]
+
 
 _find: Callable[[], Swaps | None] = lambda: None  # noqa: E731
 
@@ -166,3 +170,160 @@ def _on_own_filters(whole: Callable[..., Any]) -> Callable[..., Any]:
         return whole(self)
 
     return enter
+
+
+# State that a process has once and each rank has for itself: exchanged when control goes from rank to rank.
+
+
+class _Kind:
+    def __init__(self, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+        self.read, self.write = read, write
+        self.base = read()
+        self.values: dict[Any, Any] = {}
+
+
+class Swaps:
+    """The values that the ranks of one run have of what the process has once."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, _Kind] = {}
+        self._before: Any = None
+        #: what could not be put back
+        self.failures: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._kinds
+
+    def add(self, name: str, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+        """Let each rank have its own value from now on; the present one is everybody's until it changes.
+
+        Parameters
+        ----------
+        name : str
+            What it is; added once, again it changes nothing.
+        read, write : callable
+            Of the process's value.
+        """
+        if name in self._kinds:
+            return
+        kind = _Kind(read, write)
+        if not self._kinds:
+            self._before = greenlet.settrace(self._trace)
+        self._kinds = {**self._kinds, name: kind}
+
+    def base(self, name: str) -> Any:
+        """Return the value that a rank has which changed nothing."""
+        return self._kinds[name].base
+
+    def _trace(self, event: str, args: Any) -> None:
+        if event in ("switch", "throw"):
+            origin, target = args
+            for name, kind in self._kinds.items():
+                try:
+                    now = kind.read()
+                    if origin.dead:
+                        kind.values.pop(origin, None)
+                    elif origin in kind.values or (now is not kind.base and now != kind.base):
+                        kind.values[origin] = now
+                    wanted = kind.values.get(target, kind.base)
+                    if wanted is not now and wanted != now:
+                        kind.write(wanted)
+                except Exception as error:  # a folder that is gone, a limit below the depth
+                    text = f"the {name} of a rank could not be put back: {error}"
+                    if text not in self.failures:
+                        self.failures.append(text)
+        if self._before is not None:
+            self._before(event, args)
+
+    def close(self) -> None:
+        """Give the process its own values back."""
+        if not self._kinds:
+            return
+        greenlet.settrace(self._before)
+        for kind in self._kinds.values():
+            with contextlib.suppress(Exception):
+                kind.write(kind.base)
+        self._kinds = {}
+
+
+# The state of `logging`: each rank's own handlers, levels and filters, of loggers that all ranks share.
+
+
+#: where a run keeps its ranks' state: by rank, logger and attribute
+Store = dict[tuple[int, int, str], Any]
+
+_find_log: Callable[[], tuple[Store, int] | None] = lambda: None  # noqa: E731
+
+
+def register_logs(find: Callable[[], tuple[Store, int] | None]) -> None:
+    """Register what returns the running rank's store and number, None outside ranks."""
+    global _find_log
+    _find_log = find
+
+
+class _Own:
+    """An attribute of all loggers that is each rank's own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, logger: Any, kind: Any = None) -> Any:
+        if logger is None:
+            return self
+        found = _find_log()
+        if found is None:
+            return self._outside(logger)
+        store, rank = found
+        key = (rank, id(logger), self._name)
+        if key not in store:
+            value = self._outside(logger)
+            store[key] = {} if self._name == "_cache" else list(value) if isinstance(value, list) else value
+        return store[key]
+
+    def _outside(self, logger: Any) -> Any:
+        try:
+            return logger.__dict__[self._name]
+        except KeyError:
+            raise AttributeError(self._name) from None
+
+    def __set__(self, logger: Any, value: Any) -> None:
+        found = _find_log()
+        if found is None or self._name not in logger.__dict__:  # a new one begins like this for all ranks
+            logger.__dict__[self._name] = value
+            return
+        store, rank = found
+        store[rank, id(logger), self._name] = value
+
+    def __delete__(self, logger: Any) -> None:
+        logger.__dict__.pop(self._name, None)
+
+
+def _log_patches() -> Iterator[Patch]:
+    for name in ("handlers", "filters", "level", "disabled", "propagate", "_cache"):
+        yield logging.Logger, name, _Own(name)
+    yield logging.Manager, "_disable", _Own("_disable")
+    yield logging, "setLogRecordFactory", _set_factory
+    yield logging, "getLogRecordFactory", _factory
+    whole = logging.getLogRecordFactory()
+    yield logging, "_logRecordFactory", lambda *args, **kwargs: (_own_factory() or whole)(*args, **kwargs)
+
+
+#: context in which each rank has its own logging
+RankLogs = Patches(_log_patches)
+
+
+def _own_factory() -> Any:
+    found = _find_log()
+    return None if found is None else found[0].get((found[1], 0, "factory"))
+
+
+def _set_factory(factory: Any) -> None:
+    found = _find_log()
+    if found is None:
+        logging._logRecordFactory = factory  # type: ignore[attr-defined]
+    else:
+        found[0][found[1], 0, "factory"] = factory
+
+
+def _factory() -> Any:
+    return _own_factory() or logging._logRecordFactory  # type: ignore[attr-defined]

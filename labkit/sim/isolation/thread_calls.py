@@ -10,17 +10,16 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from labkit.comm.collective.prequest import Prequest
 from labkit.comm.communicator import Comm, Intracomm
 from labkit.comm.files.file import File
-from labkit.comm.futures.executors import MPIPoolExecutor
-from labkit.comm.handles.status import Request, Status
+from labkit.comm.futures.manager import MPIPoolExecutor
+from labkit.comm.handles.status import Prequest, Request, Status
 from labkit.comm.inter.intercomm import Intercomm
 from labkit.comm.matched import Message
 from labkit.comm.rma.window import Win
 from labkit.comm.surface import NAMED, Method
 from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
-from labkit.sim.checking.checked_calls import CHECKING
+from labkit.sim.checking.checks import CHECKING
 from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.isolation.waits import owner_of_thread, waits_of_rank
 

@@ -19,7 +19,7 @@ from typing import Any, TextIO
 
 from labkit.errors import DataError, LabkitError
 from labkit.process.confinement.program import confine_program
-from labkit.study.bundle.plain import ANSWER, REQUEST, decode
+from labkit.study.bundle.recipe_file import ANSWER, REQUEST, decode
 from labkit.study.bundle.source import executed
 
 __all__ = ["Rerun", "main"]

@@ -31,10 +31,9 @@ from labkit.plain import require_file
 from labkit.printed import clean
 from labkit.process.child import ChildProcess, ending_text, module_words, telling_words
 from labkit.process.confinement.program import WALLS
+from labkit.process.fingerprint import labkit_digest
 from labkit.process.folders import private_folder
-from labkit.process.versions import labkit_digest
-from labkit.study.bundle.plain import ANSWER, REQUEST
-from labkit.study.bundle.recipe_file import numbers
+from labkit.study.bundle.recipe_file import ANSWER, REQUEST, numbers
 from labkit.study.bundle.writer import FORMAT, MANIFEST, VERSION, identity
 from labkit.study.store import check_table, study_of
 

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError
-from labkit.process.versions import labkit_digest
+from labkit.process.fingerprint import labkit_digest
 from labkit.study.bundle.recipe_file import RecipeWriter, numbers
 from labkit.study.rows import HOST_METRICS
 from labkit.study.store import study_files, write_zip

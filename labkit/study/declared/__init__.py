@@ -2,8 +2,7 @@
 
 from labkit.study.declared.declaration import Declaration, Expected, read_declaration
 from labkit.study.declared.judged import Judged, judge_all, paper_table, table_text, write_table
-from labkit.study.declared.results import Results
-from labkit.study.declared.work import Work
+from labkit.study.declared.work import Results, Work
 
 __all__ = [
     "Declaration", "Expected", "Judged", "Results", "Work", "judge_all", "paper_table", "read_declaration",

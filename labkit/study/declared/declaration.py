@@ -26,7 +26,7 @@ from labkit.process.imports import imported_files, program_digests
 from labkit.run import checked_request
 from labkit.scaling import read_expectation
 from labkit.scaling.description import TOLERANCE, check_tolerance
-from labkit.scaling.language.parser import parse
+from labkit.scaling.parser import parse
 from labkit.study.points import collective_choices, rank_counts
 from labkit.study.sweep_points import Planned, plan_sweep
 from labkit.timing import Repeats

@@ -18,7 +18,7 @@ from labkit.errors import DataError, LabkitError
 from labkit.html import MATCH_SIGNS
 from labkit.plain import replace_file
 from labkit.scaling import Model, SurfaceVerdict, Verdict
-from labkit.scaling.language.parser import parse
+from labkit.scaling.parser import parse
 from labkit.study.declared.declaration import Expected
 from labkit.study.phase_sum import NAME as SUM_OF_PHASES
 from labkit.study.phase_sum import PhaseSum, aligned

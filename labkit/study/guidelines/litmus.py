@@ -27,9 +27,9 @@ from labkit.platform.noise import noise_of
 from labkit.run import machine_of, run
 from labkit.scaling import Verdict, judge
 from labkit.scaling.samples import LEAST_VALUES
-from labkit.study.guidelines.operations import bench_call, buffer, busy_host, rounds, whole_numbers
+from labkit.study.guidelines.check import bench_call, buffer, busy_host, rounds, whole_numbers
 from labkit.study.guidelines.report import Comparison, Sample, compare_all
-from labkit.timing.window import wait_until
+from labkit.timing.clocks import wait_until
 from labkit.units import format_bytes
 
 __all__ = ["Litmus", "litmus", "own_broadcast"]

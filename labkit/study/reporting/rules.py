@@ -22,7 +22,7 @@ import pandas as pd
 from labkit import html as markup
 from labkit.study.rows import parameter_columns
 from labkit.timing import Conduct, interval
-from labkit.timing.interval import least_values
+from labkit.timing.repeats import least_values
 
 __all__ = ["RULES", "SOURCE", "Facts", "Finding", "Point", "RuleReport", "check_rules", "listed"]
 

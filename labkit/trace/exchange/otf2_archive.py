@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm.surface import REQUESTS
+from labkit.comm.surface import METHODS, REQUESTS
 from labkit.errors import DataError
+from labkit.timing.clocks import Clocks
 from labkit.trace.exchange.events import CALL, COMPUTATION, WAIT, Events
-from labkit.trace.waiting.kinds import CallKinds, base_of, is_begun, patterns_of
+from labkit.trace.phases import NO_PHASE, Entry
+from labkit.trace.waiting.kinds import STARTS, CallKinds, base_of, is_begun, patterns_of
 from labkit.trace.waiting.tables import wait_columns
 from labkit.trace.waiting.windows import calls_at
 
 if TYPE_CHECKING:
     from labkit.trace.exchange.events import Events
-    from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.trace import RecordedRun
 
-__all__ = ["NO_REGION", "WITHIN_CALLS", "check_archive", "write_otf2"]
+__all__ = ["NO_REGION", "WITHIN_CALLS", "check_archive", "read_otf2", "write_otf2"]
 
 
 _ENDS = frozenset(row.name for row in REQUESTS)
@@ -395,3 +399,325 @@ def _beside(events: Events) -> NDArray[np.bool_]:
 def _operation(otf2: Any, name: str) -> Any:
     """Return OTF2's word for a collective; those that it has none for make communicators and the like."""
     return getattr(otf2.CollectiveOp, base_of(name).upper(), otf2.CollectiveOp.CREATE_HANDLE)
+
+
+# OTF2 archives in: what Score-P, and labkit itself, have recorded, as the notes of real ranks.
+
+
+#: of calls and posts what a rank notes (`labkit.trace.recorder.timeline`), and its kind
+_CALLS = {
+    "begin_s": float, "end_s": float, "name": int, "place": int, "bytes": int, "context": int,
+    "sequence": int, "root": int, "position": int, "ends": int, "phase": int,
+}  # fmt: skip
+_POSTS = {
+    "call": int, "done": int, "peer": int, "tag": int, "context": int, "bytes": int, "order": int,
+    "is_send": bool, "is_cancelled": bool, "done_s": float,
+}  # fmt: skip
+_BEGUN = frozenset(
+    row.name for row in METHODS if row.kind in ("collective", "neighbor") and row.form == "nonblocking"
+)
+_NO_CALL: dict[str, Any] = dict.fromkeys(_CALLS, -1) | {"end_s": float("nan"), "bytes": 0}
+_NO_POST: dict[str, Any] = dict.fromkeys(_POSTS, -1) | {
+    "is_cancelled": False, "bytes": 0, "done_s": float("nan")
+}  # fmt: skip
+#: numbers of communicators begin behind those that a recorder has for the world and a rank alone
+_FIRST = 4
+
+
+#: events that say nothing beside others of the same call
+_WITHOUT_CONTENT = ("MpiCollectiveBegin", "MpiRequestTest", "ProgramBegin", "ProgramEnd")
+
+
+class Archive(NamedTuple):
+    """What an archive holds.
+
+    Attributes
+    ----------
+    timelines : list of dict
+        By rank, as `labkit.trace.recorder.timeline.trace_of` takes them.
+    spans : list of (float, float)
+        First and last event of each rank, in seconds.
+    phases : list of (int, str, float, float)
+        Regions that are no calls of MPI: rank, name, begin and end, in seconds since the first event.
+    clocks : Clocks
+        Without samples: the archive's times are taken as they are.
+    machine : str
+        Its name in the archive.
+    notes : list of str
+        What was left out.
+    """
+
+    timelines: list[dict[str, Any]]
+    spans: list[tuple[float, float]]
+    phases: list[Entry]
+    clocks: Clocks
+    machine: str
+    notes: list[str]
+
+
+@dataclass
+class _Rank:
+    """What one rank does."""
+
+    number: int
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    posts: list[dict[str, Any]] = field(default_factory=list)
+    names: dict[str, int] = field(default_factory=dict)
+    #: names of the phases that calls are in
+    inside: dict[str, int] = field(default_factory=dict)
+    #: open regions: name, begin, the call (-1: a phase, -2: left out)
+    open: list[tuple[str, float, int]] = field(default_factory=list)
+    requests: dict[int, dict[str, Any]] = field(default_factory=dict)
+    #: calls that began a collective, by its request
+    begun: dict[int, int] = field(default_factory=dict)
+    phases: list[tuple[str, float, float, int]] = field(default_factory=list)
+    first_s: float = float("inf")
+    last_s: float = float("-inf")
+    lost: int = 0
+
+    def here(self) -> int:
+        """Return the call that is going on, or -1."""
+        return next((call for _, _, call in self.open if call >= 0), -1)
+
+    def enter(self, region: Any, kind: str, now_s: float) -> None:
+        call = {"phase": -1, "call": -1, "nothing": -2}[kind]
+        if kind == "call" and self.here() >= 0:
+            call = -2  # what a call does inside
+        elif kind == "call":
+            name = call_name(region.name)
+            number = self.names.setdefault(name, len(self.names))
+            inside = next((name for name, _, call in reversed(self.open) if call == -1), NO_PHASE)
+            phase = self.inside.setdefault(inside, len(self.inside))
+            self.calls.append(_NO_CALL | {"begin_s": now_s, "name": number, "phase": phase})
+            call = len(self.calls) - 1
+        self.open.append((region.name, now_s, call))
+
+    def leave(self, now_s: float) -> None:
+        if not self.open:
+            return
+        name, begin_s, call = self.open.pop()
+        if call >= 0:
+            self.calls[call]["end_s"] = now_s
+        elif call == -1:
+            depth = sum(one == -1 for _, _, one in self.open)
+            self.phases.append((name, begin_s, now_s, depth))
+
+    def post(self, is_send: bool, done: bool, **what: Any) -> dict[str, Any]:
+        here = self.here()
+        if here < 0:
+            self.lost += 1
+        row = _NO_POST | {"is_send": is_send, "call": here, "done": here if done else -1} | what
+        row["order"] = len(self.posts)
+        if here >= 0:
+            self.posts.append(row)
+        return row
+
+    def timeline(self) -> dict[str, Any]:
+        """Return the notes; calls that never ended are over with the rank."""
+        joined: dict[int, int] = {}
+        for one in self.calls:
+            one["end_s"] = self.last_s if np.isnan(one["end_s"]) else one["end_s"]
+            if one["context"] >= 0:  # a collective: in the order of the calls that make or begin them
+                one["sequence"] = joined[one["context"]] = joined.get(one["context"], -1) + 1
+        tables: dict[str, Any] = {
+            name: {key: np.array([row[key] for row in rows], kind) for key, kind in columns.items()}
+            for name, rows, columns in (("calls", self.calls, _CALLS), ("posts", self.posts, _POSTS))
+        }
+        known = dict(joined) | {one["context"]: 0 for one in self.posts}
+        return {
+            **tables, "names": list(self.names), "phases": list(self.inside), "places": [], "clock": [],
+            "notes": [], "blocks": {},
+            "communicators": {number: f"communicator {number}" for number in known if number >= _FIRST},
+        }  # fmt: skip
+
+
+def call_name(region: str) -> str:
+    """Return mpi4py's name of an MPI function.
+
+    Examples
+    --------
+    >>> call_name("MPI_Isend"), call_name("MPI_Win_fence"), call_name("Allreduce")
+    ('Isend', 'Fence', 'Allreduce')
+    """
+    name = region.removeprefix("PMPI_").removeprefix("MPI_").removeprefix("Comm_")
+    name = name.removeprefix("Win_")
+    return name[:1].upper() + name[1:] if name != region else region
+
+
+def read_otf2(path: Path) -> Archive:
+    """Read an archive."""
+    try:
+        import otf2
+    except ImportError as error:
+        raise DataError(
+            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2"
+        ) from None
+    anchor = path / "traces.otf2" if path.is_dir() else path
+    if not anchor.is_file():
+        raise DataError(f"there is no OTF2 archive: {str(anchor)!r} does not exist")
+    try:
+        with otf2.reader.open(str(anchor)) as archive:
+            return _read(otf2, archive)
+    except DataError:
+        raise
+    except Exception as error:  # the library raises errors of several kinds
+        raise DataError(f"{str(anchor)!r} cannot be read: {type(error).__name__}: {error}") from error
+
+
+def _read(otf2: Any, archive: Any) -> Archive:
+    known = archive.definitions
+    members = next(
+        (tuple(group.members) for group in known.groups
+         if group.group_type == otf2.GroupType.COMM_LOCATIONS and group.paradigm == otf2.Paradigm.MPI),
+        tuple(known.locations),
+    )  # fmt: skip
+    ranks = {location: _Rank(number) for number, location in enumerate(members)}
+    within = any(one.name == WITHIN_CALLS for one in known.system_tree_node_properties)
+    unused: Counter[str] = Counter()
+    handlers = _handlers(otf2, ranks, within)
+    seconds, zero, others = 1.0 / archive.timer_resolution, None, 0
+    for location, event in archive.events:
+        rank = ranks.get(location)
+        if rank is None:
+            others += 1
+            continue
+        zero = event.time if zero is None else zero
+        now_s = (event.time - zero) * seconds
+        rank.first_s, rank.last_s = min(rank.first_s, now_s), max(rank.last_s, now_s)
+        handler = handlers.get(type(event))
+        if handler is not None:
+            handler(rank, event, now_s)
+        elif type(event).__name__ not in _WITHOUT_CONTENT:
+            unused[type(event).__name__] += 1
+    rows = list(ranks.values())
+    if zero is None:
+        raise DataError("the archive has no event of a rank of MPI")
+    for rank in rows:
+        rank.first_s, rank.last_s = min(rank.first_s, rank.last_s, 0.0), max(rank.last_s, 0.0)
+        while rank.open:
+            rank.leave(rank.last_s)
+    notes = _left_out(rows, others, unused)
+    machine = next((str(node.name) for node in known.system_tree_nodes), "an archive")
+    return Archive(
+        [rank.timeline() for rank in rows], [(rank.first_s, rank.last_s) for rank in rows],
+        [(rank.number, *phase) for rank in rows for phase in rank.phases], Clocks([[] for _ in rows]),
+        machine, notes,
+    )  # fmt: skip
+
+
+def _left_out(rows: list[_Rank], others: int, unused: Counter[str]) -> list[str]:
+    """Say what of an archive has no place in a trace, or no cause."""
+    notes = [f"{others} events of locations that are no ranks of MPI are left out"] if others else []
+    if unused:
+        kinds = ", ".join(f"{count} of {kind}" for kind, count in sorted(unused.items()))
+        notes.append(f"events that labkit's traces have no place for are left out: {kinds}")
+    if lost := sum(rank.lost for rank in rows):
+        notes.append(f"{lost} messages outside any call of MPI are left out")
+    begun = 0
+    for rank in rows:
+        begins = [name in _BEGUN or name.startswith(STARTS) for name in rank.names]
+        begun += sum(begins[one["name"]] and one["context"] < 0 for one in rank.calls)
+    if begun:
+        notes.append(
+            f"{begun} call{'s begin' if begun > 1 else ' begins a'} nonblocking or persistent "
+            f"collective{'s' if begun > 1 else ''}: which calls are one the archive does not say, so waits "
+            "for them have no cause and are not found"
+        )
+    return notes
+
+
+def _handlers(  # noqa: C901
+    otf2: Any, ranks: dict[Any, _Rank], within: bool
+) -> dict[Any, Callable[[_Rank, Any, float], None]]:
+    """Return what is done with each kind of event.
+
+    Messages are complete when their events say so if `within`. Else at the ends of their calls: of several
+    that a call waited for, a tool learns of all at once.
+    """
+    events = otf2.events
+    numbers: dict[Any, tuple[int, list[int]]] = {}
+    kinds: dict[Any, str] = {}
+
+    def kind_of(region: Any) -> str:
+        if region not in kinds:
+            is_call = region.paradigm == otf2.Paradigm.MPI
+            is_nothing = region.description in NO_REGION.values()
+            kinds[region] = "nothing" if is_nothing else "call" if is_call else "phase"
+        return kinds[region]
+
+    def ranks_of(comm: Any) -> tuple[int, list[int]]:
+        """Return a communicator's number, and the ranks of its members."""
+        if comm not in numbers:
+            own = [ranks[one].number for one in comm.group.members if one in ranks]
+            numbers[comm] = (_FIRST + 2 * len(numbers), own)
+        return numbers[comm]
+
+    def over(rank: _Rank, now_s: float) -> dict[str, Any]:
+        return {"done": rank.here(), "done_s": round(now_s, 9) if within else float("nan")}
+
+    def message(is_send: bool, done: bool) -> Callable[[_Rank, Any, float], None]:
+        def note(rank: _Rank, event: Any, now_s: float) -> None:
+            number, own = ranks_of(event.communicator)
+            peer = event.receiver if is_send else event.sender
+            what = {
+                "peer": own[peer], "tag": event.msg_tag, "context": number, "bytes": event.msg_length
+            }  # fmt: skip
+            request: Any = getattr(event, "request_id", None)
+            posted = None if is_send else rank.requests.pop(request, None)
+            if posted is not None:
+                posted.update(what, **over(rank, now_s))
+                return
+            row = rank.post(is_send, done, **what)
+            if request is not None:
+                rank.requests[request] = row
+
+        return note
+
+    def request(rank: _Rank, event: Any, _: float) -> None:
+        rank.requests[event.request_id] = rank.post(False, False)
+
+    def sent(rank: _Rank, event: Any, now_s: float) -> None:
+        if (posted := rank.requests.pop(event.request_id, None)) is not None:
+            posted.update(over(rank, now_s))
+
+    def cancelled(rank: _Rank, event: Any, _: float) -> None:
+        if (posted := rank.requests.pop(event.request_id, None)) is not None:
+            posted["is_cancelled"] = True
+
+    def collective(rank: _Rank, event: Any, call: int) -> None:
+        number, own = ranks_of(event.communicator)
+        rank.calls[call].update(
+            context=number, bytes=event.size_sent, position=own.index(rank.number),
+            root=own[event.root] if 0 <= event.root < len(own) else -1,
+        )  # fmt: skip
+
+    def begun(rank: _Rank, event: Any, _: float) -> None:
+        if (here := rank.here()) >= 0:
+            rank.begun[event.request_id] = here
+
+    def completed(rank: _Rank, event: Any, _: float) -> None:
+        first, here = rank.begun.pop(event.request_id, -1), rank.here()
+        if first >= 0:
+            collective(rank, event, first)
+            if here >= 0:
+                rank.calls[here]["ends"] = first
+
+    def joined(rank: _Rank, event: Any, _: float) -> None:
+        here = rank.here()
+        if here < 0:
+            return
+        collective(rank, event, here)
+        for post in reversed(rank.posts):  # the messages that it is made of
+            if post["call"] != here:
+                break
+            post["is_cancelled"] = True
+
+    return {
+        events.Enter: lambda rank, event, now_s: rank.enter(event.region, kind_of(event.region), now_s),
+        events.Leave: lambda rank, _, now_s: rank.leave(now_s),
+        events.MpiSend: message(True, True), events.MpiIsend: message(True, False),
+        events.MpiRecv: message(False, True), events.MpiIrecv: message(False, True),
+        events.MpiIrecvRequest: request, events.MpiIsendComplete: sent,
+        events.MpiRequestCancelled: cancelled, events.MpiCollectiveEnd: joined,
+        events.NonBlockingCollectiveRequest: begun, events.NonBlockingCollectiveComplete: completed,
+    }  # fmt: skip

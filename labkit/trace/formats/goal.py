@@ -24,7 +24,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.trace.formats.text import open_out, pieces
-from labkit.trace.formats.ti_reader import DEFAULT_LIMIT_BYTES
+from labkit.trace.formats.ti_writer import DEFAULT_LIMIT_BYTES
 
 __all__ = ["is_goal", "read_goal", "write_messages"]
 

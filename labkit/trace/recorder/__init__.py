@@ -8,7 +8,7 @@ How the lines say what SimGrid's text, which knows one world of ranks, has no wo
 
 - Peers are ranks of the world. Messages and collectives of another communicator have ``comm=N`` at the end,
   and a line ``#+ comm N members`` stands before the first collective. SimGrid reads such a message as one of
-  the world's; such a collective must not be given to it: `labkit.sim.goal.without_collectives` turns
+  the world's; such a collective must not be given to it: `labkit.sim.replay.without_collectives` turns
   collectives into messages.
 - A copy of the world calls the world's collectives. Making a communicator is a barrier of the old one; a
   split is an allgather of two numbers of four bytes a rank.

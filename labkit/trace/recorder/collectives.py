@@ -12,8 +12,7 @@ from labkit.comm.buffers import Simple
 from labkit.comm.collective.engine_messages import block, single, table
 from labkit.comm.collective.native import ANYTHING, Call
 from labkit.comm.surface import METHODS, NAMED, Method, made
-from labkit.trace.recorder.ledger import Known, Ledger
-from labkit.trace.recorder.sizes import Sizes, noted_methods
+from labkit.trace.recorder.ledger import Known, Ledger, Sizes, noted_methods
 
 __all__ = ["OF_BLOCKS", "PLAIN", "ROOTED", "Collectives", "sent_bytes"]
 

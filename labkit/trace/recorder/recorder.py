@@ -19,10 +19,8 @@ from labkit.comm.collective.actions import phase_line
 from labkit.comm.surface import METHODS, Method
 from labkit.errors import MachineError
 from labkit.trace.recorder.collectives import ROOTED, Collectives
-from labkit.trace.recorder.communicators import Communicators
-from labkit.trace.recorder.ledger import Known, Ledger
-from labkit.trace.recorder.requests import Post, Requests, received_bytes
-from labkit.trace.recorder.sizes import Sizes, noted_methods
+from labkit.trace.recorder.ledger import Known, Ledger, Sizes, noted_methods
+from labkit.trace.recorder.requests import Communicators, Post, Requests, received_bytes
 from labkit.trace.recorder.windows import refused_calls, refused_classes, stand_in, timed_calls, window_class
 
 __all__ = ["Messages", "Objects", "Recorder", "write_notes"]

@@ -9,8 +9,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from labkit.comm.surface import METHODS, NAMED, WINDOW_CALLS
-from labkit.trace.recorder.ledger import Known, Ledger
-from labkit.trace.recorder.sizes import guarded
+from labkit.trace.recorder.ledger import Known, Ledger, guarded
 from labkit.trace.waiting.kinds import STARTS
 
 __all__ = [

@@ -9,8 +9,7 @@ from labkit.errors import DataError
 from labkit.platform import platform
 from labkit.platform.platform import Platform
 from labkit.selector.settled import candidates
-from labkit.tune.cards.card import Card
-from labkit.tune.cards.costs import Costs, measured_points
+from labkit.tune.cards.card import Card, Costs, measured_points
 
 __all__ = ["Card", "card"]
 

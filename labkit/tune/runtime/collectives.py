@@ -23,12 +23,11 @@ from math import ceil, log2
 from typing import Any
 
 from labkit import registry
-from labkit.real.collectives.carried import Carried, situation_of
+from labkit.real.collectives.chosen import Carried, situation_of
 from labkit.schedule import PROBLEMS, Problem
 from labkit.selector import Situation
 from labkit.selector.settled import candidates, without_bytes
-from labkit.tune.runtime.codelets import Codelet, FunctionSet
-from labkit.tune.runtime.world import is_simulated
+from labkit.tune.runtime.codelets import Codelet, FunctionSet, is_simulated
 from labkit.units import format_bytes
 
 __all__ = ["LIBRARY", "collective_set"]
@@ -104,7 +103,7 @@ def _library(problem: Problem) -> Codelet:
 def _simulated(
     problem: Problem, name: str, attributes: dict[str, Hashable], ranks: int, node: int | None
 ) -> Codelet:
-    from labkit.comm.collective.forced import with_algorithm
+    from labkit.comm.collective.native import with_algorithm
 
     own: dict[int, Any] = {}
     library = _library(problem)

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.calibration.experiments import measure
-from labkit.calibration.plan import Plan
+from labkit.calibration.experiments import Plan, measure
 from labkit.platform import models
 from labkit.platform.models import NetworkModel
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from labkit.cli import main
-from labkit.cli.demo import job
+from labkit.cli.demo import command as job
 from labkit.cli.demo.page import Demo, closing
 from labkit.cli.demo.plan import QUICK, Plan
 from labkit.cli.demo.real import RealSort

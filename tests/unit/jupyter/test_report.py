@@ -12,9 +12,8 @@ import pytest
 pytest.importorskip("nbconvert")
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from labkit.cli import main
+from labkit.cli import main, report
 from labkit.errors import DataError, MachineError
-from labkit.jupyter import report
 from tests.support.browser import needs_browser
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
@@ -124,7 +123,7 @@ def test_a_pdf_is_asked_for_by_its_name_too(tmp_path, monkeypatch, capsys):
         Path(target).write_bytes(b"")
         return Path(target)
 
-    monkeypatch.setattr("labkit.jupyter.report.make_report", keep)
+    monkeypatch.setattr("labkit.cli.report.make_report", keep)
     notebook = tmp_path / "one.ipynb"
     assert main(["report", str(notebook), "--pdf"]) == 0
     assert main(["report", str(notebook), "--pdf", "-o", str(tmp_path / "two.PDF")]) == 0

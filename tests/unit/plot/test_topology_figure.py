@@ -11,8 +11,7 @@ import labkit as lk
 from labkit.errors import PlatformError
 from labkit.platform.spec.cluster import MAX_DRAWN_HOSTS
 from labkit.plot import topology
-from labkit.plot.cables import Cables
-from labkit.plot.topology_figure import way
+from labkit.plot.topology_figure import Cables, way
 
 SPECS = [
     "star:5",

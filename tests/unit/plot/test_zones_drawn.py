@@ -8,7 +8,7 @@ import pytest
 
 import labkit as lk
 from labkit.plot import heat, topology
-from labkit.plot.cables import Cables
+from labkit.plot.topology_figure import Cables
 
 
 def ring() -> lk.Platform:

@@ -10,8 +10,8 @@ import cloudpickle
 import pytest
 
 from labkit.process import by_value
+from labkit.real import program as messages
 from labkit.real import travel
-from labkit.real.mpi import messages
 
 FILE = "/home/me/program.py"
 TEXT = """

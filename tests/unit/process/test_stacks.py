@@ -35,7 +35,7 @@ def test_frames_between_the_program_and_mpi_are_left_out_wherever_labkit_lies(tm
     path.write_text(
         "Current thread 0x00007f20 (most recent call first):\n"
         '  File "/x/labkit/trace/recorder/recorder.py", line 97 in noted\n'
-        '  File "/x/labkit/trace/recorder/sizes.py", line 54 in call\n'
+        '  File "/x/labkit/trace/recorder/ledger.py", line 54 in call\n'
         '  File "/x/labkit/comm/surface.py", line 2 in recv\n'
         '  File "/x/labkit/algorithms/sorting/sample_sort.py", line 30 in exchange\n'
         '  File "/home/me/comm/prog.py", line 12 in program\n'
@@ -50,7 +50,7 @@ def test_frames_between_the_program_and_mpi_are_left_out_wherever_labkit_lies(tm
 def test_what_runs_programs_is_told_from_programs():
     package = Path(labkit.__file__).parent
     for file in (
-        "run.py", "result/run.py", "context.py", "comm/surface.py", "trace/recorder/sizes.py",
+        "run.py", "result/run.py", "context.py", "comm/surface.py", "trace/recorder/ledger.py",
         "schedule/execute.py",
     ):  # fmt: skip
         assert (package / file).exists()

@@ -9,8 +9,7 @@ import time
 
 import pytest
 
-from labkit.process.watchdog import CLEANING_S, LISTEN_S, PIPE, STACK_SIGNAL
-from labkit.process.whereabouts import whereabouts
+from labkit.process.watchdog import CLEANING_S, LISTEN_S, PIPE, STACK_SIGNAL, whereabouts
 
 RANK = """
 import faulthandler, sys, time

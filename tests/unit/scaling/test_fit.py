@@ -11,7 +11,7 @@ import labkit as lk
 from labkit.errors import DataError, ExpectationError
 from labkit.scaling import WIDE, Term, fit_many, read_samples, space_for
 from labkit.scaling.leastsquares import basis_values, fit_all
-from labkit.scaling.selection import lack_of_fit
+from labkit.scaling.posterior import lack_of_fit
 
 P = np.array([16.0, 32, 64, 128, 256, 512])
 

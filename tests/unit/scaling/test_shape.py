@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labkit.scaling.shape import describe
+from labkit.scaling.judgement import describe
 
 P = np.array([4.0, 8, 16, 32, 64, 128, 256, 512])
 

@@ -7,7 +7,7 @@ import pytest
 
 import labkit as lk
 from labkit.scaling import Term
-from labkit.scaling.words import growth, pace
+from labkit.scaling.verdict import growth, pace
 
 P = np.array([32.0, 64, 128, 256, 512, 1024])
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.errors import DataError, LabkitError, MachineError
 from labkit.result.computation import Computation
-from labkit.sim.computation import Records
+from labkit.sim.measured import Records
 
 
 def ring(comm, n=1000):

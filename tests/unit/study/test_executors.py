@@ -85,7 +85,7 @@ def simulated(study: Any) -> Any:
 
 
 def test_every_executor_gives_the_serial_study(monkeypatch) -> None:
-    monkeypatch.setattr("labkit.study.executors.LOOK_S", 0.001)
+    monkeypatch.setattr("labkit.study.pool.LOOK_S", 0.001)
     serial = swept()
     assert serial.failures
     with ThreadPoolExecutor(3) as threads, ProcessPoolExecutor(2) as processes:

@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.errors import DataError, MachineError, ProgramError, RankError
-from labkit.study.harvest import Harvest
 from labkit.study.measure import Job
 from labkit.study.points import plan_points
+from labkit.study.spread import Harvest
 from labkit.study.sweep_points import run_points, sweep
 
 

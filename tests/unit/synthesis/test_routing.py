@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.schedule import check
 from labkit.sim.schedules import perform
-from labkit.synthesis.exchange import has_relays, routed
 from labkit.synthesis.fabric import fabric_of
 from labkit.synthesis.programs import schedule_of
+from labkit.synthesis.spreading import has_relays, routed
 from tests.support.cables import ring_with_chords
 
 

@@ -12,8 +12,7 @@ from scipy.stats import binomtest
 
 from labkit.errors import DataError
 from labkit.timing import Conduct, Repeats, interval
-from labkit.timing.interval import least_values
-from labkit.timing.repeats import Series, repeats_of
+from labkit.timing.repeats import Series, least_values, repeats_of
 
 
 @pytest.mark.parametrize("n", [6, 7, 12, 50, 199])

@@ -10,7 +10,7 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.timing import Bench, Repeats
-from labkit.timing.window import LedClock
+from labkit.timing.clocks import LedClock
 
 
 def wrong(rank: int, offset: float = 1000.0, drift: float = 4e-5) -> Any:

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.trace.activity import Activity, activity
-from labkit.trace.states import STATES
+from labkit.trace.activity import STATES, Activity, activity
 
 KINDS = [state.name for state in STATES]
 COMPUTING, CALLS, MESSAGE, SENDER, RECEIVER = map(

@@ -8,7 +8,7 @@ import pytest
 import labkit as lk
 from labkit import plot
 from labkit.errors import DataError
-from labkit.platform.link_names import kind_of
+from labkit.platform.measure import kind_of
 from labkit.trace.explanation import COMPUTATION, LATENCY
 from labkit.trace.phases import NO_PHASE, PhaseClock
 

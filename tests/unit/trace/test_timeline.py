@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from labkit.result import phase_frame
 from labkit.timing.clocks import Clocks, ClockSample
-from labkit.trace.activity import activity
+from labkit.trace.activity import STATES, activity
 from labkit.trace.explanation import critical_path
 from labkit.trace.recorder.timeline import trace_of
-from labkit.trace.states import STATES
 
 _CALL = {
     "name": 0,

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit import MPI
 from labkit.errors import DataError
-from labkit.trace.activity import activity
-from labkit.trace.states import STATES
+from labkit.trace.activity import STATES, activity
 from labkit.trace.waiting import KINDS, Waiting
 from labkit.trace.waiting.kinds import GIVEN, kind_number, pattern_of
 from tests.support.planted import DIRECT, PLANTED, disturbance_s, program

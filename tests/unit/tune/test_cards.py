@@ -11,7 +11,7 @@ from labkit.errors import DataError, PlatformError
 from labkit.models import LogGP
 from labkit.platform import platform
 from labkit.tune.cards import Card
-from labkit.tune.cards.costs import COLUMNS
+from labkit.tune.cards.card import COLUMNS
 
 TREES = ["binomial", "linear", "chain"]
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from labkit.errors import DataError
 from labkit.tune import Codelet, FunctionSet
 from labkit.tune.runtime.codelets import combined
-from labkit.tune.runtime.search import BruteForce, ByAttributes, Halving, search_of
+from labkit.tune.runtime.plan import BruteForce, ByAttributes, Halving, search_of
 
 ATTRIBUTES = {"pattern": ("all", "pairs"), "copies": ("types", "pack"), "calls": ("a", "b", "c", "d")}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from labkit.real.mpi.endings import Ending, read_ending, telling_line
+from labkit.real.failure import Ending, read_ending, telling_line
 
 RULE = "-" * 74
 

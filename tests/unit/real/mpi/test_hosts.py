@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labkit.errors import MachineError
-from labkit.process.whereabouts import whereabouts
+from labkit.process.watchdog import whereabouts
 from labkit.real.mpi.client import failure
 from labkit.real.mpi.environment import host_options, launch_command, rank_environment
 from labkit.real.mpi.find import Launcher

@@ -162,7 +162,7 @@ def test_a_killed_study_goes_on(folder, capsys):
 
 @pytest.mark.slow
 def test_a_full_disk_keeps_what_was_measured(folder, capsys, monkeypatch):
-    from labkit.study.declared.results import Results
+    from labkit.study.declared.work import Results
 
     add, added = Results.add, []
 

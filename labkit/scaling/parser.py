@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 from labkit.checks import echo
 from labkit.errors import ExpectationError
-from labkit.scaling.language.algebra import Product, monomial
-from labkit.scaling.language.exact import (
-    MOST_DIGITS,
-    as_power_of_two,
-    binary_log,
-    exact,
-    is_bounded,
-    is_bounded_power,
-)
-from labkit.scaling.language.words import FUNCTIONS, meant
+from labkit.nearest import nearest
+from labkit.scaling.term import Term
 
-__all__ = ["EXAMPLES", "parse"]
+__all__ = ["EXAMPLES", "Monomial", "Product", "meant", "parse"]
+
 
 EXAMPLES = "1, log p, log^2 p, sqrt(p), p, p log2(p), p^2 log p, p^0.75/log p, n/p * log2(n/p), k^3 2^k"
 
@@ -406,3 +402,160 @@ def _number(terms: tuple[Product, ...]) -> Fraction | None:
     if all(p.is_number for p in terms):
         return sum((p.coefficient for p in terms), Fraction(0))
     return None
+
+
+# Exact numbers of expectations: exponents as fractions, thirds as they are printed, powers of two.
+
+
+#: numbers lie between 10^-300 and 10^300, so that each is a float, also where two of them are added
+MOST_DIGITS, _MOST_BITS = 300, 997
+#: two printed digits of a third are a third, as the literature prints p^0.67
+_THIRDS = {"33": Fraction(1, 3), "66": Fraction(2, 3), "67": Fraction(2, 3)}
+_REPEATED = re.compile(r"(\d*)\.(33|66|67|3{3,}|6{2,}7?)")
+
+
+def is_bounded(digits: str) -> bool:
+    """Whether a number as written is within bounds, before it is made: 1e999999999 has a billion digits."""
+    try:
+        value = Decimal(digits)
+    except InvalidOperation:  # an exponent that not even Decimal has
+        return False
+    return not value or abs(value.adjusted()) <= MOST_DIGITS
+
+
+def is_bounded_power(value: Fraction, power: Fraction = Fraction(1)) -> bool:
+    """Whether a number to a power is within bounds, before it is made."""
+    return not value or abs(power * Fraction(_bits(abs(value)))) <= _MOST_BITS
+
+
+def exact(digits: str) -> Fraction:
+    """Return an exponent exactly; 0.33 and 0.67 are thirds."""
+    repeated = _REPEATED.fullmatch(digits)
+    if not repeated:
+        return Fraction(digits)
+    whole, part = repeated.groups()
+    return Fraction(whole or 0) + _THIRDS.get(part, Fraction(round(3 * float("0." + part)), 3))
+
+
+def binary_log(value: Fraction) -> Fraction | None:
+    """Return the logarithm of a power of two, or None."""
+    for number, sign in ((value, 1), (1 / value, -1)):
+        if number.denominator == 1 and number.numerator & (number.numerator - 1) == 0:
+            return Fraction(sign * (number.numerator.bit_length() - 1))
+    return None
+
+
+def _bits(value: Fraction) -> float:
+    return math.log2(value.numerator) - math.log2(value.denominator)  # also of numbers beyond a float
+
+
+def as_power_of_two(value: Fraction) -> str:
+    """Say how an exponential of another base is written."""
+    return f"2^({_bits(value):.4g} x) for {float(value):g}^x"
+
+
+# Products of powers, exponentials and logarithms of named quantities, with exact exponents.
+
+
+#: symbols and their exponents, sorted by symbol: n/p is (("n", 1), ("p", -1))
+Monomial: TypeAlias = tuple[tuple[str, Fraction], ...]
+
+
+def monomial(powers: Mapping[str, Fraction]) -> Monomial:
+    """Return the canonical form of a mapping from symbols to exponents."""
+    return tuple(sorted((s, e) for s, e in powers.items() if e))
+
+
+@dataclass(frozen=True)
+class Product:
+    """coefficient * prod s^q * 2^(sum e s) * prod log2(monomial)^r.
+
+    Attributes
+    ----------
+    coefficient : Fraction
+        The number in front.
+    powers, exponentials : Monomial
+        Exponents q of each symbol, and e of 2^(e s).
+    logs : tuple of (Monomial, Fraction)
+        Each logarithm's argument and its exponent r.
+    """
+
+    coefficient: Fraction = Fraction(1)
+    powers: Monomial = ()
+    exponentials: Monomial = ()
+    logs: tuple[tuple[Monomial, Fraction], ...] = field(default=())
+
+    @property
+    def symbols(self) -> frozenset[str]:
+        """Every symbol that occurs."""
+        names = {s for s, _ in (*self.powers, *self.exponentials)}
+        names.update(s for argument, _ in self.logs for s, _ in argument)
+        return frozenset(names)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether no symbol is left."""
+        return not (self.powers or self.exponentials or self.logs)
+
+    def times(self, other: Product) -> Product:
+        """Return the product with another one."""
+        return Product(
+            self.coefficient * other.coefficient,
+            _add(self.powers, other.powers),
+            _add(self.exponentials, other.exponentials),
+            _add_logs(self.logs, other.logs),
+        )
+
+    def power(self, k: Fraction) -> Product:
+        """Return the product to a rational power (a coefficient's root is rounded: it never matters)."""
+        if k.denominator == 1:
+            coefficient = Fraction(self.coefficient) ** k.numerator
+        else:
+            coefficient = Fraction(float(self.coefficient) ** float(k))
+        return Product(
+            coefficient,
+            tuple((s, e * k) for s, e in self.powers if k),
+            tuple((s, e * k) for s, e in self.exponentials if k),
+            tuple((a, r * k) for a, r in self.logs if k),
+        )
+
+    def term(self) -> Term:
+        """Return the triple of exponents; only for at most one symbol and logarithms that grow."""
+        (symbol,) = self.symbols or {"p"}
+        q = sum((e for _, e in self.powers), Fraction(0))
+        e = sum((e for _, e in self.exponentials), Fraction(0))
+        r = sum((r for _, r in self.logs), Fraction(0))
+        return Term(e, q, r, symbol=symbol)
+
+
+def _add(left: Iterable[tuple[str, Fraction]], right: Iterable[tuple[str, Fraction]]) -> Monomial:
+    total: dict[str, Fraction] = dict(left)
+    for symbol, exponent in right:
+        total[symbol] = total.get(symbol, Fraction(0)) + exponent
+    return monomial(total)
+
+
+def _add_logs(
+    left: Iterable[tuple[Monomial, Fraction]], right: Iterable[tuple[Monomial, Fraction]]
+) -> tuple[tuple[Monomial, Fraction], ...]:
+    total: dict[Monomial, Fraction] = dict(left)
+    for argument, exponent in right:
+        total[argument] = total.get(argument, Fraction(0)) + exponent
+    return tuple(sorted((a, r) for a, r in total.items() if r))
+
+
+# The functions of the language, and which of them a word resembles.
+
+
+FUNCTIONS = ("log", "log2", "sqrt", "cbrt")
+
+
+def meant(word: str) -> str:
+    """Suggest the function that a word resembles, as the end of a sentence; empty where it resembles none.
+
+    Examples
+    --------
+    >>> meant("lgo"), meant("n")
+    ("; did you mean 'log'?", '')
+    """
+    return nearest(word, FUNCTIONS, 1)
