@@ -640,10 +640,6 @@ class Study(Choices, Reports, SuggestsNames):
 
     # What a study gives to other programs.
 
-    if TYPE_CHECKING:
-
-        def __init__(self, data: pd.DataFrame, notes: Any = None) -> None: ...
-
     def export(self, path: str | os.PathLike[str]) -> Path:
         """Write the measurements for other programs; `labkit.load` reads all of these back.
 
