@@ -1,4 +1,14 @@
-"""The result of a calibration: a model, a platform, the residuals and the warnings."""
+"""The result of a calibration: a model, a platform, the residuals and the warnings.
+
+::
+
+    NAME.toml               the machine: --on NAME.toml, labkit.platform("NAME.toml")
+    NAME.model.toml         its network model, as other models' files; --model NAME.model.toml
+    NAME.xml                the same machine for SimGrid
+    NAME.smpi.cfg           the model as options of smpirun, one a line
+    NAME.measurements.csv   what was measured: a row for each repetition
+    NAME.residuals.csv      measured and predicted time of each experiment and size
+"""
 
 from __future__ import annotations
 

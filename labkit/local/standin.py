@@ -363,6 +363,20 @@ class StandIns:
 
 
 # The passes of a radix sort over stand-in data: how many keys of each digit every rank holds, pass by pass.
+#
+# After some passes the keys of all ranks are one sequence, in the order of the digits that are sorted away.
+# It is kept as pieces: so many keys, one after the other, of one mixture (`labkit.local.passes`). A pass cuts
+# the pieces at the borders of the ranks, divides each among the values of the digit as its mixture says, and
+# puts the parts in the order of the digit, and for one digit in the order in which they stood, as a stable
+# sort does. Neighbours of one mixture are one piece again: keys of which all ranks have the same distribution
+# stay a piece per rank, however many they are.
+#
+# Which keys these are is definite: what a pass divides are keys in a row, of which nothing is known but the
+# mixture, so any of them may be given any of the digits. Such keys are made in tests/contract.
+#
+# Where ranks differ, the pieces grow in number with every pass: after pass i, every pattern of the digits so
+# far has its piece of every rank. When they are too many to distinguish, and all bits so far are free in all
+# cells, the next state takes them as mixed evenly: what so many random bits do.
 
 
 Shares = NDArray[np.float64]

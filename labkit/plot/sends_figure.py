@@ -211,6 +211,10 @@ def _said(ranks: int, source: Any, destination: Any, n_bytes: Any) -> str:
 
 
 # Payloads between ranks: messages, and of a real run's collectives the blocks, by the definition of each.
+#
+# A simulated run's collectives are messages. A real run tells the operation, not the messages that its
+# library made of it. An alltoall is a block from each rank to each, a gather one from each to the root; what
+# is combined on its way (reductions, scans) has no blocks.
 
 
 _COLUMNS = ("source", "destination", "bytes", "send_posted_s")

@@ -164,6 +164,9 @@ def library_of(mpi: Any) -> str:
 
 
 # Messages of real ranks that hold a notebook's own classes and functions.
+#
+# mpi4py pickles by name. A class of a notebook lives in its ``__main__``, which no rank has: it came here by
+# value, and has to go on by value. In a plain script the same program works, and so it has to work here.
 
 
 @functools.cache

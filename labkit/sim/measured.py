@@ -135,6 +135,9 @@ def _from_words(compute: str) -> Measured:
 
 
 # The measured computation of many runs: of a study's points, or in a file.
+#
+# A study keeps the computation of all its points (`labkit.result.computation.Computation`), and so does a
+# file (``compute="recorded:pi.json"``): what is in it is replayed, what is not is measured and added.
 
 
 _FORMAT = "labkit computation 1"

@@ -348,6 +348,9 @@ def _said(found: Found) -> str:
 
 
 # The harvest of a sweep: what its points gave, put together as a study.
+#
+# What comes of a point depends on the point alone, and points are kept in the order of the plan: that is how
+# a sweep over many workers gives the rows of a serial one.
 
 
 def seeds_change_nothing(seeds: Iterable[str]) -> bool | None:

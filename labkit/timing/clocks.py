@@ -156,6 +156,19 @@ class Clocks:
 
 
 # Windows: all ranks start together, at a moment of rank 0's clock that lies a little ahead.
+#
+# A barrier does not make ranks start together: they leave it one after another, in an order that is the
+# barrier's own, and what is measured behind it contains that. Here rank 0 names a moment, every rank leads it
+# over to its own clock (offset and drift are measured by ping-pong, again and again) and waits for it. Who
+# arrives too late says so, and the run does not count.
+#
+# References
+# ----------
+# .. [1] T. Hoefler, T. Schneider, A. Lumsdaine: Accurately measuring overhead, communication time and
+#    progression of blocking and nonblocking collective operations at massive scale. International Journal of
+#    Parallel, Emergent and Distributed Systems 25(4), 2010.
+# .. [2] S. Hunold, A. Carpen-Amarie: Reproducible MPI benchmarking is still not as easy as you think. IEEE
+#    TPDS 27(12), 2016. doi:10.1109/TPDS.2016.2539167
 
 
 #: clocks are compared again when the last comparison is older

@@ -37,6 +37,10 @@ __all__ = [
 
 
 # The states of a rank: one table, from which time lines, their legends and explanations take them.
+#
+# A wait state is the part of a wait before what it waits for could begin. Those of
+# `labkit.trace.waiting.kinds` are found by the analysis of the run, and have its names here, too. Adding one
+# is adding its entry: the last entry of the table that holds for a wait is the state of that part.
 
 
 @dataclass(frozen=True)

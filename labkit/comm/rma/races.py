@@ -201,6 +201,9 @@ class Accesses:
 
 
 # The bytes that an access of a window touches: an interval, equal pieces at a stride, or any pieces.
+#
+# A column of a matrix is one description, however many rows it has; whether two of the same stride meet is
+# arithmetic on four numbers.
 
 
 _Numbers = NDArray[np.int64]

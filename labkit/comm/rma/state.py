@@ -338,6 +338,10 @@ class WindowState:
 
 
 # A rank's own stores into its part of a window, where others access the same bytes: seen in checked runs.
+#
+# A store is no call that could be noted. From one fence to the next a checked run keeps a copy of each part;
+# what accesses write is kept there, too. Bytes that differ from it the rank has changed itself, and if an
+# access of the same epoch is at them, nothing orders the two (MPI 4.1, section 12.7).
 
 
 _Run = tuple[int, int]
@@ -376,6 +380,10 @@ class Stores:
 
 
 # Buffers of puts and gets that go on: seen in checked runs, where the program changes one too early.
+#
+# From the call to the end of its epoch, or a flush, the buffer at the origin belongs to MPI (MPI 4.1, section
+# 12.3). A checked run keeps a checksum of it: what an arriving get writes is taken into it, anything else is
+# the program's own.
 
 
 def _sum(buffer: Simple) -> int:

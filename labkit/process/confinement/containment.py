@@ -264,6 +264,10 @@ LIMITS = ["CPU time", "wall-clock time", "memory", "file sizes", "open files", "
 
 
 # File rights of a confined process, by Landlock: it reads Python's own files and installed packages.
+#
+# Landlock is the kernel's way for a process without privileges to give up rights to files; what was given up
+# stays so, for its children as well. It needs Linux 5.13; without it no file can be opened at all
+# (`labkit.process.confinement.seccomp`).
 
 
 _CREATE, _ADD, _RESTRICT = 444, 445, 446

@@ -154,6 +154,11 @@ def _set_attributes(path: str, attributes: _Attributes, flags: int) -> None:
 
 
 # The machine's clocks, hidden from a process: without them it cannot measure how busy other processes are.
+#
+# Reading a clock needs no system call on Linux: the kernel maps code (vDSO) and data into every process. Here
+# the code is replaced by the system calls that it stands for, which a filter then refuses, and the data is
+# unmapped. What this process forks inherits that. The processor's own counter is closed apart, by
+# `labkit.process.confinement.containment.close_clock`: some libraries read it while they are loaded.
 
 
 _AT_SYSINFO_EHDR = 33

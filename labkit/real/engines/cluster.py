@@ -91,6 +91,9 @@ def cluster(
 
 
 # MPI engines elsewhere: as a batch job of Slurm, or on another host by ssh, through ipyparallel's.
+#
+# The controller stays on this host. One launcher starts all engines, so that they are one MPI world: what
+# ipyparallel's launchers start is ``python -m labkit.real.slurm.engines``, which becomes that launcher.
 
 
 #: environment variable with further options of ssh and scp, such as ``-F config``

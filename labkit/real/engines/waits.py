@@ -43,6 +43,9 @@ __all__ = [
 
 
 # Notes of an engine's waits where the client can read them: the page of `labkit.real.mpi.waits`.
+#
+# An engine's blocking calls are nonblocking ones and tests, so the library notes what has been begun, and not
+# that anybody waits for it. That is written here, once a wait has lasted `NOTE_S`.
 
 
 #: how long a wait is nobody's business

@@ -165,6 +165,9 @@ def root_permission() -> dict[str, str]:
 
 
 # The library that keeps the ports of a run on one host to its loopback interface (`kernels/loopback`).
+#
+# Open MPI and MPICH listen on all interfaces, their launchers as well, and no setting of theirs changes that.
+# Every rank of a real run loads this file: it needs little.
 
 
 _PRELOAD = "LD_PRELOAD"

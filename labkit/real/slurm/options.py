@@ -1,4 +1,17 @@
-"""Options of a batch job: ``lk.slurm(partition="debug", ranks_per_node=16)``, or as text."""
+"""Options of a batch job: ``lk.slurm(partition="debug", ranks_per_node=16)``, or as text.
+
+``[default]`` holds what every job needs (account, modules, the shared folder); the other tables build on it::
+
+    [default]
+    account = "project42"
+    folder = "/scratch/$USER/labkit"
+    modules = ["python/3.11", "openmpi/5.0"]
+    mpi = "system"
+
+    [debug]
+    partition = "debug"
+    time = "0:10:00"
+"""
 
 from __future__ import annotations
 

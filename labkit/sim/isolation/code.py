@@ -92,6 +92,9 @@ def is_installed_file(filename: str | None) -> bool:
 
 
 # Modules that ask MPI something while they are imported: ``rank = MPI.COMM_WORLD.Get_rank()`` at their top.
+#
+# On real MPI every rank imports such a module for itself. A program given to `labkit.run` has imported it
+# once, outside the run, where the world is one process; a rank therefore executes it again, in its own copy.
 
 
 #: functions that run where they stand

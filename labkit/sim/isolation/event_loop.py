@@ -79,6 +79,8 @@ def _simulated(selector: Any) -> Callable[..., Any]:
 
 
 # Sockets of simulated ranks: a rank that waits for one lets the other ranks run meanwhile.
+#
+# All ranks live in one process: a call that blocked it would wait for a peer that cannot come.
 
 
 #: simulated time between two looks

@@ -173,6 +173,11 @@ def _on_own_filters(whole: Callable[..., Any]) -> Callable[..., Any]:
 
 
 # State that a process has once and each rank has for itself: exchanged when control goes from rank to rank.
+#
+# The working directory, the mask of new files, the recursion limit and the environment belong to the whole
+# process. A rank that changes one of them gets a value of its own: from then on it is saved when the rank is
+# suspended and put back when it goes on. A run whose ranks change nothing pays nothing: the exchange hangs on
+# greenlet's tracing, which is off until the first change.
 
 
 class _Kind:
@@ -247,6 +252,9 @@ class Swaps:
 
 
 # The state of `logging`: each rank's own handlers, levels and filters, of loggers that all ranks share.
+#
+# A logger belongs to the library that made it; what a rank attaches to it, and the level it sets, is the
+# rank's. In a rank these attributes of every logger begin as they were outside, and are its own from then on.
 
 
 #: where a run keeps its ranks' state: by rank, logger and attribute

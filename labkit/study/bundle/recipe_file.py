@@ -386,6 +386,9 @@ def _is_file(value: Any) -> bool:
 
 
 # Objects of labkit as plain JSON and back, without pickle: what a reader can read, no reader has to run.
+#
+# Numbers, texts, lists and dicts stay themselves. A labkit object (a platform, a model, a mapping) becomes
+# its class and its state; only classes of labkit are made again, and making one calls none of its code.
 
 
 #: files in which a program that runs again is told what to run, and says what came out

@@ -370,6 +370,9 @@ def _each(texts: Iterable[str]) -> list[str]:
 
 
 # The folder of a study's results: every value of every point, on disk as soon as it is measured.
+#
+# ``points.jsonl`` has the points of the study as it is now, ``earlier.jsonl`` those that were measured of
+# other content (another version of a file) or of other values.
 
 
 _LOG, _EARLIER, _LOCK = "points.jsonl", "earlier.jsonl", "lock"

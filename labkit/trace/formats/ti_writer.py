@@ -1,4 +1,16 @@
-"""Time-independent traces into files: one of all ranks, or a folder with one a rank and their list."""
+"""Time-independent traces into files: one of all ranks, or a folder with one a rank and their list.
+
+What ranks do, but not when: a line is a rank, an action and its arguments, in SimGrid's words. Amounts of a
+compute are flops, of messages bytes (or elements of the type whose number follows); behind a partner stands
+the tag. ``labkit run --trace-ti FILE`` writes one, ``labkit replay FILE`` runs it on another machine; it may
+be packed with gzip::
+
+    0 compute 1e6
+    0 send 1 7 1024
+    0 bcast 4096 0
+    1 recv 0 7 1024
+    1 bcast 4096 0
+"""
 
 from __future__ import annotations
 

@@ -482,6 +482,10 @@ class Ledger:
 
 
 # Lengths of the messages that a program hands to mpi4py.
+#
+# mpi4py's list forms are those that the simulated calls take, so the simulator's reading of them is used,
+# with mpi4py's datatypes turned into the simulator's. A derived datatype counts what it sends, not what it
+# spans.
 
 
 _BY_NAME = {kind.name: kind for kind in DATATYPES.values()}

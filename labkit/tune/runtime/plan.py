@@ -375,6 +375,24 @@ def plan_of(
 
 
 # Searches: which codelet is measured next, and which one is the fastest.
+#
+# `BruteForce` measures all. `ByAttributes` fixes one attribute after the other, as ADCL does: it compares
+# codelets that differ in that attribute only, has a second pair confirm what the first one says, and leaves
+# out all codelets with the slower value. ADCL takes attributes for independent, and a codelet for what its
+# attributes are; in collectives neither holds (few rounds or few bytes: that changes with the size). So
+# comparisons take a few measurements only, a value is out where no codelet with it comes near, and what is
+# then left is measured: all a few times, and the fastest in full.
+#
+# `Halving` measures all a few times, and only the fastest of them as often as brute force does. It asks for
+# no attributes.
+#
+# All are driven in the same way on all ranks, by estimates that all ranks have: they need no messages.
+#
+# References
+# ----------
+# .. [1] E. Gabriel, S. Huang: Runtime optimization of application level communication patterns. IPDPS 2007.
+# .. [2] Z. Karnin, T. Koren, O. Somekh: Almost optimal exploration in multi-armed bandits. ICML 2013, PMLR
+#    28(3).
 
 
 #: of the measurements of a codelet this part is made of all of them first

@@ -362,6 +362,9 @@ class Timer:
 
 
 # One search and its decision: search, decision and production of calls that are alike.
+#
+# All ranks go through the same states at the same calls. A rank decides nothing by itself: estimates are
+# maxima over the ranks, and rank 0 looks up the history and broadcasts the result.
 
 
 #: how long a transaction waits for those of others
