@@ -587,6 +587,10 @@ class Study(Choices, Reports, SuggestsNames):
             The confidence of the interval.
         **choice
             As in `fit`.
+
+        Returns
+        -------
+        Limit
         """
         return limit(self.fit(metric, phase, **choice), at_most, level)
 
@@ -607,6 +611,10 @@ class Study(Choices, Reports, SuggestsNames):
             The value of the parameter.
         metric, phase, level, **choice
             As in `limit`.
+
+        Returns
+        -------
+        Outlook
         """
         return outlook(self.fit(metric, phase, **choice), at, level)
 
@@ -626,12 +634,18 @@ class Study(Choices, Reports, SuggestsNames):
         ----------
         parameters : tuple of str
             Two columns, such as ``("n", "ranks")``; in expectations ``p`` stands for ``ranks``.
-        metric, phase, where
+        metric, phase
             As in `curve`.
         expectation : str, optional
             Such as ``"n log2(n) / p + p"``.
+        where
+            As in `curve`.
         tolerance : float
             As in `labkit.judge`.
+
+        Returns
+        -------
+        Surface or SurfaceVerdict
         """
         x1, x2, y, symbols, unit = pick_two(self.data, parameters, metric, phase, where)
         if expectation is None:
@@ -652,6 +666,11 @@ class Study(Choices, Reports, SuggestsNames):
             the call path, as in ``on=star->exchange``. An experiment holds the whole study as well; the
             others hold no notes.
 
+        Returns
+        -------
+        Path
+            The file.
+
         Raises
         ------
         DataError
@@ -668,6 +687,10 @@ class Study(Choices, Reports, SuggestsNames):
         wide : bool
             A row for each repetition of each point and a column for each metric (``phase_s:exchange`` of a
             phase) instead of a row for each measurement, as in `data`.
+
+        Returns
+        -------
+        pandas.DataFrame
         """
         return wide_frame(self.data) if wide else self.data.copy()
 

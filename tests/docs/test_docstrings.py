@@ -97,5 +97,5 @@ def test_a_module_says_what_it_is():
     root = Path(__file__).resolve().parents[2]
     files = [file for room in ROOMS for file in (root / room).rglob("*.py")]
     first = {file: (ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or "") for file in files}
-    assert len(files) > 1000
+    assert len(files) > 800
     assert [str(file) for file, text in first.items() if not text or ASKS.match(text)] == []
