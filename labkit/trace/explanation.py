@@ -21,7 +21,8 @@ from labkit.units import format_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.trace import RecordedRun, Trace
+    from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.trace import Trace
 
 __all__ = [
     "COMPUTATION",

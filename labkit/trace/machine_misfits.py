@@ -16,7 +16,7 @@ from labkit.units import format_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.trace import RecordedRun
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["KINDS", "Finding", "Misfits", "find_misfits", "search"]
 

@@ -24,7 +24,7 @@ from labkit.units import number_of_ranks
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.trace import RecordedRun
+    from labkit.trace.recorded_run import RecordedRun
     from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["CallPath", "Expression", "Metric", "Report", "difference", "mean", "merge", "report_of"]

@@ -23,7 +23,7 @@ from labkit.units import format_bytes, format_share, number_of_ranks
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.trace import RecordedRun
+    from labkit.trace.recorded_run import RecordedRun
     from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["Score", "score_of"]

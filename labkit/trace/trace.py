@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.errors import DataError
 from labkit.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
     from labkit.timing.clocks import Clocks
 
-__all__ = ["Beside", "RecordedRun", "Trace", "taken_apart"]
+__all__ = ["Beside", "Trace", "taken_apart"]
 
 
 # Nonblocking collectives in a recorded run: what went on concurrently, and what it waited for.
@@ -317,35 +316,3 @@ class Trace:
             f"; recording took about {format_seconds(max(self.call_cost_s))} of a call, {share} of a rank's "
             "time where that is most"
         )
-
-
-# A run as traces see it: what analyses read of `labkit.result.Run`, which is made above them.
-
-
-class RecordedRun:
-    """A run with its trace: a base of `labkit.result.Run`, which says what the attributes are."""
-
-    program: str
-    ranks: int
-    on: str
-    model: str | None
-    makespan_s: float
-    phases: pd.DataFrame
-    #: `labkit.trace.trace.Trace`, or None
-    trace: Any
-    machine: dict[str, Any]
-    collectives: dict[Any, str]
-    counts: pd.DataFrame | None
-    #: `labkit.trace.summary.Columns` of a run with ``summary=True``, or None
-    summary: dict[str, Any] | None
-    again: Any
-
-    def lacks_trace(self, what: str) -> DataError:
-        """Return the error of an analysis that needs a trace; `what` is not possible without."""
-        has = "it has no trace; run it with trace=True"
-        if self.summary is not None:
-            has = (
-                "its summary sums up time, calls and messages, and only a trace has their order; run it "
-                "with trace=True, leaving out what run.score() says"
-            )
-        return DataError(f"{what}: {has}")

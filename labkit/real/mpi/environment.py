@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 
 from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
-from labkit.real.mpi.find import Launcher
-from labkit.real.mpi.hosts import HostFile
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from labkit.real.mpi.find import Launcher
+    from labkit.real.mpi.hosts import HostFile
 
 __all__ = [
     "BOOTSTRAP",

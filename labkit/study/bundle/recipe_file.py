@@ -12,6 +12,7 @@ import io
 import json
 import math
 import os
+import pkgutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass
@@ -493,12 +494,26 @@ def _state(thing: Any) -> dict[str, Any]:
     return {name: part for name, part in state.items() if name not in cached}
 
 
+def _class(module: str, kind: str) -> Any:
+    """Return a class by its module and name; where the module is gone, by its package and name."""
+    try:
+        return getattr(importlib.import_module(module), kind)
+    except (ImportError, AttributeError):
+        package = importlib.import_module(".".join(module.split(".")[:2]))
+        parts = pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
+        modules = [importlib.import_module(part.name) for part in parts]
+        found = {getattr(one, kind) for one in modules if isinstance(getattr(one, kind, None), type)}
+        if len(found) != 1:
+            raise
+        return found.pop()
+
+
 def _made(name: str, state: Any) -> Any:
     module, _, kind = name.partition(":")
     try:
         if not module.startswith(_HOMES):
             raise DataError(f"the recipe asks for {name!r}, which is no description of a machine")
-        found = getattr(importlib.import_module(module), kind)
+        found = _class(module, kind)
         if not isinstance(found, type) or not _is_own(found) or not isinstance(state, dict):
             raise DataError(f"the recipe asks for {name!r}, which is no class of labkit")
         thing: Any = object.__new__(found)

@@ -20,7 +20,7 @@ from labkit.trace.waiting.windows import calls_at, sent_in
 from labkit.units import format_seconds
 
 if TYPE_CHECKING:
-    from labkit.trace.trace import RecordedRun
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["CALL", "COMPUTATION", "KINDS", "LIMIT", "PHASE", "WAIT", "Events", "events_of"]
 

@@ -23,7 +23,7 @@ from labkit.trace.waiting.windows import calls_at
 
 if TYPE_CHECKING:
     from labkit.trace.exchange.events import Events
-    from labkit.trace.trace import RecordedRun
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["NO_REGION", "WITHIN_CALLS", "check_archive", "read_otf2", "write_otf2"]
 

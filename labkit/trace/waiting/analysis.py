@@ -20,7 +20,7 @@ from labkit.units import format_share, number_of_ranks
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.trace import RecordedRun
+    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["Waiting", "analysed", "find_waiting"]
 

@@ -25,7 +25,7 @@ from labkit.trial import Trial
 from labkit.units import format_share, ranks_text
 
 if TYPE_CHECKING:
-    from labkit.trace.trace import RecordedRun
+    from labkit.trace.recorded_run import RecordedRun
     from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["WhatIf", "try_it"]
