@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from labkit.errors import DataError
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -24,4 +26,16 @@ class RecordedRun:
     machine: dict[str, Any]
     collectives: dict[Any, str]
     counts: pd.DataFrame | None
+    #: `labkit.trace.summary.Columns` of a run with ``summary=True``, or None
+    summary: dict[str, Any] | None
     again: Any
+
+    def lacks_trace(self, what: str) -> DataError:
+        """Return the error of an analysis that needs a trace; `what` is not possible without."""
+        has = "it has no trace; run it with trace=True"
+        if self.summary is not None:
+            has = (
+                "its summary sums up time, calls and messages, and only a trace has their order; run it "
+                "with trace=True, leaving out what run.score() says"
+            )
+        return DataError(f"{what}: {has}")
