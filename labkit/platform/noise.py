@@ -295,7 +295,7 @@ def _amount(amount: float | int) -> str:
 
 def _read(name: str, text: str) -> float | int:
     if name in ("jitter_s", "period_s"):
-        return units.parse_time(text)
+        return units.parse_time(text, what=name.removesuffix("_s"))
     if name == "seed":
         return int(text)
     if name in ("stragglers", "links"):

@@ -85,7 +85,7 @@ def parse_bandwidth(text: str, is_simgrid: bool = False) -> float:
     return _in_range(number * factor, "bandwidth", text, "Bps")
 
 
-def parse_time(text: str, is_simgrid: bool = False) -> float:
+def parse_time(text: str, is_simgrid: bool = False, what: str = "latency") -> float:
     """Read a time such as ``24us`` as seconds; a bare 0 is allowed, in SimGrid's files any number.
 
     Examples
@@ -95,12 +95,12 @@ def parse_time(text: str, is_simgrid: bool = False) -> float:
     """
     if text.strip() == "0":
         return 0.0
-    number, factor = _parse(text, _TIMES, _LONG_TIMES if is_simgrid else None, "latency", "1us")
+    number, factor = _parse(text, _TIMES, _LONG_TIMES if is_simgrid else None, what, "1us")
     if number < 0:
-        raise PlatformError(f"latency {text!r} must not be negative, for example 1us")
+        raise PlatformError(f"{what} {text!r} must not be negative, for example 1us")
     seconds = number * factor if text.strip()[-1] in "wdhm" else number / factor
     if seconds > _LONGEST_S:
-        raise PlatformError(f"latency {text!r} is longer than {_LONGEST_S:g} s; write it like 1us")
+        raise PlatformError(f"{what} {text!r} is longer than {_LONGEST_S:g} s; write it like 1us")
     return seconds
 
 
