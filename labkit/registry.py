@@ -370,47 +370,35 @@ def get(problem: str, name: str) -> Algorithm:
     >>> dict(get("alltoall", "bruck:radix=4").parameters)
     {'radix': 4}
     """
-    base, *settings = name.split(":")
-    if base in _shipped(problem) or (version := version_of(problem, base)) is None:
-        return _shipped_algorithm(problem, name)
-    own = _own_algorithm(problem, base, *version)
-    return own.tuned(**dict(_setting(problem, base, one) for one in settings)) if settings else own
+    return _get(problem, name, version_of(problem, name))
 
 
 def version_of(problem: str, name: str) -> tuple[Path, int, int] | None:
-    """Return the file of a user's own algorithm with the time of its last change and its size, or None."""
-    path = own_files(problem).get(name)
+    """Return the file of a user's own algorithm, the time of its last change and its size; None of others."""
+    base = name.partition(":")[0]
+    path = None if base in _shipped(problem) else own_files(problem).get(base)
     if path is None:
         return None
     status = path.stat()
     return path, status.st_mtime_ns, status.st_size
 
 
-@lru_cache(maxsize=64)
-def _own_algorithm(problem: str, name: str, path: Path, changed_ns: int, size: int) -> Algorithm:
-    """Return a user's own algorithm; of a changed file the new one."""
-    module = module_of_file(path, f"my_algorithms.{problem}.{name}")
-    return _described(module, problem, name, str(path))
-
-
 @cache
-def _shipped_algorithm(problem: str, name: str) -> Algorithm:
-    """Return an installed algorithm."""
+def _get(problem: str, name: str, version: tuple[Path, int, int] | None) -> Algorithm:
+    """Return an algorithm, once for each version of its file."""
     name, *settings = name.split(":")
     if settings:
-        return _shipped_algorithm(problem, name).tuned(
-            **dict(_setting(problem, name, one) for one in settings)
-        )
-    if name not in _shipped(problem):
+        return _get(problem, name, version).tuned(**dict(_setting(problem, name, one) for one in settings))
+    if version is not None:
+        file = str(version[0])
+        module = module_of_file(version[0], f"my_algorithms.{problem}.{name}")
+    elif name in _shipped(problem):
+        file = f"algorithms/{problem}/{name}.py"
+        module = importlib.import_module(f"labkit.algorithms.{problem}.{name}")
+    else:
         known = names(problem)
         hint = nearest(name, known, 1)
         raise ScheduleError(f"{problem} has no algorithm {name!r}; it has: {', '.join(known)}{hint}")
-    module = importlib.import_module(f"labkit.algorithms.{problem}.{name}")
-    return _described(module, problem, name, f"algorithms/{problem}/{name}.py")
-
-
-def _described(module: ModuleType, problem: str, name: str, file: str) -> Algorithm:
-    """Return the algorithm that a file describes."""
     algorithm = getattr(module, "ALGORITHM", None)
     if not isinstance(algorithm, Algorithm):
         raise ScheduleError(f"{file} has no ALGORITHM = Algorithm(...)")
@@ -421,9 +409,7 @@ def _described(module: ModuleType, problem: str, name: str, file: str) -> Algori
 
 def program(problem: str, name: str, ranks: int, root: int = 0, commutative: bool = True) -> Any:
     """Return the kernels' program of an algorithm; the same object for the same arguments."""
-    base = name.partition(":")[0]
-    version = None if base in _shipped(problem) else version_of(problem, base)
-    return _program(problem, name, ranks, root, commutative, version)
+    return _program(problem, name, ranks, root, commutative, version_of(problem, name))
 
 
 @lru_cache(maxsize=64)

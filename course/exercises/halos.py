@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, letter, near
 
 __all__ = ["EXERCISES"]
 
@@ -78,10 +78,6 @@ def _is(wanted: str) -> Callable[[str], bool]:
     return lambda answer: answer == wanted
 
 
-def _reads(wanted: float) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, 0.01)
-
-
 EXERCISES = {
     "exposed": Exercise(
         "a function exchange(window, group, puts)",
@@ -110,14 +106,14 @@ EXERCISES = {
     "behind": Exercise(
         "a number of µs",
         float,
-        _reads(110),
+        near(110, 0.01),
         "50 of the 80 µs pass while the inside is computed; the rim cannot begin before the other 30 are "
         "over.",
         "when does the exchange end, if it begins together with the inside? And what has to wait for it?",
         (
-            Trap(_reads(160), "that is one after the other: nothing is hidden."),
-            Trap(_reads(80), "what needs the halo before it can begin?"),
-            Trap(_reads(130), "that hides 30 µs. Which of the two computations may go on beside it?"),
+            Trap(near(160, 0.01), "that is one after the other: nothing is hidden."),
+            Trap(near(80, 0.01), "what needs the halo before it can begin?"),
+            Trap(near(130, 0.01), "that hides 30 µs. Which of the two computations may go on beside it?"),
         ),
     ),
     "counter": Exercise(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near
+from labkit.jupyter.exercise import Exercise, Trap, near
 
 __all__ = ["EXERCISES"]
 
@@ -66,36 +65,33 @@ def _product(comm: Any, multiply: Any) -> tuple[str, bool]:
     return "" if np.array_equal(found, rows @ columns) else "wrong", bool(np.array_equal(found, a @ b))
 
 
-def _reads(wanted: float) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, 0.01)
-
-
 EXERCISES = {
     "slab_and_stick": Exercise(
         "a number of times",
         float,
-        _reads(5),
+        near(5, 0.01),
         "n² against 2n²/√p: the quotient is √p / 2. It grows with the ranks.",
         "write down both formulas for p = 100, and divide.",
         (
-            Trap(_reads(10), "does a rank of Cannon's grid receive blocks of one matrix only?"),
-            Trap(_reads(50), "how many blocks of n²/p numbers does a rank of a grid of 10 x 10 receive?"),
-            Trap(_reads(0.2), "that is Cannon relative to the ring."),
+            Trap(near(10, 0.01), "does a rank of Cannon's grid receive blocks of one matrix only?"),
+            Trap(near(50, 0.01), "how many blocks of n²/p numbers does a rank of a grid of 10 x 10 receive?"),
+            Trap(near(0.2, 0.01), "that is Cannon relative to the ring."),
         ),
     ),
     "same_efficiency": Exercise(
         "an order of a matrix",
         float,
-        _reads(9000),
+        near(9000, 0.01),
         "the memory per rank has to stay the same: n² / p is constant, so n grows like √p, by a factor of 3.",
         "communication divided by computation is √p / n, times a constant. What keeps it the same?",
         (
-            Trap(_reads(27_000), "that is what the ring needs. What is Cannon's ratio?"),
+            Trap(near(27_000, 0.01), "that is what the ring needs. What is Cannon's ratio?"),
             Trap(
-                _reads(3000), "nine times as many ranks share the operations. Do they share the words, too?"
+                near(3000, 0.01),
+                "nine times as many ranks share the operations. Do they share the words, too?",
             ),
             Trap(
-                lambda n: is_near(n, 6240, 0.01),
+                near(6240, 0.01),
                 "then the operations per rank stay the same. Do the words per rank, too?",
             ),
         ),
@@ -103,16 +99,17 @@ EXERCISES = {
     "layers": Exercise(
         "a number of layers",
         float,
-        _reads(16),
+        near(16, 0.01),
         "a rank's part of the operations is then a cube: the cube root of p layers, each a grid of as many "
         "rows and columns.",
         "which body of a given volume has the smallest shadows? How many layers make each part such a body?",
         (
             Trap(
-                _reads(64), "that is the side of the grid of one layer. Is a part then as high as it is wide?"
+                near(64, 0.01),
+                "that is the side of the grid of one layer. Is a part then as high as it is wide?",
             ),
-            Trap(_reads(4096), "then each layer is one rank, which needs whole matrices."),
-            Trap(_reads(1), "that is the part with the least memory. Are its shadows the smallest?"),
+            Trap(near(4096, 0.01), "then each layer is one rank, which needs whole matrices."),
+            Trap(near(1, 0.01), "that is the part with the least memory. Are its shadows the smallest?"),
         ),
     ),
     "multiply": Exercise(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near, tried_on
+from labkit.jupyter.exercise import Exercise, Trap, near, tried_on
 
 __all__ = ["EXERCISES"]
 
@@ -55,47 +54,43 @@ def _distributed(comm: Any, destinations: Any) -> str:
     return "wrong"
 
 
-def _reads(wanted: float, share: float = 1e-6) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, share)
-
-
 EXERCISES = {
     "all_pairs_seconds": Exercise(
         "a number of seconds",
         float,
-        _reads(200),
+        near(200),
         "10^12 interactions, 20 operations each, on 100 ranks of 10^9 operations per second.",
         "how many interactions have all bodies together, and how many has one rank?",
         (
-            Trap(_reads(20000), "that is one rank alone."),
-            Trap(_reads(10), "how many operations is an interaction?"),
-            Trap(_reads(100), "each of the n² interactions is computed here, also the one back."),
-            Trap(_reads(2), "a rank has 10^4 bodies. With how many others does each interact?"),
+            Trap(near(20000), "that is one rank alone."),
+            Trap(near(10), "how many operations is an interaction?"),
+            Trap(near(100), "each of the n² interactions is computed here, also the one back."),
+            Trap(near(2), "a rank has 10^4 bodies. With how many others does each interact?"),
         ),
     ),
     "costzones": Exercise(
         "a number of bodies",
         float,
-        _reads(500),
+        near(500),
         "all bodies cost 100,000, a quarter of that is 25,000, and a body there costs 50.",
         "what do all bodies cost together, and what is a fair share?",
         (
-            Trap(_reads(1000), "that is the same number for everybody. What does each rank's part cost?"),
-            Trap(_reads(2000), "how many bodies of cost 50 are a share of 25,000?"),
-            Trap(_reads(250), "is 50,000 the cost of all bodies?"),
-            Trap(_reads(1500), "does rank 3 get more bodies, or fewer?"),
+            Trap(near(1000), "that is the same number for everybody. What does each rank's part cost?"),
+            Trap(near(2000), "how many bodies of cost 50 are a share of 25,000?"),
+            Trap(near(250), "is 50,000 the cost of all bodies?"),
+            Trap(near(1500), "does rank 3 get more bodies, or fewer?"),
         ),
     ),
     "balance_pays": Exercise(
         "a number of steps",
         float,
-        _reads(4),
+        near(4),
         "5 ms at 1.5 ms a step: 3.33, so the fourth step has paid.",
         "how much does a step gain, and how many of these gains are 5 ms?",
         (
-            Trap(_reads(10 / 3, 0.02), "after 3 steps 4.5 ms have been gained. Whole steps, please."),
-            Trap(_reads(3), "after 3 steps 4.5 ms have been gained. Is that enough?"),
-            Trap(_reads(1), "does the first step gain 5 ms?"),
+            Trap(near(10 / 3, 0.02), "after 3 steps 4.5 ms have been gained. Whole steps, please."),
+            Trap(near(3), "after 3 steps 4.5 ms have been gained. Is that enough?"),
+            Trap(near(1), "does the first step gain 5 ms?"),
         ),
     ),
     "destinations": Exercise(

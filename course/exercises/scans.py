@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near, tried_on
+from labkit.jupyter.exercise import Exercise, Trap, near, tried_on
 
 __all__ = ["EXERCISES"]
 
@@ -51,48 +50,44 @@ def _placed(comm: Any, places: Any) -> str:
     return "inclusive" if np.array_equal(found, wanted + counts[comm.rank]) else "shifted"
 
 
-def _reads(wanted: float) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, 1e-6)
-
-
 EXERCISES = {
     "doubling_work": Exercise(
         "a number of additions",
         float,
-        _reads(9217),
+        near(9217),
         "n log2 n - (1 + 2 + 4 + ... + 512): in the step with distance d the first d numbers add nothing.",
         "how many of the numbers have one at distance d before them, for d = 1, 2, 4, ..., 512?",
         (
-            Trap(_reads(10240), "has the first number one to add? How many have none at distance 512?"),
-            Trap(_reads(1023), "that is the serial loop."),
-            Trap(_reads(10), "those are the steps. How many additions are there in each?"),
-            Trap(_reads(3070), "that is Blelloch's scan."),
+            Trap(near(10240), "has the first number one to add? How many have none at distance 512?"),
+            Trap(near(1023), "that is the serial loop."),
+            Trap(near(10), "those are the steps. How many additions are there in each?"),
+            Trap(near(3070), "that is Blelloch's scan."),
         ),
     ),
     "brent": Exercise(
         "a number of steps",
         float,
-        _reads(3040),
+        near(3040),
         "W / p + S = 3000 + 40: the work shared out, and for each level one step that may be partly empty.",
         "two terms: the work that is shared, and the chain that is not.",
         (
-            Trap(_reads(3000), "that is the work alone. Can the processors always all be busy?"),
-            Trap(_reads(40), "that needs as many processors as there are operations in a step."),
-            Trap(_reads(1040), "is the work n or 3 n?"),
-            Trap(_reads(3_000_040), "do the processors share the work?"),
+            Trap(near(3000), "that is the work alone. Can the processors always all be busy?"),
+            Trap(near(40), "that needs as many processors as there are operations in a step."),
+            Trap(near(1040), "is the work n or 3 n?"),
+            Trap(near(3_000_040), "do the processors share the work?"),
         ),
     ),
     "fastest_scan": Exercise(
         "a number of ranks",
         float,
-        _reads(640),
+        near(640),
         "p* is proportional to n and inversely proportional to the latency: both factors cancel.",
         "which way does each of the two move the best number of ranks, and by what factor?",
         (
-            Trap(_reads(160), "that is the effect of the latency. What does the larger array do?"),
-            Trap(_reads(2560), "that is the effect of the array. What does the latency do?"),
-            Trap(_reads(10240), "do both move it in the same direction?"),
-            Trap(_reads(1280), "is the best number proportional to n, or to its root?"),
+            Trap(near(160), "that is the effect of the latency. What does the larger array do?"),
+            Trap(near(2560), "that is the effect of the array. What does the latency do?"),
+            Trap(near(10240), "do both move it in the same direction?"),
+            Trap(near(1280), "is the best number proportional to n, or to its root?"),
         ),
     ),
     "places": Exercise(

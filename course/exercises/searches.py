@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter, near
 
 __all__ = ["EXERCISES"]
 
@@ -62,36 +61,32 @@ def _exchanged(comm: Any, to_owners: Any, n: int) -> str:
     return "repeated" if sorted(set(found)) == wanted else "missing"
 
 
-def _reads(wanted: float) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, 1e-6)
-
-
 EXERCISES = {
     "last_level": Exercise(
         "the number of a level",
         float,
-        _reads(198),
+        near(198),
         "99 steps to the right and 99 down lead to the opposite corner, and no way is shorter.",
         "how many edges does the shortest way to the farthest vertex have?",
         (
-            Trap(_reads(99), "that is the corner on the same side. Is it the farthest vertex?"),
-            Trap(_reads(200), "100 vertices in a row have how many edges between them?"),
-            Trap(_reads(100), "is the farthest vertex in the same row as the root?"),
-            Trap(_reads(9999), "then each level would have one vertex. How many neighbors has the root?"),
+            Trap(near(99), "that is the corner on the same side. Is it the farthest vertex?"),
+            Trap(near(200), "100 vertices in a row have how many edges between them?"),
+            Trap(near(100), "is the farthest vertex in the same row as the root?"),
+            Trap(near(9999), "then each level would have one vertex. How many neighbors has the root?"),
         ),
     ),
     "fold": Exercise(
         "a number of messages",
         float,
-        _reads(31),
+        near(31),
         "the owner of a neighbor is in the same row of 32 ranks, so there are 31 others to send to.",
         "how many ranks has a row of the grid, and to how many of them does a rank send?",
         (
-            Trap(_reads(32), "does a rank send a message to itself?"),
-            Trap(_reads(62), "those are the partners of a level in all. Which of them does the fold need?"),
-            Trap(_reads(1023), "is the owner of a neighbor in any row, or in this rank's own?"),
+            Trap(near(32), "does a rank send a message to itself?"),
+            Trap(near(62), "those are the partners of a level in all. Which of them does the fold need?"),
+            Trap(near(1023), "is the owner of a neighbor in any row, or in this rank's own?"),
             Trap(
-                _reads(10),
+                near(10),
                 "an allgather of 1024 ranks has that many rounds. The fold is an all-to-all.",
             ),
         ),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near
+from labkit.jupyter.exercise import Exercise, Trap, near
 
 __all__ = ["EXERCISES"]
 
@@ -54,48 +53,44 @@ def _dotted(comm: Any, two_dots: Any) -> str:
     return "swapped" if found.tolist() == wanted[::-1] else "wrong"
 
 
-def _reads(wanted: float) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, 1e-6)
-
-
 EXERCISES = {
     "sum_seconds": Exercise(
         "a number of seconds",
         float,
-        _reads(0.2),
+        near(0.2),
         "two sums in each of 1000 steps, 10 rounds each, 10 µs a round.",
         "how many sums has a step, how many rounds has a sum, and how long does a round take?",
         (
-            Trap(_reads(0.1), "how many dot products has a step?"),
-            Trap(_reads(0.02), "is an allreduce on 1024 ranks a single round?"),
-            Trap(_reads(20.48), "that is one round for each rank. How many rounds has a tree?"),
-            Trap(_reads(200), "is the answer in seconds?"),
+            Trap(near(0.1), "how many dot products has a step?"),
+            Trap(near(0.02), "is an allreduce on 1024 ranks a single round?"),
+            Trap(near(20.48), "that is one round for each rank. How many rounds has a tree?"),
+            Trap(near(200), "is the answer in seconds?"),
         ),
     ),
     "pipelined_step": Exercise(
         "a number of microseconds",
         float,
-        _reads(180),
+        near(180),
         "the longer one of the product and the sum, 140 µs, and then the vectors.",
         "what happens at the same time, and what only afterwards?",
         (
-            Trap(_reads(270), "that is one after the other: nothing is hidden."),
-            Trap(_reads(130), "can 140 µs hide behind 90 µs?"),
-            Trap(_reads(140), "do the vectors need the sums?"),
-            Trap(_reads(320), "how many sums has a pipelined step?"),
+            Trap(near(270), "that is one after the other: nothing is hidden."),
+            Trap(near(130), "can 140 µs hide behind 90 µs?"),
+            Trap(near(140), "do the vectors need the sums?"),
+            Trap(near(320), "how many sums has a pipelined step?"),
         ),
     ),
     "busy_ranks": Exercise(
         "a number of ranks",
         float,
-        _reads(3),
+        near(3),
         "the blocks (2, 2), (3, 2), and (3, 3): a triangle in the lower right quarter.",
         "draw the 4 x 4 blocks, and cross out what is finished and what is never read.",
         (
-            Trap(_reads(4), "is the upper triangle of A updated, too?"),
-            Trap(_reads(8), "half of the columns are left. Which of their rows are finished?"),
-            Trap(_reads(16), "that would be a cyclic distribution."),
-            Trap(_reads(10), "that is the whole lower triangle. Which part of it is finished?"),
+            Trap(near(4), "is the upper triangle of A updated, too?"),
+            Trap(near(8), "half of the columns are left. Which of their rows are finished?"),
+            Trap(near(16), "that would be a cyclic distribution."),
+            Trap(near(10), "that is the whole lower triangle. Which part of it is finished?"),
         ),
     ),
     "two_dots": Exercise(

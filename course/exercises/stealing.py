@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near, tried_on
+from labkit.jupyter.exercise import Exercise, Trap, near, tried_on
 
 __all__ = ["EXERCISES"]
 
@@ -46,25 +45,21 @@ def _ended(comm: Any, all_done: Any) -> str:
     return "local" if found in ([a and b for a, b in own], [a for a, _ in own]) else "wrong"
 
 
-def _reads(wanted: float, share: float = 1e-6) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, share)
-
-
 EXERCISES = {
     "static_speedup": Exercise(
         "a number of times",
         float,
-        _reads(16 / 7, 0.02),
+        near(16 / 7, 0.02),
         "the busiest rank has 7/16 of all nodes, and the run takes as long as that rank.",
         "which share of all nodes has the busiest rank?",
         (
             Trap(
-                _reads(7),
+                near(7),
                 "that is the imbalance. How long does the busiest rank take, compared with one rank?",
             ),
-            Trap(_reads(16), "that would be a perfect balance."),
-            Trap(_reads(7 / 16, 0.02), "that is the share of the busiest rank. And the speed-up?"),
-            Trap(_reads(9), "how long does the busiest rank take, compared with one rank alone?"),
+            Trap(near(16), "that would be a perfect balance."),
+            Trap(near(7 / 16, 0.02), "that is the share of the busiest rank. And the speed-up?"),
+            Trap(near(9), "how long does the busiest rank take, compared with one rank alone?"),
         ),
     ),
     "looks": Exercise(
@@ -74,23 +69,23 @@ EXERCISES = {
         "20 nodes take 2 ms, and 5 % of that is one look.",
         "how long do k nodes take, and how long is a look compared with that?",
         (
-            Trap(_reads(5), "5 nodes take 0.5 ms: a look is a fifth of that."),
-            Trap(_reads(95), "which share of the time of 95 nodes is a look?"),
-            Trap(_reads(1), "a look after each node takes as long as the nodes."),
-            Trap(_reads(100), "which share of the time of 100 nodes is a look?"),
+            Trap(near(5), "5 nodes take 0.5 ms: a look is a fifth of that."),
+            Trap(near(95), "which share of the time of 95 nodes is a look?"),
+            Trap(near(1), "a look after each node takes as long as the nodes."),
+            Trap(near(100), "which share of the time of 100 nodes is a look?"),
         ),
     ),
     "parcels": Exercise(
         "a number of parcels",
         float,
-        _reads(1),
+        near(1),
         "five have been sent and four have arrived.",
         "how many parcels have been sent by all ranks together, and how many have been received?",
         (
-            Trap(_reads(0), "all ranks are idle and white. Have all parcels arrived?"),
-            Trap(_reads(3), "that is rank 0's surplus. Which of its parcels have others received?"),
-            Trap(_reads(5), "that is what has been sent. What has arrived?"),
-            Trap(_reads(-1), "more received than sent?"),
+            Trap(near(0), "all ranks are idle and white. Have all parcels arrived?"),
+            Trap(near(3), "that is rank 0's surplus. Which of its parcels have others received?"),
+            Trap(near(5), "that is what has been sent. What has arrived?"),
+            Trap(near(-1), "more received than sent?"),
         ),
     ),
     "all_done": Exercise(

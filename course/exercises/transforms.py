@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near, tried_on
+from labkit.jupyter.exercise import Exercise, Trap, near, tried_on
 
 __all__ = ["EXERCISES"]
 
@@ -43,47 +42,43 @@ def _transposed(comm: Any, transpose: Any) -> str:
     return "wrong"
 
 
-def _reads(wanted: float, share: float = 1e-6) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, share)
-
-
 EXERCISES = {
     "most_slabs": Exercise(
         "a number of ranks",
         float,
-        _reads(512),
+        near(512),
         "a slab is one plane at least, and there are 512 planes.",
         "what is the smallest part of the array that a rank can have?",
         (
-            Trap(_reads(512**2), "that many pencils are there. Is a pencil enough to transform two axes?"),
-            Trap(_reads(512**3), "then a rank has one number. What can it transform?"),
-            Trap(_reads(64), "how many planes does a rank have then? Could it have fewer?"),
+            Trap(near(512**2), "that many pencils are there. Is a pencil enough to transform two axes?"),
+            Trap(near(512**3), "then a rank has one number. What can it transform?"),
+            Trap(near(64), "how many planes does a rank have then? Could it have fewer?"),
         ),
     ),
     "pencil_messages": Exercise(
         "a number of messages",
         float,
-        _reads(62),
+        near(62),
         "two exchanges, each with the 31 others of a row or of a column of 32 ranks.",
         "how many ranks are there in a row of the grid, and in how many exchanges does a rank take part?",
         (
-            Trap(_reads(1023), "that many messages has the exchange of slabs, among all ranks."),
-            Trap(_reads(31), "that is one of the exchanges. How many axes have to become whole?"),
-            Trap(_reads(64), "does a rank send a message to itself?"),
-            Trap(_reads(93), "three axes are transformed. Is not one of them whole from the beginning?"),
+            Trap(near(1023), "that many messages has the exchange of slabs, among all ranks."),
+            Trap(near(31), "that is one of the exchanges. How many axes have to become whole?"),
+            Trap(near(64), "does a rank send a message to itself?"),
+            Trap(near(93), "three axes are transformed. Is not one of them whole from the beginning?"),
         ),
     ),
     "crossover_moves": Exercise(
         "a number of ranks",
         float,
-        _reads(160, 0.05),
+        near(160, 0.05),
         "messages of n³/p² numbers have to keep their size: p grows like the root of n³, by a factor of 8.",
         "at the crossover the messages of slabs have a certain size. How does their size depend on n and p?",
         (
-            Trap(_reads(80, 0.01), "that is p in proportion to n. Is a message n/p numbers long?"),
-            Trap(_reads(1280, 0.01), "that is p in proportion to n³. Into how many messages is a slab cut?"),
-            Trap(_reads(320, 0.01), "that is p in proportion to n². How many numbers has the whole array?"),
-            Trap(_reads(20, 0.01), "then the messages of the larger array are 64 times as long."),
+            Trap(near(80, 0.01), "that is p in proportion to n. Is a message n/p numbers long?"),
+            Trap(near(1280, 0.01), "that is p in proportion to n³. Into how many messages is a slab cut?"),
+            Trap(near(320, 0.01), "that is p in proportion to n². How many numbers has the whole array?"),
+            Trap(near(20, 0.01), "then the messages of the larger array are 64 times as long."),
         ),
     ),
     "transpose": Exercise(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter, near
 
 __all__ = ["EXERCISES"]
 
@@ -69,22 +68,18 @@ def _numbers(comm: Any, collect: Any, late: int) -> Any:
     return None
 
 
-def _reads(wanted: float, share: float = 0.005) -> Callable[[float], bool]:
-    return lambda answer: is_near(answer, wanted, share)
-
-
 EXERCISES = {
     "scan": Exercise(
         "a number of ms",
         float,
-        _reads(100),
+        near(100, 0.005),
         "a rank of a scan needs those before it: ranks 6 to 15 wait, ten times 10 ms.",
         "who needs what rank 5 has? Count them.",
         (
-            Trap(_reads(150), "ranks 0 to 4 need nothing of rank 5."),
-            Trap(_reads(160), "rank 5 waits for nobody. And who needs what it has?"),
-            Trap(_reads(110), "rank 5 itself is among those that you count."),
-            Trap(_reads(10), "that is one rank's waiting. How many wait?"),
+            Trap(near(150, 0.005), "ranks 0 to 4 need nothing of rank 5."),
+            Trap(near(160, 0.005), "rank 5 waits for nobody. And who needs what it has?"),
+            Trap(near(110, 0.005), "rank 5 itself is among those that you count."),
+            Trap(near(10, 0.005), "that is one rank's waiting. How many wait?"),
         ),
     ),
     "first_step": Exercise(
@@ -123,31 +118,31 @@ EXERCISES = {
     "wavefront": Exercise(
         "a number of ms",
         float,
-        _reads(62),
+        near(62, 0.005),
         "the far corner begins after 7 + 4 blocks and has 20 of its own: 31 blocks of 2 ms.",
         "when does the last rank begin, and how much has it then to do?",
         (
-            Trap(_reads(40), "so long does the first rank take. Has the last one begun with it?"),
-            Trap(_reads(54), "the wave has to cross the grid in the other direction, too."),
+            Trap(near(40, 0.005), "so long does the first rank take. Has the last one begun with it?"),
+            Trap(near(54, 0.005), "the wave has to cross the grid in the other direction, too."),
             Trap(
-                lambda ms: _reads(64)(ms) or _reads(66)(ms),
+                lambda ms: near(64, 0.005)(ms) or near(66, 0.005)(ms),
                 "nearly: how many steps is it from one corner to the other, if a corner itself is none?",
             ),
-            Trap(_reads(1600), "do ranks that lie side by side never compute at once?"),
+            Trap(near(1600, 0.005), "do ranks that lie side by side never compute at once?"),
         ),
     ),
     "blocks": Exercise(
         "a number of blocks",
         float,
-        _reads(140, 0.03),
+        near(140, 0.03),
         "(k + 14)(42/k + 0.03) ms is least where k² = 14 · 42 / 0.03.",
         "write the time as a function of the number of blocks: how many in all, times the time of one.",
         (
-            Trap(_reads(1400, 0.03), "then a block's price is as long as its work: too much of it."),
-            Trap(_reads(14, 0.03), "that many blocks the fill is long. With so few, how long is a block?"),
+            Trap(near(1400, 0.03), "then a block's price is as long as its work: too much of it."),
+            Trap(near(14, 0.03), "that many blocks the fill is long. With so few, how long is a block?"),
             Trap(lambda k: k <= 1, "one block: then the ranks work almost one after the other."),
-            Trap(_reads(150, 0.01), "nearly: how many steps is it from one corner to the other?"),
-            Trap(_reads(99, 0.02), "the wave has to cross the grid in both directions."),
+            Trap(near(150, 0.01), "nearly: how many steps is it from one corner to the other?"),
+            Trap(near(99, 0.02), "the wave has to cross the grid in both directions."),
         ),
     ),
     "order": Exercise(
@@ -166,15 +161,15 @@ EXERCISES = {
     "drifting": Exercise(
         "a share in %",
         float,
-        _reads(56.25, 0.01),
+        near(56.25, 0.01),
         "a step takes 4 ms, four steps 16 ms, of which a rank works for 7: 9/16.",
         "how long does a step take, and how long does one rank work in all of them?",
         (
             Trap(lambda q: q == 0, "the sums are equal. Are they equal in any one step?"),
-            Trap(_reads(43.75, 0.01), "that is the share in which they work."),
-            Trap(_reads(75, 0.01), "so many wait, but not for the whole step."),
+            Trap(near(43.75, 0.01), "that is the share in which they work."),
+            Trap(near(75, 0.01), "so many wait, but not for the whole step."),
             Trap(lambda q: 0.5 < q < 0.6, "in %, please."),
-            Trap(_reads(128.6, 0.01), "waiting by work; asked is waiting by all time."),
+            Trap(near(128.6, 0.01), "waiting by work; asked is waiting by all time."),
         ),
     ),
     "partners": Exercise(

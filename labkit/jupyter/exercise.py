@@ -16,7 +16,18 @@ from labkit.errors import DataError, LabkitError
 from labkit.nearest import nearest
 from labkit.registry import course_files, module_of_file
 
-__all__ = ["Answer", "Exercise", "Trap", "check", "exercises", "is_letter", "is_near", "letter", "tried_on"]
+__all__ = [
+    "Answer",
+    "Exercise",
+    "Trap",
+    "check",
+    "exercises",
+    "is_letter",
+    "is_near",
+    "letter",
+    "near",
+    "tried_on",
+]
 
 _ONE = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 #: a number, a quotient or a power, perhaps in percent
@@ -159,6 +170,11 @@ def tried_on(
 def is_near(value: float, wanted: float, share: float = 0.1) -> bool:
     """Whether a number is within a share of another."""
     return abs(value - wanted) <= share * abs(wanted)
+
+
+def near(wanted: float, share: float = 1e-6) -> Callable[[float], bool]:
+    """Return the check of an answer that is a number: within a share of the one that is wanted."""
+    return lambda answer: is_near(answer, wanted, share)
 
 
 def letter(answer: Any) -> str:

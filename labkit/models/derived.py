@@ -67,15 +67,13 @@ def message(
     T = 4.5 µs + 2.67 ns S for S < 256; 5.7 µs + 2.67 ns S for S < 1025; 9.8 µs + 2.67 ns S otherwise
     """
     machine = platform(on)
-    fabric = _pair(machine, model)
-    found = _pieces(fabric)
+    lines = _lines(_pair(machine, model))
     title = f"a message on {machine.name or machine.spec}"
-    alone = exact(found, title)
+    alone = [(where, base + slope * S) for where, (base, slope) in lines]
     if not congested:
-        return alone
+        return exact(alone, title)
     factor = congestion(machine)
-    worst = [(where, base + slope * S * factor) for where, (base, slope) in _lines(fabric)]
-    return bounded(found, worst, title)
+    return bounded(alone, [(where, base + slope * S * factor) for where, (base, slope) in lines], title)
 
 
 def congestion(on: str | Platform) -> sympy.Expr:
@@ -241,10 +239,6 @@ def _lines(fabric: Fabric) -> list[tuple[object, tuple[float, float]]]:
     ends = [begin for begin, _ in found[1:]]
     wheres: list[object] = [end > S for end in ends] + [True]
     return [(where, line) for where, (_, line) in zip(wheres, found, strict=True)]
-
-
-def _pieces(fabric: Fabric) -> list[tuple[object, sympy.Expr]]:
-    return [(where, sympy.Float(base) + sympy.Float(slope) * S) for where, (base, slope) in _lines(fabric)]
 
 
 def _blocking_s(fabric: Fabric, n_bytes: int) -> float:

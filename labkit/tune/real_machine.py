@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError, MachineError
 from labkit.run import run
+from labkit.schedule import PROBLEMS
 from labkit.selector import Situation
 from labkit.selector.libraries import LIBRARIES, library_names
 from labkit.study.sweep_points import progress_bar
@@ -28,11 +30,13 @@ from labkit.timing import Repeats, measure
 __all__ = ["RealMachine", "gain"]
 
 COLUMNS = ["operation", "ranks", "bytes", "algorithm", "time_s", "low_s", "high_s"]
-#: operations that can be called with a number of bytes alone
-OPERATIONS = (
-    "allgather", "allreduce", "alltoall", "barrier", "bcast", "exscan", "gather", "reduce",
-    "reduce_scatter_block", "scan", "scatter",
-)  # fmt: skip
+#: operations that can be called with a number of bytes alone, and their buffers: 0 and 1 have a rank's bytes,
+#: 2 and 3 those of all ranks
+_BUFFERS = {
+    "allgather": (0, 2), "allreduce": (0, 1), "alltoall": (2, 3), "barrier": (), "bcast": (0,),
+    "exscan": (0, 1), "gather": (0, 2), "reduce": (0, 1), "reduce_scatter_block": (2, 0), "scan": (0, 1),
+    "scatter": (2, 0),
+}  # fmt: skip
 
 
 class RealMachine:
@@ -87,10 +91,8 @@ class RealMachine:
         DataFrame
             operation, ranks, bytes, algorithm, time_s (median), low_s, high_s (its 95 % interval).
         """
-        if operation not in OPERATIONS:
-            raise DataError(
-                f"{operation} cannot be tuned on a real machine; allowed: {', '.join(OPERATIONS)}"
-            )
+        if operation not in _BUFFERS:
+            raise DataError(f"{operation} cannot be tuned on a real machine; allowed: {', '.join(_BUFFERS)}")
         known = library_names(self.library, operation)
         names = known if algorithms is None else list(dict.fromkeys(algorithms))
         if unknown := [name for name in names if name.partition(":")[0] not in known]:
@@ -157,54 +159,25 @@ def gain(tuned: Any) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-@contextmanager
-def _rules(path: Path) -> Iterator[None]:
+def _rules(path: Path) -> Any:
     """Have Open MPI read rules in the runs that start meanwhile."""
     wanted = {
         "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
         "OMPI_MCA_coll_tuned_priority": "100",
         "OMPI_MCA_coll_tuned_dynamic_rules_filename": str(path),
     }
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
+    return patch.dict(os.environ, wanted)
 
 
 def _program(
     comm: Any, operation: str, sizes: tuple[int, ...], repeats: Repeats
 ) -> list[tuple[float, float, float]]:
     """Measure one call for every size."""
-    found = []
+    found, call = [], getattr(comm, PROBLEMS[operation].method)
     for n_bytes in sizes:
-        timing = measure(comm, _call(comm, operation, n_bytes), repeats=repeats, warmup=3)
+        buffers = [*np.zeros((2, n_bytes), np.uint8), *np.zeros((2, n_bytes * comm.Get_size()), np.uint8)]
+        given = [buffers[i] for i in _BUFFERS[operation]]
+        timing = measure(comm, partial(call, *given), repeats=repeats, warmup=3)
         interval = timing.interval
         found.append((interval.value, interval.low, interval.high))
     return found
-
-
-def _call(comm: Any, operation: str, n_bytes: int) -> Callable[[], Any]:
-    """Return a call of an operation, its buffers made before."""
-    one, all_blocks = np.zeros(n_bytes, np.uint8), np.zeros(n_bytes * comm.Get_size(), np.uint8)
-    other = np.zeros_like(one)
-    is_root = comm.Get_rank() == 0
-    calls: dict[str, Callable[[], Any]] = {
-        "allgather": lambda: comm.Allgather(one, all_blocks),
-        "allreduce": lambda: comm.Allreduce(one, other),
-        "alltoall": lambda: comm.Alltoall(all_blocks, np.empty_like(all_blocks)),
-        "barrier": comm.Barrier,
-        "bcast": lambda: comm.Bcast(one),
-        "gather": lambda: comm.Gather(one, all_blocks if is_root else None),
-        "reduce": lambda: comm.Reduce(one, other if is_root else None),
-        "reduce_scatter_block": lambda: comm.Reduce_scatter_block(all_blocks, one),
-        "scan": lambda: comm.Scan(one, other),
-        "exscan": lambda: comm.Exscan(one, other),
-        "scatter": lambda: comm.Scatter(all_blocks if is_root else None, one),
-    }
-    return calls[operation]
