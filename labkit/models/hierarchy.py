@@ -399,15 +399,13 @@ def _leading(formula: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
 
 def _below(one: sympy.Expr, other: sympy.Expr) -> bool:
     """Say whether a product grows no faster than another one, in S as in P."""
-    (s1, ls1, p1, lp1), (s2, ls2, p2, lp2) = (
-        [product.as_powers_dict().get(symbol, 0) for symbol in (S, _LOG_S, P, _LOG_P)]
-        for product in (one, other)
-    )
-    if {S, P, _LOG_S, _LOG_P} < one.free_symbols | other.free_symbols or not all(
-        base.is_number or base in (S, P, _LOG_S, _LOG_P)
-        for base in (*one.as_powers_dict(), *other.as_powers_dict())
+    powers = [product.as_powers_dict() for product in (one, other)]
+    known = (S, _LOG_S, P, _LOG_P)
+    if not all(
+        base == 1 or (base in known and power.is_number) for each in powers for base, power in each.items()
     ):
-        return False
+        return False  # nothing is known of other products, such as 2^P
+    (s1, ls1, p1, lp1), (s2, ls2, p2, lp2) = ([each.get(symbol, 0) for symbol in known] for each in powers)
     return bool((s1, ls1) <= (s2, ls2) and (p1, lp1) <= (p2, lp2))
 
 
@@ -461,7 +459,7 @@ def _text(formula: sympy.Expr, has_unit: bool = False) -> str:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A model beside measured times.
+    """A model and measured times.
 
     Attributes
     ----------

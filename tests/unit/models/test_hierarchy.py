@@ -76,6 +76,7 @@ def test_a_sum_is_as_weak_as_its_weakest_part() -> None:
         ("2*log2(P/4) + ceil(P/3)", "P"),
         ("max(S, P) + 1", "P + S"),
         ("P^2*S - P^2*S + P", "P"),
+        ("2^P + P", "2^P + P"),  # terms that are no powers are all kept
     ],
 )
 def test_growth(formula: str, growth: str) -> None:
