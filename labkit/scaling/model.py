@@ -374,14 +374,13 @@ class Model:
         return self._basis.shape_text if isinstance(self._basis, Expectation) else str(self.term)
 
     def __str__(self) -> str:
-        """Print the order of growth, in the notation of the literature."""
-        return f"O({self.term})"
-
-    def __repr__(self) -> str:
         """Print the growth, the formula and the quality of the fit."""
         r2 = "-" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"
         name = "Nearest curve" if self.is_nearest else "Model"
-        return f"{name} {self}: {self.in_unit(self.unit)} (adjusted R2 {r2}, largest error {self.error:.2%})"
+        quality = f"(adjusted R2 {r2}, largest error {self.error:.2%})"
+        return f"{name} O({self.term}): {self.in_unit(self.unit)} {quality}"
+
+    __repr__ = __str__
 
     def _repr_html_(self) -> str:
         r2 = "–" if self.r2_adjusted is None else f"{self.r2_adjusted:.4f}"

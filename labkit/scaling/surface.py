@@ -112,8 +112,12 @@ class Surface:
         return " + ".join([*parts, *(f"{quantity(s.coefficient, unit)} {s}" for s in self.summands)]) or "0"
 
     def __str__(self) -> str:
-        """Print the order of growth."""
-        return f"O({self.growth})"
+        """Print the growth, the formula and the quality of the fit."""
+        name = "Model" if self.is_described else "Nearest surface"
+        quality = f"(largest error {self.error:.2%}, {self.points} points)"
+        return f"{name} O({self.growth}): {self.formula} {quality}"
+
+    __repr__ = __str__
 
 
 def fit_surface(
@@ -431,7 +435,7 @@ class SurfaceVerdict:
 
     def __str__(self) -> str:
         """Print the sentence and the model."""
-        return f"{self.reading}\n  model        {self.model}: {self.model.in_unit(self.unit)}"
+        return f"{self.reading}\n  model        O({self.model.growth}): {self.model.in_unit(self.unit)}"
 
     def _repr_html_(self) -> str:
         rows = [
@@ -481,8 +485,8 @@ def judge_surface(
     said = f"it grows like {model.growth}"
     if not model.is_described:
         said = (
-            f"no model fits within {100 * tolerance:.3g} %; the nearest, {model}, misses a point by "
-            f"{model.error:.0%}"
+            f"no model fits within {100 * tolerance:.3g} %; the nearest, O({model.growth}), misses a "
+            f"point by {model.error:.0%}"
         )
         if model.error > _ROUGH * tolerance and not grid.is_noisy:
             return SurfaceVerdict(

@@ -238,7 +238,7 @@ class Verdict:
             name = "nearest" if self.model.is_nearest else "model"
             lines += [
                 f"  expectation  {self.expectation}",
-                f"  {name:12} {self.model}: {self.model.in_unit(self.unit)}",
+                f"  {name:12} O({self.model.term}): {self.model.in_unit(self.unit)}",
                 *([] if self.divergence is None else [f"  divergence   O({self.divergence})"]),
                 f"  limit        {self.deviation} ({_ORIGINS[self.deviation.origin]})",
                 f"  fit          adjusted R2 {r2}, largest error {self.model.error:.2%} "

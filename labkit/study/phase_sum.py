@@ -153,7 +153,7 @@ class PhaseSum:
         said = [self._growth()]
         covered = self.covered(self.last)
         if covered is not None and abs(covered - 1) > _COVERED:
-            said.append(f"The phases add up to {covered:.0%} of the run at {self._at(self.last)}.")
+            said.append(f"The phases add up to {100 * covered:.0f} % of the run at {self._at(self.last)}.")
         if self.unmodeled:
             names = ", ".join(map(repr, self.unmodeled))
             said.append(f"No model describes the phase{'s' if len(self.unmodeled) > 1 else ''} {names}.")

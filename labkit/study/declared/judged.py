@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import io
 import os
@@ -23,7 +22,7 @@ from labkit.study.declared.declaration import Expected
 from labkit.study.phase_sum import NAME as SUM_OF_PHASES
 from labkit.study.phase_sum import PhaseSum, aligned
 from labkit.study.rows import parameter_columns
-from labkit.study.selection import curves_in, rows_where
+from labkit.study.selection import curves_in
 from labkit.study.study import Study
 
 __all__ = ["COLUMNS", "Judged", "judge_all", "paper_table", "table_text", "write_table"]
@@ -129,7 +128,7 @@ def _judge(study: Study, expected: Expected, machines: Mapping[str, str]) -> Ite
                 yield Judged(**about, verdict=verdict, chosen=chosen)
                 continue
             chosen["parameter"] = parameters[0] if parameters else None
-            verdict = study.expect(
+            verdict = study.expect_curve(
                 expected.growth,
                 deviation=expected.deviation,
                 given=expected.given,
@@ -160,14 +159,9 @@ def _phase_sum(
     study: Study, metric: str, phase: str, chosen: Mapping[str, Any], total: Model | None
 ) -> PhaseSum | None:
     """Return the sum of the phases' models, for the time of a whole run."""
-    if metric != "makespan_s" or phase or "phase_s" not in study.metrics:
+    if metric != "makespan_s" or phase:
         return None
-    with contextlib.suppress(LabkitError):  # phases that cannot be fitted are not added up
-        rows = rows_where(study.data, chosen["where"])
-        names = [str(one) for one in rows.loc[rows["metric"] == "phase_s", "phase"].unique()]
-        along = {"where": chosen["where"], "parameter": chosen["parameter"]}
-        return PhaseSum.of({name: study.phase_model(name, **along) for name in names}, total)
-    return None
+    return study.phase_sum(total, parameter=chosen["parameter"], where=chosen["where"])
 
 
 def _rows(data: pd.DataFrame, metric: str, phase: str, where: Mapping[str, Any]) -> pd.DataFrame:

@@ -122,3 +122,10 @@ def test_declared_studies_show_the_sum_above_the_whole_run():
     assert rows[0]["match"] == "exact"
     assert "look at the time outside phases" in table_text(judged)
     assert judged[0].phase_sum.agrees is False
+
+
+def test_expect_compares_the_run_with_its_phases() -> None:
+    one = study(a=lambda p: 10 + 0 * p, b=lambda p: 1e-3 * p**2)
+    told = one.expect("p^2")
+    assert any("add up to O(p^2)" in note for note in told.notes)
+    assert not one.expect("p^2", phase="b").notes
