@@ -6,14 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from labkit import html as markup
+from labkit.errors import LabkitError
 from labkit.scaling import Model, Term, Verdict
 from labkit.scaling.verdict import outcome
+from labkit.study.selection import rows_where
 
 __all__ = ["NAME", "WHOLE_RUN", "PhaseSum", "Table", "aligned"]
 
@@ -84,6 +87,42 @@ class PhaseSum:
         has_total = total is not None and not total.is_nearest
         unmodeled = tuple(name for name in known if name not in described)
         return cls(described, total if has_total else None, unmodeled)
+
+    @classmethod
+    def in_study(
+        cls,
+        study: Any,
+        total: Model | None,
+        *,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> PhaseSum | None:
+        """Fit a study's phases and return their sum.
+
+        Parameters
+        ----------
+        study : Study
+            With times of phases.
+        total : Model or None
+            The fit of the whole run.
+        parameter, where
+            As in `Study.curve`.
+
+        Returns
+        -------
+        PhaseSum or None
+            None as in `of`, and where a phase cannot be fitted.
+        """
+        if "phase_s" not in study.metrics:
+            return None
+        rows = rows_where(study.data, where or {})
+        names = [str(one) for one in rows.loc[rows["metric"] == "phase_s", "phase"].unique()]
+        try:
+            return cls.of(
+                {name: study.phase_model(name, parameter=parameter, where=where) for name in names}, total
+            )
+        except LabkitError:
+            return None
 
     @cached_property
     def term(self) -> Term:

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from labkit import html as markup
-from labkit.errors import DataError, ExpectationError, LabkitError, SuggestsNames
+from labkit.errors import DataError, ExpectationError, SuggestsNames
 from labkit.place import place_doubt
 from labkit.plot_backend import draw
 from labkit.scaling import (
@@ -43,7 +43,7 @@ from labkit.study.phase_sum import WHOLE_RUN, PhaseSum, Table
 from labkit.study.points import form_of_values
 from labkit.study.reporting.questions import Reports
 from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, tidy, unit_of
-from labkit.study.selection import NothingMeasured, bind, pick_two, rows_where, varied_pair
+from labkit.study.selection import NothingMeasured, bind, pick_two, varied_pair
 from labkit.study.store import write_study
 
 if TYPE_CHECKING:
@@ -308,7 +308,7 @@ class Study(Choices, Reports, SuggestsNames):
             aggregate=aggregate, tolerance=tolerance,
         )  # fmt: skip
         if not phase and verdict.metric == "makespan_s":
-            found = self.phase_sum(verdict.model, parameter=parameter, where=where)
+            found = PhaseSum.in_study(self, verdict.model, parameter=parameter, where=where)
             if found is not None:
                 verdict = replace(verdict, notes=(*verdict.notes, found.reading))
         return verdict
@@ -427,37 +427,6 @@ class Study(Choices, Reports, SuggestsNames):
             return self.fit("phase_s" if phase else "makespan_s", phase or None, **choice)
         except NothingMeasured:
             return None
-
-    def phase_sum(
-        self,
-        total: Model | None,
-        *,
-        parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
-    ) -> PhaseSum | None:
-        """Return the sum of the phases' models, to be compared with the fit of the whole run.
-
-        Parameters
-        ----------
-        total : Model or None
-            The fit of the whole run.
-        parameter, where
-            As in `curve`.
-
-        Returns
-        -------
-        PhaseSum or None
-            None where there are fewer than two phases, or one of them cannot be fitted.
-        """
-        if "phase_s" not in self.metrics:
-            return None
-        rows = rows_where(self.data, where or {})
-        names = [str(one) for one in rows.loc[rows["metric"] == "phase_s", "phase"].unique()]
-        try:
-            phases = {name: self.phase_model(name, parameter=parameter, where=where) for name in names}
-        except LabkitError:
-            return None
-        return PhaseSum.of(phases, total)
 
     def plot(
         self,

@@ -161,7 +161,7 @@ def _phase_sum(
     """Return the sum of the phases' models, for the time of a whole run."""
     if metric != "makespan_s" or phase:
         return None
-    return study.phase_sum(total, parameter=chosen["parameter"], where=chosen["where"])
+    return PhaseSum.in_study(study, total, parameter=chosen["parameter"], where=chosen["where"])
 
 
 def _rows(data: pd.DataFrame, metric: str, phase: str, where: Mapping[str, Any]) -> pd.DataFrame:

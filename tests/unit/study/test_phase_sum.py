@@ -74,7 +74,7 @@ def test_a_run_that_grows_faster_than_its_phases_points_outside_them():
     assert found.agrees is False
     assert (found.term, found.total.term) == (Term(0, 1), Term(0, 2))
     assert "look at the time outside phases" in found.reading
-    assert f"add up to {found.covered(512):.0%} of the run at p = 512" in found.reading
+    assert f"add up to {100 * found.covered(512):.0f} % of the run at p = 512" in found.reading
     assert found.covered(512) == pytest.approx(6.12 / (6.12 + 262.144), rel=1e-3)
     assert found.reading in str(table)
     assert "look at the time outside phases" in table._repr_html_()

@@ -1,0 +1,48 @@
+"""Shared parts of the applications: the random numbers of NAS, classes, work at a share of a core's peak."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from labkit.context import compute
+from labkit.errors import DataError
+
+__all__ = ["MULTIPLIER", "class_of", "randoms", "work"]
+
+_Size = TypeVar("_Size")
+
+#: 5^13: random numbers are x_(k+1) = MULTIPLIER x_k mod 2^46
+MULTIPLIER = 5**13
+
+_MASK = 2**46 - 1
+
+
+def randoms(seed: int, skip: int, count: int) -> NDArray[np.float64]:
+    """Return numbers of the NAS generator in (0, 1), after `skip` that are left out.
+
+    Source: D. Bailey et al.: The NAS Parallel Benchmarks, RNR-94-007, section 2.3.
+    """
+    state = seed * pow(MULTIPLIER, skip + 1, 2**46) % 2**46
+    found = np.full(count, state, np.uint64)
+    done, factor = 1, MULTIPLIER
+    while done < count:  # the low 46 bits of a product need only the low 64
+        more = min(done, count - done)
+        found[done : done + more] = found[:more] * np.uint64(factor) & np.uint64(_MASK)
+        done, factor = done + more, factor * factor % 2**46
+    return found / 2.0**46
+
+
+def class_of(classes: Mapping[str, _Size], name: str, program: str) -> _Size:
+    """Return what a class stands for; refuse an unknown one."""
+    if name not in classes:
+        raise DataError(f"{program} has the classes {', '.join(classes)}, got {name!r}")
+    return classes[name]
+
+
+def work(operations: float, share: float) -> None:
+    """Charge operations that a core carries out at a share of its peak."""
+    compute(flops=operations / share)
