@@ -1,9 +1,9 @@
-"""Grades the submissions to four assignments, as scripts and as notebooks: no false pass, no false fail.
+"""Grades submissions to most assignments, as scripts and as notebooks: no false pass, no false fail.
 
     python benchmarks/grading_taught.py [--jobs N] [--load N] [--every N] [--kind KIND] [ASSIGNMENT ...]
 
-The assignments: deadlock, julia, torus_broadcast, scaling_bug. `--load 10` has ten processes beside it that
-only compute. Prints every submission that got a check it must not pass, or missed one it must pass, and
+The assignments: all but broadcast, prefix_sum and sort. `--load 10` has ten processes beside it that only
+compute. Prints every submission that got a check it must not pass, or missed one it must pass, and
 the time.
 """
 

@@ -15,6 +15,7 @@ from typing import TextIO
 from labkit.errors import CacheWarning, DataError
 from labkit.grading.grade import Grade
 from labkit.grading.page import number
+from labkit.registry import course_files
 
 __all__ = ["configure", "execute"]
 
@@ -39,8 +40,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("submissions", help="a folder of submissions, or one submission")
     add("--assignment", required=True, metavar="A",
-        help="broadcast, sort, prefix_sum, deadlock, julia, torus_broadcast, scaling_bug, or a Python file "
-        "with an ASSIGNMENT")  # fmt: skip
+        help=', '.join(course_files('assignments')) + ", or a Python file with an ASSIGNMENT")  # fmt: skip
     add(
         "--jobs",
         type=int,

@@ -1,4 +1,4 @@
-"""The submissions to the assignments on deadlocks, speed-up, tori and scaling bugs, as scripts and notebooks.
+"""The submissions to the assignments that are taught one by one, as scripts and as notebooks.
 
 python -m tests.support.submissions_taught FOLDER writes them, a folder for each assignment.
 """
@@ -20,7 +20,7 @@ __all__ = ["CORPORA", "TAUGHT", "Taught", "write_taught"]
 #: assignment -> its submissions
 CORPORA: dict[str, ModuleType] = {
     name: import_module(f"tests.support.submissions_{name}")
-    for name in ("deadlock", "julia", "torus_broadcast", "scaling_bug")
+    for name in ("deadlock", "julia", "torus_broadcast", "scaling_bug", "compaction")
 }
 
 
