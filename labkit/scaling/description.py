@@ -228,7 +228,7 @@ class Description:
             return evidence, Model(
                 term, float(numbers[0]), None, float(np.abs(off).max()), float(np.sqrt((off**2).mean())), x,
                 y, sse, free, term, float(numbers[1]) if free > 1 else 0.0, part.log_scale, self.unit,
-            )  # fmt: skip
+            ).leveled()  # fmt: skip
 
         (flat, level), (own, curve) = fitted(constant), fitted(s.term)
         return level if flat >= own - np.log(self.layout.usable.size) else curve
@@ -283,7 +283,7 @@ class Description:
             off).mean())), self.x, self.summary.points, sse, 3, lead.basis, lead.scaled, lead.log_scale,
             self.unit,
             (part,) if levels else (),
-        )  # fmt: skip
+        ).leveled()  # fmt: skip
 
     @cached_property
     def model(self) -> Model:
@@ -308,12 +308,13 @@ class Description:
         if noisy and self._is_positive_line(c):  # errors relative to the curve
             k = c.terms[0] if c.terms else s.constant
             if np.isfinite(self._fits.sse[0, k]):
-                return next(
+                line = next(
                     Model.each_of(
                         self._fits, [k], s.constant, s.bases, s.log_scales, self.x, [self.summary.points],
                         float(self.summary.counts.sum()), [self.belief], self.unit,
                     )
                 )  # fmt: skip
+                return line.leveled()
         parts = [
             Part(s.terms[k], s.bases[k], a, float(s.log_scales[k]))
             for k, a in zip(c.terms, c.numbers, strict=True)

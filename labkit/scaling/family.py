@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from labkit.scaling.model import LEVEL
 from labkit.scaling.samples import Summary
 from labkit.scaling.search import Terms
 from labkit.scaling.term import CONSTANT, Term
@@ -335,7 +336,7 @@ class Family:
         )  # fmt: skip
         return [
             Candidate(
-                tuple(terms), tuple(a), c, self._lead(terms, a), largest, sse, press, miss, width + 1, e
+                tuple(terms), tuple(a), c, self._lead(terms, a, c), largest, sse, press, miss, width + 1, e
             )
             for terms, a, c, largest, sse, press, miss, e in zip(
                 places[kept].tolist(), own.tolist(), constant[kept].tolist(),
@@ -380,10 +381,14 @@ class Family:
         total, n = float(self._counts.sum()), self.summary.points.size
         return log_evidence(left_out, free, spread, total, n, self.tolerance)
 
-    def _lead(self, terms: list[int], numbers: list[float]) -> Term:
-        """Return the growth: the fastest term, or 1 where what is left of a level only shrinks."""
-        if not terms or (numbers[-1] < 0 and self.layout.is_falling[terms[-1]]):
+    def _lead(self, terms: list[int], numbers: list[float], constant: float) -> Term:
+        """Return the growth: the fastest term, or 1 where it falls and levels off, or rises to a level."""
+        if not terms:
             return CONSTANT
+        if self.layout.is_falling[terms[-1]]:
+            left = float(np.dot(numbers, self.layout.values[terms, -1]))
+            if numbers[-1] < 0 or constant >= LEVEL * (constant + left):
+                return CONSTANT
         return self.layout.terms[terms[-1]]
 
     def curve(self, candidate: Candidate, at: Floats) -> Floats:

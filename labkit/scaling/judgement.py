@@ -31,6 +31,8 @@ _ALARM, _HOLDS = 0.85, 0.3
 _EXACT, _BOUND = 0.5, 1.5
 #: noisy data that rise or fall by more are not called exactly constant
 _NOT_CONSTANT = 0.2
+#: what falls to a level whose share of the last value is larger is not said to fall exactly as expected
+_HALF = 0.5
 _STEPS = {"exact": 0, "approximate": 1, "bound": 2, "none": 2}
 
 
@@ -178,6 +180,8 @@ class _Judged:
             self._of_weights()
         if not found.is_described:
             self.match = "approximate" if self.match == "exact" else self.match
+        elif found.model.term.is_falling and found.model.level >= _HALF:
+            self.match = "approximate" if self.match in ("exact", "bound") else self.match
         if self.match == "bound" and found.is_described and not self.doubts and e.term > found.model.term:
             self.hidden = found.hidden_share(e)
 

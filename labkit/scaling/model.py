@@ -16,13 +16,16 @@ from labkit.scaling.leastsquares import Fits
 from labkit.scaling.posterior import Belief
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["Model", "Part", "Takeover"]
+__all__ = ["LEVEL", "Model", "Part", "Takeover"]
 
 Floats = npt.NDArray[np.float64]
 
 
 #: how far ahead a change of the leading part is looked for, in powers of two
 _HORIZON = 60
+
+#: what falls levels off where the constant has this share of the last value
+LEVEL = 0.9
 
 
 class Alternatives(Protocol):
@@ -273,6 +276,19 @@ class Model:
         """All summands but zeros: the constant, the slower terms and the leading one, in this order."""
         constant = Part(CONSTANT.named(self.parameter), CONSTANT, self.constant, 0.0)
         return tuple(p for p in (constant, *self.others, self._leading) if p.scaled)
+
+    @property
+    def level(self) -> float:
+        """The constant's share of the model at the largest measured value."""
+        return self.constant / float(self.predict(self.x[-1]))
+
+    def leveled(self) -> Model:
+        """Return the model as one that levels off, where it falls and little but the constant is left."""
+        if not (self.term.is_falling and self._scaled > 0 and self.level >= LEVEL):
+            return self
+        flat = CONSTANT.named(self.parameter)
+        others = (*self.others, self._leading)
+        return replace(self, term=flat, others=others, _basis=flat, _scaled=0.0, _log_scale=0.0)
 
     @property
     def dominant(self) -> Term:

@@ -148,7 +148,9 @@ class Verdict:
         if self.match == "exact":
             return f"Exact match: it {found}, as expected{tail}."
         if self.match == "approximate":
-            inside = "" if g == e else f", within the limit {limit}"
+            inside = (
+                f", within the limit {limit}" if match(g, e, self.deviation.term) == "approximate" else ""
+            )
             return f"Approximate match: it {found}, {step}{inside}{tail}."
         if self.match == "bound":
             return f"The bound holds but is not tight: it {found}, {step}{tail}{self._unseen(write)}."
@@ -405,11 +407,11 @@ def course(model: Model, write: Write = str) -> str:
     if not model.others:
         # rounded up: no point is farther away than is said
         return f"is constant (within {_percent(model.error)})" if model.error > 5e-7 else "is constant"
-    last = float(model.x[-1])
-    share = float(model.predict(last)) / model.constant
     level = quantity(model.constant, model.unit, 3)
-    at = f"{model.parameter} = {number(last)}"
-    return f"levels off at {level}, of which {100 * share:.0f} % is reached at {at}"
+    at = f"{model.parameter} = {number(model.x[-1])}"
+    if model.level < 1:
+        return f"falls to a level of {level}, which is {100 * model.level:.0f} % of the value at {at}"
+    return f"levels off at {level}, of which {100 / model.level:.0f} % is reached at {at}"
 
 
 def pace(term: Term, expected: Term, write: Write = str) -> str:

@@ -173,7 +173,7 @@ def test_exponentials() -> None:
 
 def test_the_local_work_of_strong_scaling_keeps_its_logarithm() -> None:
     n = 1e6
-    y = 1e-3 + 1e-8 * n / P * np.log2(n / P)
+    y = 1e-4 + 1e-8 * n / P * np.log2(n / P)
     known = lk.judge(P, y, "n/p * log2(n/p)", given={"n": n})
     assert known.match == "exact"
     assert known.model is not None
@@ -308,3 +308,20 @@ def test_no_warning_escapes_on_extreme_data() -> None:
             lk.judge(P, y, "p")
         lk.judge([1, 2, 4, 8, 16], [1, 2, 4, 8, 16], "p/log p")
         lk.judge([0.1, 0.2, 0.4, 0.8, 0.9], [1, 2, 4, 8, 9], "p log p")
+
+
+def test_what_falls_to_a_level_does_not_fall_as_expected() -> None:
+    """Strong scaling that ends: exactly as expected, approximately, then not at all, one step at a time."""
+    seen, p = [], np.array([8.0, 16, 32, 64, 128])
+    for level in np.geomspace(1e-4, 10, 60):
+        falls, flat = (lk.judge(p, level + 8 / p, e) for e in ("1/p", "1"))
+        share = level / (level + 8 / 128)
+        wanted = (
+            ("exact", "bound") if share < 0.5 else ("approximate",) * 2 if share < 0.9 else ("none", "exact")
+        )
+        assert (falls.match, flat.match) == wanted
+        seen.append(falls.match)
+    assert {one: seen.count(one) > 3 for one in seen} == {"exact": True, "approximate": True, "none": True}
+    # a jump down to a second level
+    times = [0.4598, 0.3211, 0.3015, 0.2106, 0.1984]
+    assert lk.judge(p, times, "1/p").match == "none"

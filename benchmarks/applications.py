@@ -1,0 +1,109 @@
+"""Applications on machines of Degomme et al. 2017 (doi:10.1109/TPDS.2017.2669305): figures 8, 9 and 10.
+
+    python benchmarks/applications.py [orbitals] [lu] [cg] [wavefronts] [--most 2048]
+
+Communication is simulated message by message; computation is charged, with stated shares of a core's peak.
+`orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG class B on
+graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue Gene/P.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import time
+from typing import Any
+
+from alltoall_cabinets import machine
+
+import labkit as lk
+from labkit import registry
+
+
+def simulated(name: str, size: str, ranks: int, on: Any, steps: int, **how: Any) -> tuple[float, float]:
+    """Return simulated seconds of some steps of an application, and CPU seconds of this process."""
+    program = registry.get("applications", name).function
+    begin = time.process_time()
+    charged = {"charged": True, "steps": steps}
+    run = lk.run(program, ranks, on, args=(size,), kwargs=charged, timeout_s=None, **how)
+    return run.makespan_s, time.process_time() - begin
+
+
+def scaling(name: str, size: str, ranks: list[int], on: Any, steps: int, **how: Any) -> None:
+    """Print times and speedups under the machine's flow model and under LogGPS."""
+    print(f"\n{name}, class {size}, on {on}, {how or 'ranks fill nodes'}; {steps} step(s)")
+    print("  ranks     flow s  speedup    LogGPS s  speedup   CPU s")
+    first: list[float] = []
+    for p in ranks:
+        found = [simulated(name, size, p, on, steps, **how, **model) for model in ({}, {"model": "loggps"})]
+        first = first or [one[0] * p for one in found]
+        shown = [f"{one[0]:11.4f} {base / one[0]:8.1f}" for one, base in zip(found, first, strict=True)]
+        print(f"  {p:5}" + " ".join(shown) + f" {found[0][1] + found[1][1]:7.1f}")
+
+
+def orbitals(most: int) -> None:
+    """Figure 8: a code that lives on alltoallv."""
+    scaling("orbitals", "small", [1, 8, 16, 32, 64, 128], "tibidabo", 1)
+
+
+def cg(most: int) -> None:
+    """Figure 10."""
+    scaling("cg", "B", [8, 16, 32, 64, 128], "graphene", 1, mapping="cyclic")
+
+
+def lu(most: int) -> None:
+    """Figure 9: times of the classes B, C and D; beyond 128 ranks on a graphene with 1024 nodes."""
+    wide = machine()
+    print("\nlu: seconds of all steps, from two of them; CPU seconds in brackets")
+    for size, ranks in {
+        "B": (8, 16, 32, 64, 128),
+        "C": (8, 16, 32, 64, 128),
+        "D": (64, 128, 512, 1024),
+    }.items():
+        module = registry.get("applications", "lu").function.__globals__
+        all_steps = module["SIZES"][size].steps
+        row = []
+        for p in (one for one in ranks if one <= most):
+            took, cpu = simulated("lu", size, p, wide, 2)
+            row.append(f"{p}: {took * all_steps / 2:.1f} s ({cpu:.1f})")
+        print(f"  class {size}: " + ", ".join(row))
+
+
+def wavefronts(most: int) -> None:
+    """Where 1024 ranks of a Blue Gene/P wait in a step of Sweep3D and in a cycle of SMG2000."""
+    for name, size in (("sweep3d", "150"), ("smg", "63")):
+        p = min(1024, most)
+        program = registry.get("applications", name).function
+        begin = time.process_time()
+        run = lk.run(
+            program,
+            p,
+            "jugene",
+            args=(size,),
+            kwargs={"charged": True, "steps": 1},
+            summary=True,
+            timeout_s=None,
+        )
+        print(f"\n{name}, class {size}, {p} ranks on jugene: {1e3 * run.makespan_s:.1f} ms a step")
+        print(f"  {run.messages:,} messages, {time.process_time() - begin:.1f} CPU s")
+        print("  " + "\n  ".join(str(run).splitlines()[1:6]))
+
+
+def main() -> None:
+    """Print the figures named on the command line."""
+    parts = {one.__name__: one for one in (orbitals, cg, lu, wavefronts)}
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join(parts)}; default: all")
+    parser.add_argument("--most", type=int, default=2048, help="ranks")
+    options = parser.parse_args()
+    if unknown := set(options.parts) - set(parts):
+        parser.error(f"there is no {unknown.pop()!r}; choose from {', '.join(parts)}")
+    for name in options.parts or parts:
+        parts[name](options.most)
+    print(f"\npeak memory {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()
