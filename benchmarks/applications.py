@@ -3,8 +3,8 @@
     python benchmarks/applications.py [orbitals] [lu] [cg] [wavefronts] [--most 2048]
 
 Communication is simulated message by message; computation is charged, with stated shares of a core's peak.
-`orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG class B on
-graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue Gene/P.
+`orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG class B
+on graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue Gene/P.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from alltoall_cabinets import machine
 
 import labkit as lk
 from labkit import registry
+from labkit.algorithms.applications.lu import SIZES
 
 
 def simulated(name: str, size: str, ranks: int, on: Any, steps: int, **how: Any) -> tuple[float, float]:
