@@ -3,8 +3,8 @@
     python benchmarks/applications.py [orbitals] [lu] [cg] [wavefronts] [--most 2048]
 
 Communication is simulated message by message; computation is charged, with stated shares of a core's peak.
-`orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG class B
-on graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue Gene/P.
+`orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG class
+B on graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue Gene/P.
 """
 
 from __future__ import annotations
@@ -56,13 +56,9 @@ def lu(most: int) -> None:
     """Figure 9: times of the classes B, C and D; beyond 128 ranks on a graphene with 1024 nodes."""
     wide = machine()
     print("\nlu: seconds of all steps, from two of them; CPU seconds in brackets")
-    for size, ranks in {
-        "B": (8, 16, 32, 64, 128),
-        "C": (8, 16, 32, 64, 128),
-        "D": (64, 128, 512, 1024),
-    }.items():
-        module = registry.get("applications", "lu").function.__globals__
-        all_steps = module["SIZES"][size].steps
+    few, many = (8, 16, 32, 64, 128), (64, 128, 512, 1024)
+    for size, ranks in {"B": few, "C": few, "D": many}.items():
+        all_steps = SIZES[size].steps
         row = []
         for p in (one for one in ranks if one <= most):
             took, cpu = simulated("lu", size, p, wide, 2)

@@ -283,7 +283,13 @@ class Model:
         return self.constant / float(self.predict(self.x[-1]))
 
     def leveled(self) -> Model:
-        """Return the model as one that levels off, where it falls and little but the constant is left."""
+        """Return the model as one that levels off, where it falls and little but the constant is left.
+
+        Returns
+        -------
+        Model
+            The same curve; its growth is 1 where the constant is nearly all of the last value.
+        """
         if not (self.term.is_falling and self._scaled > 0 and self.level >= LEVEL):
             return self
         flat = CONSTANT.named(self.parameter)

@@ -886,6 +886,13 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [3],
     ),
     "bytes_rule": ([37573, 37600], [(29213, "stages"), (37.57, "units"), (6262, "one link")], [1]),
+    "pipeline_speedup": (
+        [213.3, 256 * 150 / 180],
+        [(256, "fill first"), (150 / 180, "share of the time"), (232.7, "two directions"), (211, "15 steps")],
+        [100],
+    ),
+    "orbital_volume": ([2.08, 2.0808], [(2.0972, "one part"), (266.3, "all ranks"), (0.26, "8 bytes")], [1]),
+    "narrow_cable": ([3], [(4, "not everything"), (0.75, "the share"), (30, "can the cable")], [2]),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
 
