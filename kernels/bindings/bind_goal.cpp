@@ -60,6 +60,8 @@ class BoundGoal {
 const Registration goal_bindings(55, [](nb::module_& module) {
   nb::class_<GoalProgram>(module, "GoalProgram", "GOAL in memory.")
       .def_prop_ro("ranks", [](const GoalProgram& program) { return program.ranks.size(); })
+      .def_prop_ro("elsewhere", [](const GoalProgram& program) { return program.elsewhere; },
+                   "Operations on a further cpu or nic.")
       .def_prop_ro("actions", [](const GoalProgram& program) {
         std::size_t sum = 0;
         for (const GoalRank& rank : program.ranks) sum += rank.ops.size();

@@ -346,12 +346,12 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
             raise MPIException(_ERR_COMM, "this is COMM_NULL, or a communicator that has been freed")
 
     def Get_errhandler(self) -> Errhandler:
-        """Return the handler; at first ERRORS_RETURN, which mpi4py sets: errors are raised."""
+        """Return the handler; at first ERRORS_RETURN, unless `mpi4py.rc.errors` says otherwise."""
         self._check()
         return super().Get_errhandler()
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
-        """Set the handler. Errors are raised in any case."""
+        """Set what this rank does about errors: raise them, end the job, or call a function."""
         self._check()
         super().Set_errhandler(errhandler)
 

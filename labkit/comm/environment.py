@@ -16,7 +16,16 @@ from labkit.comm.pickling import pickle
 from labkit.comm.place import here
 from labkit.context import simulated
 
-__all__ = ["ENVIRONMENT", "SETTINGS", "abort", "note_import", "register_job", "set_setting", "settings"]
+__all__ = [
+    "ENVIRONMENT",
+    "SETTINGS",
+    "abort",
+    "note_import",
+    "own_settings",
+    "register_job",
+    "set_setting",
+    "settings",
+]
 
 _find_job: Callable[[], Callable[[int], NoReturn] | None] = lambda: None  # noqa: E731
 
@@ -25,6 +34,10 @@ def register_job(find: Callable[[], Callable[[int], NoReturn] | None]) -> None:
     """Register what returns the function that ends the job of the calling rank, None outside ranks."""
     global _find_job
     _find_job = find
+
+
+def watch_errors() -> None:
+    """Let error handlers see the errors of calls from now on (`labkit.comm.handles.errhandlers`)."""
 
 
 def abort(errorcode: int = 0) -> NoReturn:
@@ -95,11 +108,13 @@ SETTINGS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
     "errors": ("exception", ("default", "exception", "abort", "fatal")),
 }
 
+#: the error handlers of all objects, by `mpi4py.rc.errors`
+_HANDLERS = {"default": "ERRORS_ARE_FATAL", "fatal": "ERRORS_ARE_FATAL", "abort": "ERRORS_ABORT"}
 #: the levels of thread support, by the names of `mpi4py.rc`
 _LEVELS = {"single": 0, "funneled": 1, "serialized": 2, "multiple": 3}
 
 
-def _own() -> dict[str, Any] | None:
+def own_settings() -> dict[str, Any] | None:
     """Return what the running rank has set and done by hand; None outside ranks."""
     machine = simulated()
     if machine is None:
@@ -110,13 +125,13 @@ def _own() -> dict[str, Any] | None:
 
 def settings() -> dict[str, Any]:
     """What the running rank has set of `mpi4py.rc`."""
-    own = _own()
+    own = own_settings()
     return {} if own is None else own.get("rc", {})
 
 
 def set_setting(name: str, value: Any) -> None:
     """Set something of the running rank's `mpi4py.rc`."""
-    own = _own()
+    own = own_settings()
     if own is not None:
         own.setdefault("rc", {})[name] = value
 
@@ -140,7 +155,7 @@ def note_import() -> None:
             setattr(pickle, name, int(text))
     if not (given or settings()):
         return
-    own = _own()
+    own = own_settings()
     assert own is not None
     if own.get("imported"):
         return
@@ -155,19 +170,12 @@ def note_import() -> None:
     own["is_late"] = rc.get("initialize", True) is False
     if own["is_late"]:
         _refuse_calls("MPI is not initialised yet: mpi4py.rc.initialize is False, so call MPI.Init() first")
-    own["is_fatal"] = rc.get("errors", "exception") != "exception"
+    if (handler := _HANDLERS.get(rc.get("errors", "exception"))) is not None:
+        own["errors"] = handler
+        watch_errors()
     room = rc.get("irecv_bufsz")
     if isinstance(room, int) and room >= 0:
         machine.calls.hub.set_irecv_room(machine.rank, room)
-
-
-def _note_error(code: int) -> None:
-    """End the job for an error that MPI raises, if ``mpi4py.rc.errors`` asked for that."""
-    if (_own() or {}).get("is_fatal"):
-        abort(code)
-
-
-exceptions.note_error = _note_error
 
 
 def _read(name: str, text: str) -> Any:
@@ -208,7 +216,7 @@ def _initialize(name: str, required: int) -> int:
             16,
             f"{name}: MPI {happened}; mpi4py initialises it on import, unless mpi4py.rc.initialize = False",
         )
-    own = _own()
+    own = own_settings()
     assert own is not None
     own |= {"state": "between", "level": required}
     _refuse_calls("")
@@ -219,7 +227,7 @@ def Finalize() -> None:
     """End the rank's communication."""
     if _state() == "after":
         raise make_error(16, "Finalize: MPI has been finalised already")
-    own = _own()
+    own = own_settings()
     if own is not None:
         own["state"] = "after"
         _refuse_calls(f"this rank has called MPI.Finalize() at {here()}, and nothing can be called after it")
@@ -249,7 +257,7 @@ def Is_thread_main() -> bool:
 
 def Query_thread() -> int:
     """Thread level provided: the one required (mpi4py requires THREAD_MULTIPLE)."""
-    own = _own() or {}
+    own = own_settings() or {}
     if "level" in own:
         return int(own["level"])
     rc = own.get("rc", {})

@@ -148,6 +148,10 @@ def replay(
         )
     run = _as_run(engine, name, machine, network, trace)
     run.notes.extend(crowding(built))
+    if elsewhere := getattr(actions, "elsewhere", 0):
+        run.notes.append(
+            f"{elsewhere:,} operations name a further cpu or nic: a rank has one of each here, so they take turns"
+        )
     run.machine |= {"actions": int(actions.actions), "read_seconds": read_s}
     if not troubled.is_quiet:
         run.machine["noise"] = troubled.record(slow_hosts, worse_links)

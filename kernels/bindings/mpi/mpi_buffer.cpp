@@ -38,17 +38,18 @@ bool look_into(PyObject* self) {
 }
 
 /// Memory of another library's array, which says where it lies by DLPack or `__cuda_array_interface__`.
-PyObject* make_of(PyObject* object, bool is_writable);
+PyObject* make_of(PyObject* object, bool is_writable, bool is_first = true);
 PyObject* make_of_foreign(PyObject* object, bool is_writable) {
   PyObject* found = PyObject_CallOneArg(python_side().foreign_memory, object);
   if (found == nullptr) return nullptr;
-  PyObject* self = make_of(PyTuple_GET_ITEM(found, 0), is_writable);
+  PyObject* self = make_of(PyTuple_GET_ITEM(found, 0), is_writable, false);
   if (self != nullptr) reinterpret_cast<BufferObject*>(self)->is_device = PyTuple_GET_ITEM(found, 1) == Py_True;
   Py_DECREF(found);
   return self;
 }
 
-PyObject* make_of(PyObject* object, bool is_writable) {
+/// Its memory by the buffer protocol, in the order of C; otherwise by DLPack: NumPy's arrays in Fortran's order.
+PyObject* make_of(PyObject* object, bool is_writable, bool is_first) {
   if (PyObject_CheckBuffer(object) == 0 && python_side().foreign_memory != nullptr) return make_of_foreign(object, is_writable);
   PyObject* self = make_empty();
   if (self == nullptr) return nullptr;
@@ -58,7 +59,9 @@ PyObject* make_of(PyObject* object, bool is_writable) {
     }
     PyBuffer_FillInfo(&view_of(self), nullptr, nullptr, 0, 0, PyBUF_SIMPLE);
     Py_DECREF(self);
-    return nullptr;
+    if (!is_first || PyObject_HasAttrString(object, "__dlpack__") == 0) return nullptr;
+    PyErr_Clear();
+    return make_of_foreign(object, is_writable);
   }
   return self;
 }

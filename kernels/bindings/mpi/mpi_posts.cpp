@@ -8,6 +8,12 @@ namespace labkit::bindings {
 namespace {
 
 bool room_of(PyObject* buffer, std::uint64_t& bytes) {
+  if (PyObject_CheckBuffer(buffer) == 0) {  // another library's array
+    PyObject* found = PyObject_CallOneArg(python_side().foreign_memory, buffer);
+    const bool is_found = found != nullptr && room_of(PyTuple_GET_ITEM(found, 0), bytes);
+    Py_XDECREF(found);
+    return is_found;
+  }
   Py_buffer view;
   if (PyObject_GetBuffer(buffer, &view, PyBUF_ANY_CONTIGUOUS | PyBUF_WRITABLE) < 0) {
     if (PyErr_ExceptionMatches(PyExc_ValueError) != 0) PyErr_SetString(PyExc_BufferError, "buf: a contiguous and writable buffer is needed");

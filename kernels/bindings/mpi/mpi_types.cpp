@@ -269,6 +269,15 @@ void request_dealloc(PyObject* self) {
   free_object(self);
 }
 
+/// The communicator of a request under way; None of any other.
+PyObject* request_comm(PyObject* self, void*) {
+  PyObject* comm = request_of(self)->comm;
+  return Py_NewRef(comm == nullptr ? Py_None : comm);
+}
+
+PyGetSetDef request_getset[] = {{"_comm", request_comm, nullptr, "The communicator, while it is under way.", nullptr},
+                                {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
 int request_bool(PyObject* self) { return request_of(self)->use != RequestUse::null; }
 
 PyObject* message_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
@@ -307,7 +316,13 @@ PyObject* message_number(PyObject* self, void*) {
                        static_cast<unsigned int>(send.generation));
 }
 
-PyGetSetDef message_getset[] = {{"_number", message_number, nullptr, "Which message it is.", nullptr},
+PyObject* message_comm(PyObject* self, void*) {
+  PyObject* comm = as<MessageObject>(self)->comm;
+  return Py_NewRef(comm == nullptr ? Py_None : comm);
+}
+
+PyGetSetDef message_getset[] = {{"_comm", message_comm, nullptr, "The communicator.", nullptr},
+                                {"_number", message_number, nullptr, "Which message it is.", nullptr},
                                 {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMemberDef message_members[] = {
@@ -351,6 +366,7 @@ PyTypeObject* request_type() {
   static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(request_new)},
                                 {Py_tp_dealloc, reinterpret_cast<void*>(request_dealloc)},
                                 {Py_nb_bool, reinterpret_cast<void*>(request_bool)},
+                                {Py_tp_getset, request_getset},
                                 {Py_tp_methods, request_methods()},
                                 {0, nullptr}};
   static PyTypeObject* type = make_type("labkit._kernels.RequestBase", sizeof(RequestObject), slots);

@@ -133,13 +133,14 @@ void GoalReader::statement(const std::vector<std::string_view>& words) {
   if (has_label) label(words[0], static_cast<std::uint32_t>(program_.ranks[static_cast<std::size_t>(rank_)].ops.size() - 1));
 }
 
-/// send SIZEb to RANK [tag T], recv SIZEb from RANK [tag T], calc NS; [cpu C] [nic N] are passed over.
+/// send SIZEb to RANK [tag T], recv SIZEb from RANK [tag T], calc NS; [cpu C] [nic N] are counted alone.
 void GoalReader::operation(const std::vector<std::string_view>& words, std::size_t first) {
   constexpr std::int64_t kMost = std::int64_t{1} << 50;
   const auto word = [&](std::size_t i) { return first + i < words.size() ? words[first + i] : std::string_view(); };
   GoalOp op;
   op.line = line_;
   std::size_t next = 0;
+  bool is_elsewhere = false;
   const bool is_send = word(0) == "send";
   if (word(0) == "calc" && !word(1).empty()) {
     op.kind = GoalKind::calc;
@@ -165,12 +166,13 @@ void GoalReader::operation(const std::vector<std::string_view>& words, std::size
     } else if (name == "tag" && op.kind != GoalKind::calc) {
       op.tag = static_cast<std::int32_t>(whole(word(next + 1), "a tag", INT32_MAX));
     } else if (name == "cpu" || name == "nic") {
-      (void)whole(word(next + 1), "cpu and nic", INT32_MAX);
+      is_elsewhere = whole(word(next + 1), "cpu and nic", INT32_MAX) > 0 || is_elsewhere;
     } else {
       fault(shown(name) + " is not known here; behind an operation may stand tag T (of a message), cpu C and nic N");
     }
   }
   keep(sizeof op);
+  if (is_elsewhere) ++program_.elsewhere;
   program_.ranks[static_cast<std::size_t>(rank_)].ops.push_back(op);
 }
 

@@ -1,19 +1,24 @@
 """Error handlers: MPI's own by name, and the program's.
 
-mpi4py raises whatever handler is set, unless it is ERRORS_ARE_FATAL; so do simulated calls. What a handler of
-the program's own is asked for is `Call_errhandler` alone.
+mpi4py sets ERRORS_RETURN and raises the error that a call returns. Where a rank sets another handler, the
+methods of MPI's classes are wrapped, once a process: an error goes to the handler of the communicator, window
+or file that the call is about, or of COMM_WORLD. ERRORS_ARE_FATAL and ERRORS_ABORT end the job.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
-from labkit import context
-from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit import _kernels, context
+from labkit.comm import environment
+from labkit.comm.environment import abort, own_settings
+from labkit.comm.handles.base import KNOWN, MODULE_NAME, Handle
 from labkit.comm.handles.exceptions import Exception as MPIException
 
-__all__ = ["ERRHANDLERS", "Errhandler", "ErrorHandling", "give_back", "take_one"]
+__all__ = ["ERRHANDLERS", "UNWATCHED", "Errhandler", "ErrorHandling", "give_back", "take_one"]
 
 
 # Limits on a rank's objects with functions of its own, as mpi4py has them.
@@ -142,21 +147,87 @@ class ErrorHandling:
         return made_handler(getattr(cls, "_attribute_kind", cls.__name__), errhandler_fn)
 
     def Get_errhandler(self) -> Errhandler:
-        """Return the handler; at first ERRORS_RETURN, which mpi4py sets: errors are raised."""
-        return Errhandler._of(self._own().get("errhandler", "ERRORS_RETURN"))
+        """Return the handler; at first ERRORS_RETURN, unless `mpi4py.rc.errors` says otherwise."""
+        return Errhandler._of(_handler_of(self))
 
     def Set_errhandler(self, errhandler: Errhandler) -> None:
-        """Set the handler. Errors are raised in any case."""
+        """Set what this rank does about errors: raise them, end the job, or call a function."""
         if not isinstance(errhandler, Errhandler) or not errhandler:
             raise MPIException(_ERR_ARG, f"{errhandler!r} is no error handler")
         self._own()["errhandler"] = errhandler._what
+        if errhandler._what != "ERRORS_RETURN":
+            _watch_errors()
 
     def Call_errhandler(self, errorcode: int) -> None:
-        """Let the handler of the program's own look at an error."""
-        what = self._own().get("errhandler")
+        """Let the handler look at an error."""
+        what = _handler_of(self)
         if isinstance(what, _Own):
             what.function(self, int(errorcode))
         elif what in ("ERRORS_ARE_FATAL", "ERRORS_ABORT"):
-            from labkit.comm.environment import abort
-
             abort(errorcode)
+
+
+def _handler_of(one: ErrorHandling) -> Any:
+    own = own_settings() or {}
+    return one._own().get("errhandler", own.get("errors", "ERRORS_RETURN"))
+
+
+#: the classes whose methods are wrapped once a rank has set a handler; emptied then
+UNWATCHED: list[type] = []
+
+
+def _watch_errors() -> None:
+    """From now on give the errors of MPI's methods to the handlers that ranks have set."""
+    own = set(UNWATCHED)
+    while UNWATCHED:
+        cls = UNWATCHED.pop()
+        homes = {name: base for base in reversed(cls.__mro__) for name in vars(base) if name[0] != "_"}
+        for name, home in homes.items():
+            found = vars(home)[name]
+            if name.endswith("_errhandler") or (home is not cls and home in own):
+                continue
+            if isinstance(found, classmethod | staticmethod):
+                setattr(cls, name, type(found)(_watched(found.__func__)))
+            elif isinstance(found, FunctionType | _COMPILED):
+                setattr(cls, name, _watched(found))
+            elif isinstance(found, property):
+                setattr(cls, name, property(_watched(found.fget), found.fset, found.fdel, found.__doc__))
+
+
+environment.watch_errors = _watch_errors
+_COMPILED = type(str.join) | _kernels.QuickMethod
+
+
+def _watched(method: Any) -> Any:
+    """Return a method whose errors go to a handler: those of the outermost call, as calls use one another."""
+
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        own = own_settings()
+        if own is None or own.get("is_in_call"):
+            return method(*args, **kwargs)
+        own["is_in_call"] = True
+        about = _about((*args, *kwargs.values()))  # a request that is complete is about nothing any more
+        try:
+            return method(*args, **kwargs)
+        except MPIException as error:
+            about.Call_errhandler(error.Get_error_code())
+            raise
+        finally:
+            own["is_in_call"] = False
+
+    return call
+
+
+def _about(arguments: tuple[Any, ...]) -> ErrorHandling:
+    """Return the communicator, window or file that a call is about; a request is about its communicator."""
+    if getattr(arguments[0], "__name__", "") == "File":
+        opening: ErrorHandling = KNOWN["FILE_NULL"]
+        return opening
+    for one in arguments:
+        for part in one if isinstance(one, list | tuple) else (one,):
+            found = part if isinstance(part, ErrorHandling) else getattr(part, "_comm", None)
+            if isinstance(found, ErrorHandling) and found:
+                return found
+    world: ErrorHandling = KNOWN["COMM_WORLD"]
+    return world

@@ -107,8 +107,6 @@ class Exception(RuntimeError):
         super().__init__(code, detail) if detail else super().__init__(code)
         self._code = code
         self._detail = detail
-        if detail:  # raised by a call, not made by a program
-            note_error(code)
 
     def Get_error_code(self) -> int:
         """Error code."""
@@ -159,10 +157,6 @@ class Exception(RuntimeError):
 
     def __ge__(self, other: int) -> bool:
         return self._code >= int(other)
-
-
-def note_error(code: int) -> None:
-    """Is told of the errors that calls raise (`labkit.comm.environment`)."""
 
 
 class RunEnded(BaseException):

@@ -65,6 +65,13 @@ def test_comments_gzip_and_free_form(tmp_path):
     assert lk.replay(tmp_path / "x.gz", **RAW).messages == 1
 
 
+def test_further_processors_are_noted(tmp_path):
+    body = "send 8b to 1 cpu {0}\ncalc 5 cpu {0}\nsend 8b to 1 nic {0}"
+    for unit, said in ((0, False), (1, True)):
+        run = lk.replay(_file(tmp_path, _goal(body.format(unit), "recv 8b from 0\nrecv 8b from 0")), **RAW)
+        assert any("3 operations name a further cpu or nic" in note for note in run.notes) == said
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -54,6 +54,7 @@ struct GoalRank {
 struct GoalProgram {
   std::string file;
   std::vector<GoalRank> ranks;
+  std::uint64_t elsewhere = 0;  ///< operations on a further cpu or nic, for which the rank's only one is taken
 };
 
 /// Reads the text in pieces of any size. Throws TraceFault with file, line, reason and what is allowed.
