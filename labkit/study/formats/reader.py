@@ -39,6 +39,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 import re
 import zipfile
@@ -51,7 +52,7 @@ import pandas as pd
 from labkit.errors import DataError
 from labkit.plain import json_of, require_file, text_of
 from labkit.study.formats.writer import DOCUMENT, REMARK, ROOT, columns_of, read_experiment
-from labkit.study.rows import FIXED, MEASURED, parameter_columns, tidy, unit_of
+from labkit.study.rows import FIXED, MEASURED, PLACE, parameter_columns, tidy, unit_of
 from labkit.study.store import check_archive, read_study
 
 __all__ = ["read_data"]
@@ -155,17 +156,38 @@ def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list
     if not lines:
         raise DataError(f"{name!r} holds no measurements: every line of it is a comment or empty")
     if text.lstrip()[0] in "{[":
-        return _json(text, name)
+        return _json(text, name, remarks)
     if _EXTRAP.match(lines[0].strip()):
-        return _extrap_text(text, name)
+        return _extrap_text(text, name, remarks)
     return _csv(lines, name, parameters, remarks)
 
 
 def _number(text: Any, where: str) -> float:
-    try:
-        return float(text)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{where}: {text!r} is not a number") from None
+    if isinstance(text, str) and not _is_number(text):
+        raise DataError(f"{where}: {text[:80]!r} is not a number")
+    if isinstance(text, bool) or not isinstance(text, str | int | float):
+        raise DataError(f"{where}: {str(text)[:80]} is not a number")
+    return float(text)
+
+
+def _coordinate(text: Any, where: str, parameter: str) -> float:
+    """Read the value of a parameter."""
+    value = _number(text, where)
+    if not math.isfinite(value):
+        raise DataError(f"{where}: {parameter} is {value}; a parameter's value must be finite")
+    return value
+
+
+def _refuse_names(parameters: Sequence[str], where: str) -> None:
+    """Refuse parameters that are called alike, or as a column that every study has."""
+    for number, name in enumerate(parameters):
+        if name in parameters[:number]:
+            raise DataError(f"{where}: the parameter {name!r} is named twice")
+        if name in MEASURED:
+            raise DataError(
+                f"{where}: a parameter cannot be called {name!r}: labkit's tables have a column of that name "
+                f"for something else (reserved: {', '.join(MEASURED)}); rename it"
+            )
 
 
 def _row(point: Mapping[str, float], metric: str, phase: str, value: float, repetition: int) -> Row:
@@ -179,7 +201,7 @@ def _row(point: Mapping[str, float], metric: str, phase: str, value: float, repe
 # ----------------------------------------------------------------------------- Extra-P's text format
 
 
-def _extrap_text(text: str, name: str) -> Iterator[Row]:
+def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
     """PARAMETER names; POINTS (coordinates) ...; then METRIC, REGION and a DATA line per point."""
     parameters: list[str] = []
     points: list[dict[str, float]] = []
@@ -195,12 +217,10 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
             continue
         field, *rest = line.split(None, 1)  # white space is any white space
         value = rest[0].strip() if rest else ""
-        if field == "PARAMETER":
-            parameters += value.split()
-        elif field == "POINTS":
-            if not parameters:
-                raise DataError(f"{where}: points before any PARAMETER; names come first: PARAMETER p")
-            points += [_point(parameters, p, where) for p in _points(value, len(parameters))]
+        if field in ("PARAMETER", "POINTS"):
+            if at or measured:
+                raise DataError(f"{where}: {field} after DATA; all parameters and points come first")
+            _declare(field, value, parameters, points, where)
         elif field in ("METRIC", "REGION"):
             if points and at not in (0, len(points)):
                 raise DataError(f"{where}: {at} DATA lines before it, but {len(points)} points")
@@ -213,6 +233,8 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
             if at == 0:
                 began = number
                 _refuse_again(measured, metric, region, where)
+            if not value:
+                remarks.append(f"line {number}: DATA without a value; the point has no measurement there")
             for repetition, item in enumerate(value.split()):
                 row = _row(points[at], metric, region, _number(item, where), repetition)
                 yield row if own is None else {**row, **own, **dict(columns_of(region))}
@@ -223,6 +245,34 @@ def _extrap_text(text: str, name: str) -> Iterator[Row]:
             )
     if at not in (0, len(points)):
         raise DataError(f"{where}: the file ends after {at} DATA lines, but there are {len(points)} points")
+
+
+def _declare(
+    field: str, value: str, parameters: list[str], points: list[dict[str, float]], where: str
+) -> None:
+    """Add the names or the points of a line to those above it."""
+    if field == "PARAMETER":
+        if points:
+            raise DataError(f"{where}: a PARAMETER after POINTS; all names come first")
+        if not value:
+            raise DataError(f"{where}: PARAMETER without a name")
+        parameters += value.split()
+        _refuse_names(parameters, where)
+        return
+    if not parameters:
+        raise DataError(f"{where}: points before any PARAMETER; names come first: PARAMETER p")
+    points += [_point(parameters, p, where) for p in _points(value, len(parameters), where)]
+    _refuse_same_points(points, where)
+
+
+def _refuse_same_points(points: Sequence[Mapping[str, float]], where: str) -> None:
+    seen: set[tuple[float, ...]] = set()
+    for point in points:
+        key = tuple(point.values())
+        if key in seen:
+            at = ", ".join(f"{name}={value:g}" for name, value in point.items())
+            raise DataError(f"{where}: the point {at} is named twice; put its repetitions on one DATA line")
+        seen.add(key)
 
 
 def _refuse_again(measured: Mapping[tuple[str, str], int], metric: str, region: str, where: str) -> None:
@@ -245,12 +295,26 @@ def _constants(text: str, where: str) -> Row:
     return {str(name): value for name, value in constants.items() if name not in MEASURED}
 
 
-def _points(text: str, dimensions: int) -> list[list[str]]:
-    if dimensions == 1 or "(" not in text:
-        return [[v] for v in text.replace("(", " ").replace(")", " ").split()]
-    flat = text.replace("(", " ( ").replace(")", " ) ")
-    numbers = flat.replace("(", " ").replace(")", " ").split()
-    return [numbers[i : i + dimensions] for i in range(0, len(numbers), dimensions)]
+def _points(text: str, dimensions: int, where: str) -> list[list[str]]:
+    """Cut the coordinates into points: what stands in one pair of parentheses, or a single number."""
+    found: list[list[str]] = []
+    depth = 0
+    for word in text.replace("(", " ( ").replace(")", " ) ").split():
+        depth += (word == "(") - (word == ")")
+        if not 0 <= depth <= 2:
+            raise DataError(f"{where}: parentheses of points do not match, or are nested too deeply")
+        if word == "(" and depth == 1:
+            found.append([])
+        elif word not in "()":
+            if depth:
+                found[-1].append(word)
+            else:
+                found.append([word])
+    if depth:
+        raise DataError(f"{where}: a parenthesis of a point is not closed")
+    if dimensions == 1:  # as Extra-P: parentheses mean nothing here
+        return [[word] for point in found for word in point]
+    return found
 
 
 def _point(parameters: Sequence[str], values: Sequence[Any], where: str) -> dict[str, float]:
@@ -260,28 +324,57 @@ def _point(parameters: Sequence[str], values: Sequence[Any], where: str) -> dict
         raise DataError(
             f"{where}: a point has {len(values)} coordinates, but there are {len(parameters)} parameters"
         )
-    return {p: _number(v, where) for p, v in zip(parameters, values, strict=True)}
+    return {p: _coordinate(v, where, p) for p, v in zip(parameters, values, strict=True)}
 
 
 # ----------------------------------------------------------------------------- Extra-P's JSON formats
 
 
-def _json(text: str, name: str) -> Iterator[Row]:
+class _Left:
+    """Keys of objects that are not read: notes of the tool that wrote the file, or misspelled."""
+
+    def __init__(self, remarks: list[str]) -> None:
+        self.remarks = remarks
+        self.counts: dict[tuple[str, str], int] = {}
+        self.empty = 0
+
+    def note(self, item: Mapping[str, Any], kind: str, known: Sequence[str]) -> None:
+        """Note what an object has besides the keys that are read."""
+        for key in item:
+            if key not in known:
+                self.counts[kind, key] = self.counts.get((kind, key), 0) + 1
+
+    def note_empty(self, values: Sequence[Any]) -> None:
+        """Note a measurement that has no values."""
+        self.empty += not values
+
+    def report(self) -> None:
+        """Remark each key once."""
+        if self.empty:
+            self.remarks.append(f"{self.empty} measurements hold no value")
+        for (kind, key), count in self.counts.items():
+            times = f" ({count} times)" if count > 1 else ""
+            self.remarks.append(f"the key {key[:80]!r} of {kind} was left out{times}")
+
+
+def _json(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
+    left = _Left(remarks)
     try:
         content = json_of(text)
     except json.JSONDecodeError as error:
         lines = [ln for ln in text.splitlines() if ln.strip()]
         if all(_TALPAS.match(ln) for ln in lines):
-            return _json_lines("\n".join(map(_with_commas, text.splitlines())), name)
+            return _json_lines("\n".join(map(_with_commas, text.splitlines())), name, left)
         if len(lines) > 1 and all(ln.lstrip().startswith("{") for ln in lines):
-            return _json_lines(text, name)
+            return _json_lines(text, name, left)
         raise DataError(f"{name}, line {error.lineno}: not JSON: {error.msg}") from None
     if isinstance(content, dict) and "value" in content and "measurements" not in content:
-        return _json_lines(text, name)
+        return _json_lines(text, name, left)
     if not isinstance(content, dict) or "measurements" not in content or "parameters" not in content:
         raise DataError(f"{name}: a JSON file of measurements has the keys parameters and measurements")
+    read = _json_ids if "callpaths" in content else _json_nested
     try:
-        return iter(list(_json_ids(content) if "callpaths" in content else _json_nested(content, name)))
+        return iter(list(read(content, name, left)))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise DataError(f"{name}: the JSON does not have Extra-P's structure ({error!r})") from None
 
@@ -292,59 +385,117 @@ def _with_commas(line: str) -> str:
     return "".join(part if number % 2 else part.replace(";", ",") for number, part in enumerate(parts))
 
 
-def _json_nested(content: Mapping[str, Any], name: str) -> Iterator[Row]:
+def _list(item: Mapping[str, Any], key: str) -> list[Any]:
+    found = item[key]
+    if not isinstance(found, list):
+        raise TypeError(f"{key} must be a list, got {str(found)[:80]!r}")
+    return found
+
+
+def _names(found: Sequence[Any], what: str) -> list[str]:
+    wrong = [one for one in found if not isinstance(one, str)]
+    if wrong:
+        raise TypeError(f"a name of {what} must be a text, got {str(wrong[0])[:80]!r}")
+    return list(found)
+
+
+def _numbered(seen: dict[tuple[Any, ...], int], point: Mapping[str, float], region: str, metric: str) -> int:
+    """Return which repetition of a point the next value is."""
+    key = (*sorted(point.items()), region, metric)
+    seen[key] = seen.get(key, -1) + 1
+    return seen[key]
+
+
+def _json_nested(content: Mapping[str, Any], name: str, left: _Left) -> Iterator[Row]:
     own = _constants(json.dumps(content["labkit"]), name) if "labkit" in content else None
+    left.note(content, "the file", ("parameters", "measurements", "labkit"))
+    parameters = _names(_list(content, "parameters"), "parameters")
+    _refuse_names(parameters, name)
+    seen: dict[tuple[Any, ...], int] = {}
     for region, metrics in content["measurements"].items():
         for metric, measurements in metrics.items():
             for measurement in measurements:
-                point = _point(content["parameters"], measurement["point"], name)
-                for repetition, value in enumerate(measurement["values"]):
+                left.note(measurement, "measurements", ("point", "values"))
+                point = _point(parameters, _list(measurement, "point"), name)
+                left.note_empty(measurement["values"])
+                for value in _list(measurement, "values"):
+                    repetition = _numbered(seen, point, region, metric)
                     row = _row(point, metric, region, _number(value, name), repetition)
                     yield row if own is None else {**row, **own, **dict(columns_of(region))}
+    left.report()
 
 
-def _json_ids(content: Mapping[str, Any]) -> Iterator[Row]:
+_ID_KINDS = ("parameters", "callpaths", "metrics")
+
+
+def _json_ids(content: Mapping[str, Any], name: str, left: _Left) -> Iterator[Row]:
     """Read the older format, whose parts refer to each other by number."""
-    names = {}
-    for kind in ("parameters", "callpaths", "metrics"):
+    left.note(content, "the file", (*_ID_KINDS, "coordinates", "measurements"))
+    names: dict[str, dict[Any, str]] = {}
+    for kind in _ID_KINDS:
+        for item in _list(content, kind):
+            left.note(item, kind, ("id", "name"))
         names[kind] = {item["id"]: item["name"] for item in content[kind]}
+        _names(list(names[kind].values()), kind)
         if len(names[kind]) < len(content[kind]):
             raise ValueError(f"two of {kind} have one id")
-    points = {
-        c["id"]: {
-            names["parameters"][pair["parameter_id"]]: float(pair["parameter_value"])
-            for pair in c["parameter_value_pairs"]
-        }
-        for c in content["coordinates"]
-    }
+    _refuse_names(list(names["parameters"].values()), name)
+    points = {}
+    for one in _list(content, "coordinates"):
+        left.note(one, "coordinates", ("id", "parameter_value_pairs"))
+        found: dict[str, float] = {}
+        for pair in _list(one, "parameter_value_pairs"):
+            left.note(pair, "coordinates", ("parameter_id", "parameter_value"))
+            parameter = names["parameters"][pair["parameter_id"]]
+            if parameter in found:
+                raise ValueError(f"coordinate {one['id']} has two values of {parameter}")
+            found[parameter] = _coordinate(pair["parameter_value"], name, parameter)
+        if len(found) < len(names["parameters"]):
+            raise ValueError(f"coordinate {one['id']} has no value of some parameter")
+        if one["id"] in points:
+            raise ValueError("two of coordinates have one id")
+        points[one["id"]] = found
     seen: dict[tuple[Any, ...], int] = {}
-    for m in content["measurements"]:
-        key = (m["coordinate_id"], m["callpath_id"], m["metric_id"])
-        seen[key] = seen.get(key, -1) + 1
-        region, metric = names["callpaths"][key[1]], names["metrics"][key[2]]
-        yield _row(points[key[0]], metric, region, float(m["value"]), seen[key])
+    for m in _list(content, "measurements"):
+        left.note(m, "measurements", ("id", "coordinate_id", "callpath_id", "metric_id", "value"))
+        point = points[m["coordinate_id"]]
+        region, metric = names["callpaths"][m["callpath_id"]], names["metrics"][m["metric_id"]]
+        value = _number(m["value"], name)
+        yield _row(point, metric, region, value, _numbered(seen, point, region, metric))
+    left.report()
 
 
-def _json_lines(text: str, name: str) -> Iterator[Row]:
+def _json_lines(text: str, name: str, left: _Left) -> Iterator[Row]:
     seen: dict[tuple[Any, ...], int] = {}
+    parameters: list[str] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
         where = f"{name}, line {number}"
         try:
             item = json_of(line)
-            params = item["parameters"] if "parameters" in item else item["params"]  # TaLPas, Extra-P
-            point = {str(k): _number(v, where) for k, v in params.items()}
+            kind = "parameters" if "parameters" in item else "params"  # TaLPas, Extra-P
+            point = {str(k): _coordinate(v, where, str(k)) for k, v in item[kind].items()}
             values = item["value"] if isinstance(item["value"], list) else [item["value"]]
             own = {str(k): v for k, v in dict(item.get("labkit", {})).items() if k not in ("metric", "value")}
+            region, metric = _names([item.get("callpath", ""), item.get("metric", "")], "callpath and metric")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{where}: not a measurement with params and value ({error})") from None
-        region, metric = str(item.get("callpath", "")), str(item.get("metric", ""))
+        left.note(item, "measurements", (kind, "value", "callpath", "metric", "labkit"))
+        if parameters is None:
+            parameters = sorted(point)
+            _refuse_names(parameters, where)
+        if sorted(point) != parameters:
+            raise DataError(
+                f"{where}: its parameters are {', '.join(sorted(point)) or 'none'}, but those of the lines "
+                f"above are {', '.join(parameters) or 'none'}"
+            )
+        left.note_empty(values)
         for value in values:
-            key = (*point.values(), region, metric)
-            seen[key] = seen.get(key, -1) + 1
-            row = _row(point, metric, region, _number(value, where), seen[key])
+            repetition = _numbered(seen, point, region, metric)
+            row = _row(point, metric, region, _number(value, where), repetition)
             yield row | own
+    left.report()
 
 
 # ----------------------------------------------------------------------------- CSV
@@ -352,7 +503,9 @@ def _json_lines(text: str, name: str) -> Iterator[Row]:
 
 def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks: list[str]) -> Iterator[Row]:
     delimiter = next((d for d in ("\t", ";", ",") if d in lines[0]), " ")
-    reader = csv.reader(io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True)
+    reader = csv.reader(
+        io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True, strict=True
+    )
     try:
         table = list(reader)
     except csv.Error as error:  # such as a cell of more than 128 KiB
@@ -380,27 +533,56 @@ def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks:
     if unknown:
         raise DataError(f"{name} has no column {unknown[0]!r}; it has: {', '.join(head)}")
     if "value" in head and "metric" in head:
-        return _csv_long(head, body, name)
-    return _csv_wide(head, body, name, list(parameters or head[:1]), remarks)
+        return _csv_long(head, body, name, remarks)
+    chosen = list(parameters or head[:1])
+    _refuse_names(chosen, name)
+    return _csv_wide(head, body, name, chosen, remarks)
 
 
-def _csv_long(head: list[str], body: list[list[str]], name: str) -> Iterator[Row]:
+_TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def _csv_long(head: list[str], body: list[list[str]], name: str, remarks: list[str]) -> Iterator[Row]:
     """One measurement a row, as in a study's own table."""
+    of_texts = (*FIXED, *PLACE, *MEASURED)
+    others = [column for column in head if column not in of_texts]
+    numeric = {c for c in others if any(_is_number(cells[head.index(c)]) for cells in body)}
+    empty: dict[str, list[int]] = {}
     for number, cells in enumerate(body, 2):
+        where = f"{name}, row {number}, column "
         row: Row = dict(zip(head, cells, strict=True))
-        row["value"] = _number(row["value"], f"{name}, row {number}, column value")
-        for column in row:
-            if column not in FIXED and column not in MEASURED and _is_number(row[column]):
-                row[column] = float(row[column])
+        if not row["value"]:
+            empty.setdefault("value", []).append(number)
+            continue
+        row["value"] = _number(row["value"], f"{where}value")
+        if not row["metric"]:
+            raise DataError(f"{where}metric: the name is missing")
+        for column in numeric & {c for c in row if row[c]}:
+            if _is_number(row[column]):
+                row[column] = _coordinate(row[column], f"{where}{column}", column)
+        for column in numeric:
+            if row[column] == "":
+                row[column] = math.nan
+                empty.setdefault(column, []).append(number)
         if "repetition" in row:
-            where = f"{name}, row {number}, column repetition"
-            repetition = _number(row["repetition"], where)
-            if not repetition % 1 == 0 or abs(repetition) >= 2.0**63:
-                raise DataError(f"{where}: {row['repetition']!r} is not a whole number")
+            repetition = _number(row["repetition"], f"{where}repetition")
+            if not repetition % 1 == 0 or not 0 <= repetition < 2.0**63:
+                raise DataError(f"{where}repetition: {row['repetition']!r} is not a whole number >= 0")
             row["repetition"] = int(repetition)
         if "is_valid" in row:
-            row["is_valid"] = str(row["is_valid"]).lower() not in ("false", "0", "no")
+            truth = _TRUTHS.get(row["is_valid"].lower())
+            if truth is None:
+                raise DataError(f"{where}is_valid: {row['is_valid']!r} is neither true nor false")
+            row["is_valid"] = truth
         yield row
+    _remark_empty(empty, remarks)
+
+
+def _remark_empty(empty: Mapping[str, Sequence[int]], remarks: list[str]) -> None:
+    for metric, numbers in empty.items():
+        rows = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+        cells = "cell was" if len(numbers) == 1 else "cells were"
+        remarks.append(f"{len(numbers)} empty {cells} left out of column {metric!r} (row {rows})")
 
 
 def _csv_wide(
@@ -417,7 +599,7 @@ def _csv_wide(
     seen: dict[tuple[float, ...], int] = {}
     for number, row in enumerate(table, 2):
         where = f"{name}, row {number}"
-        point = {p: _number(row[p], f"{where}, column {p}") for p in parameters}
+        point = {p: _coordinate(row[p], f"{where}, column {p}", p) for p in parameters}
         key = tuple(point.values())
         seen[key] = seen.get(key, -1) + 1
         for metric in metrics:
@@ -426,15 +608,13 @@ def _csv_wide(
                 yield _row(point, metric, "", value, seen[key])
             else:
                 empty.setdefault(metric, []).append(number)
-    for metric, numbers in empty.items():
-        rows = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
-        cells = "cell was" if len(numbers) == 1 else "cells were"
-        remarks.append(f"{len(numbers)} empty {cells} left out of column {metric!r} (row {rows})")
+    _remark_empty(empty, remarks)
 
 
 def _is_number(cell: str) -> bool:
+    """Whether a text is a number as other tools write it; Python's 1_000 is not."""
     try:
         float(cell)
     except ValueError:
         return False
-    return True
+    return cell.isascii() and "_" not in cell
