@@ -355,6 +355,8 @@ def _rules(row: Mapping[str, Any], where: str) -> list[Rule]:
         return [_rule(row, where)]
     common = {key: value for key, value in row.items() if key not in ("use", "by")}
     below = f"{row.get('by', 'bytes')}_below"
+    if below in common:
+        raise ScheduleError(f"{where}: {below} stands next to steps of use, which say it themselves")
     found, last = [], 0.0
     for step in steps[:-1]:
         if not isinstance(step, list) or len(step) != 2 or not _is_amount(step[0]) or not last < step[0]:
@@ -372,7 +374,7 @@ def _is_line(value: Any) -> bool:
 
 
 def _is_amount(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # not nan
 
 
 def _rule(row: Mapping[str, Any], where: str) -> Rule:

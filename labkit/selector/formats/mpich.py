@@ -18,6 +18,7 @@ from typing import Any
 
 from labkit import registry
 from labkit.errors import DataError, ScheduleError
+from labkit.nearest import nearest
 from labkit.selector.formats.bands import Band
 from labkit.selector.libraries import names_table, untuned
 from labkit.selector.rules import Rules
@@ -134,11 +135,19 @@ def _below(parts: Sequence[tuple[float, dict[str, Any]]], measure: str) -> dict[
 def read(table: dict[str, Any], where: str) -> Rules:
     """Read a file that is parsed already."""
     names = names_table("mpich")
+    all_names = [*_BLOCKING, *(f"neighbor_{name}" for name in _NEIGHBORS), *untuned("mpich")]
     rows = []
+    seen: set[str] = set()
     for key, tree in table.items():
         word, _, operation = _plain(key).partition("=")
         if word != "collective":
             raise ScheduleError(f"{where}: MPICH's trees begin with collective=NAME, got {key!r}")
+        if operation not in all_names:
+            meant = nearest(operation, all_names)
+            raise ScheduleError(f"{where}: MPICH has no collective {operation!r}{meant}")
+        if operation in seen:
+            raise ScheduleError(f"{where}: {operation} has two trees")
+        seen.add(operation)
         if operation in names:
             known = dict(names[operation])
             for conditions, use in _walk(tree, {}, operation, known, where):
@@ -158,9 +167,15 @@ def _walk(
     if not isinstance(tree, dict) or not tree:
         raise ScheduleError(f"{where}: below {operation} there is {tree!r}, where conditions are needed")
     keys = [_plain(key) for key in tree]
-    if keys[0].startswith(("algorithm=", "composition=")):
+    if any(key.startswith(("algorithm=", "composition=")) for key in keys):
+        if len(keys) > 1:
+            raise ScheduleError(
+                f"{where}: {operation}: an algorithm stands alone below its conditions; got {', '.join(keys)}"
+            )
         yield so_far, _use(keys[0], tree, operation, known, where)
         return
+    if len(set(keys)) < len(keys):
+        raise ScheduleError(f"{where}: {operation}: a condition stands twice among {', '.join(keys)}")
     if not _is_complete(keys):
         raise ScheduleError(
             f"{where}: {operation}: {', '.join(keys)} leave calls without an algorithm; the last one is any"
@@ -212,7 +227,13 @@ def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 
 def _use(key: str, leaf: dict[str, Any], operation: str, known: dict[str, str], where: str) -> str | None:
-    function = " ".join([key.partition("=")[2], *next(iter(leaf.values()), {})])
+    parameters = next(iter(leaf.values()))
+    if not isinstance(parameters, dict) or any(parameters.values()):
+        raise ScheduleError(
+            f"{where}: {operation}: below {key} there are parameters such as {{'k=2': {{}}}}, "
+            f"got {str(parameters)[:200]}"
+        )
+    function = " ".join([key.partition("=")[2], *map(_plain, parameters)])
     if function.endswith(("_allcomm_nb", "_allcomm_auto")):
         return None
     if function not in known:

@@ -4,7 +4,8 @@ Both say, for numbers of ranks and for sizes, the algorithm, its fan-out and the
 the classic file a rule holds up to the next one, in JSON between two bounds, and the first that fits counts.
 Sizes are those of the message, of some operations those of all ranks' blocks together (``counts_all`` in
 ``datasets/selectors/ompi_names.toml``). Number 0 leaves the choice to Open MPI. Limits on requests have no
-counterpart in labkit and are passed over.
+counterpart in labkit and are passed over; so are fan-outs and segments of algorithms that Open MPI builds
+without them.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from labkit import registry
 from labkit.errors import DataError, ScheduleError
+from labkit.nearest import nearest
 from labkit.selector.formats.bands import Band, Step, first_matches, rows_of
 from labkit.selector.libraries import library_names, names_table, settings_of
 from labkit.selector.rules import Rules
@@ -24,6 +26,8 @@ from labkit.selector.rules import Rules
 __all__ = ["read_classic", "read_json", "write_classic", "write_json"]
 
 _VERSION = "rule-file-version-"
+#: algorithms that Open MPI cuts into segments, and labkit does not
+_WHOLE = (("bcast", "binomial"), ("reduce", "binomial"))
 
 
 def _code(operation: str, name: str | None) -> tuple[int, int, int]:
@@ -58,6 +62,11 @@ def _name(operation: str, number: int, chains: int, length: int, where: str) -> 
     name, parameters = known[number], registry.get(operation, known[number]).parameters
     if chains and "chains" in parameters:
         name += f":chains={chains}"
+    if length and (operation, known[number]) in _WHOLE:
+        raise ScheduleError(
+            f"{where}: labkit's {operation}/{known[number]} has no segments, got a segment's "
+            f"length of {length}; write 0, or take an algorithm that has them"
+        )
     if length and "segments" in parameters:
         name += f":segment_bytes={length}"
     return name
@@ -146,7 +155,7 @@ def _size(numbers: Iterator[int], operation: str, version: int, where: str) -> t
         _next(numbers, word, where) for word in ("a size", "an algorithm", "a fan-out", "a segment's length")
     )
     if version >= 2:
-        _next(numbers, "a limit on requests", where)
+        _next(numbers, "a limit on requests", where)  # labkit's algorithms post what they post
     return size, _name(operation, number, chains, length, where)
 
 
@@ -179,6 +188,10 @@ def _last(below: float) -> int | str:
 
 def read_json(table: dict[str, Any], where: str) -> Rules:
     """Read JSON that is parsed already."""
+    _refuse_unknown(table, _KEYS["file"], "a file of rules", where)
+    version = table.get("rule_file_version", 3)
+    if version not in (1, 2, 3):
+        raise ScheduleError(f"{where}: rule_file_version is 1, 2 or 3, got {version!r}")
     if table.get("module", "tuned") != "tuned":
         raise ScheduleError(
             f"{where}: these are rules of Open MPI's module {table['module']!r}; labkit reads 'tuned'"
@@ -195,7 +208,7 @@ def read_json(table: dict[str, Any], where: str) -> Rules:
             )
         operation = by_name[name]
         ranges = [
-            (*_bounds(_any(group, where), "comm_size", where), _steps(operation, group, where))
+            (*_bounds(_checked(group, where), "comm_size", where), _steps(operation, group, where))
             for group in _tables(groups, f"{name}: numbers of ranks", where)
         ]
         rows += rows_of(operation, first_matches(ranges, Band), _amount(operation))
@@ -208,8 +221,25 @@ def _tables(value: Any, what: str, where: str) -> list[dict[str, Any]]:
     return value
 
 
-def _any(group: dict[str, Any], where: str) -> dict[str, Any]:
-    """Refuse rules for one distribution of the ranks over nodes."""
+#: the keys of the schema that Open MPI's manual has
+_KEYS = {
+    "file": ("rule_file_version", "module", "collectives", "$schema"),
+    "group": ("comm_size_min", "comm_size_max", "comm_rank_distribution", "rules"),
+    "rule": ("msg_size_min", "msg_size_max", "alg", "faninout", "seg_size", "reqs", "bine_imp"),
+}
+
+
+def _refuse_unknown(table: dict[str, Any], known: Sequence[str], what: str, where: str) -> None:
+    for key in table:
+        if key not in known:
+            raise ScheduleError(
+                f"{where}: {what} has no key {key[:80]!r}{nearest(key, known)}; it has {', '.join(known)}"
+            )
+
+
+def _checked(group: dict[str, Any], where: str) -> dict[str, Any]:
+    """Refuse unknown keys, and rules for one distribution of the ranks over nodes."""
+    _refuse_unknown(group, _KEYS["group"], "a number of ranks", where)
     found = group.get("comm_rank_distribution", "any")
     if found != "any":
         raise ScheduleError(
@@ -229,12 +259,17 @@ def _bounds(table: dict[str, Any], key: str, where: str) -> tuple[float, float]:
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise ScheduleError(f"{where}: {key}_{suffix} must be an integer or 'inf', got {value!r}")
         ends.append(value)
+    if ends[1] < ends[0]:
+        raise ScheduleError(
+            f"{where}: {key}_min = {ends[0]} is above {key}_max = {ends[1]}: no call has such a size"
+        )
     return ends[0], ends[1] + 1
 
 
 def _steps(operation: str, group: dict[str, Any], where: str) -> list[Step]:
     ranges = []
     for rule in _tables(group.get("rules"), f"{operation}: the rules of numbers of ranks", where):
+        _refuse_unknown(rule, _KEYS["rule"], "a rule", where)
         low, high = _bounds(rule, "msg_size", where)
         number = _number(operation, rule.get("alg"), where)
         chains, length = (_whole(rule.get(key, 0), key, where) for key in ("faninout", "seg_size"))

@@ -52,7 +52,8 @@ def write(operation: str, bands: Sequence[Band], ranks: Sequence[int], title: st
 
 def read(text: str, where: str) -> list[dict[str, Any]]:
     """Return the rules of one profile."""
-    lines = iter([line.split() for line in text.splitlines() if line.strip() and not line.startswith("#")])
+    remarks_apart = (line.partition("#")[0].split() for line in text.splitlines())
+    lines = iter([words for words in remarks_apart if words])
     (method,) = _words(lines, 1, "a collective such as MPI_Allreduce", where)
     operation = method.removeprefix("MPI_").lower()
     if not method.startswith("MPI_") or operation not in names_table("pgmpi"):
@@ -68,7 +69,10 @@ def read(text: str, where: str) -> list[dict[str, Any]]:
             raise ScheduleError(
                 f"{where}: labkit has no counterpart of the mock-up {mock_up!r}; it has {', '.join(known)}"
             )
-        numbered[_number(number, 0, where)] = known.get(mock_up)
+        which = _number(number, 0, where)
+        if which in numbered:
+            raise ScheduleError(f"{where}: two mock-ups have the number {which}")
+        numbered[which] = known.get(mock_up)
     ranges = []
     for _ in range(_number(_words(lines, 1, "the number of ranges", where)[0], 1, where)):
         words = _words(lines, 3, "first size, last size and a mock-up's number", where)
@@ -87,9 +91,9 @@ def read(text: str, where: str) -> list[dict[str, Any]]:
 
 def _words(lines: Any, count: int, what: str, where: str) -> list[str]:
     words: list[str] = next(lines, [])
-    if len(words) < count:
-        raise ScheduleError(f"{where}: a profile has a line with {what} here; got {' '.join(words)!r}")
-    return words[:count]
+    if len(words) != count:
+        raise ScheduleError(f"{where}: a profile has a line with {what} here; got {' '.join(words)[:80]!r}")
+    return words
 
 
 def _number(word: str, least: int, where: str) -> int:

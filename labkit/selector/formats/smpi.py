@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from labkit.errors import DataError, ScheduleError
+from labkit.nearest import nearest
 from labkit.selector.libraries import library_names, names_table
 from labkit.selector.rules import Rules
 
@@ -23,10 +24,13 @@ def write(operation: str, name: str, lost: str, title: str) -> str:
 
 
 def read(text: str, where: str) -> Rules:
-    """Read flags, separated by blanks or lines; SimGrid's others are passed over."""
-    rows = []
+    """Read flags, separated by blanks, commas or lines; of several for an operation the last one counts.
+
+    SimGrid's flags about anything but collectives are passed over.
+    """
+    chosen: dict[str, str] = {}
     for line in text.splitlines():
-        for word in line.partition("#")[0].split():
+        for word in line.partition("#")[0].replace(",", " ").split():
             flag = _FLAG.fullmatch(word)
             operation = flag[1].replace("-", "_") if flag else ""
             if operation == "coll_selector" and flag:
@@ -34,7 +38,11 @@ def read(text: str, where: str) -> Rules:
                     f"{where}: {word} is a selector of SMPI, no algorithm; labkit's own ompi, mpich and smpi "
                     "decide as those do (--coll ompi)"
                 )
-            if flag is None or operation not in names_table("smpi"):
+            if flag is None:
+                continue
+            if operation not in _operations():
+                if meant := nearest(operation, _operations(), 1, 0.7):
+                    raise ScheduleError(f"{where}: SMPI has no collective {flag[1]!r}{meant}")
                 continue
             table = names_table("smpi")[operation]
             if flag[2] not in table:
@@ -42,7 +50,11 @@ def read(text: str, where: str) -> Rules:
                     f"{where}: labkit has no counterpart of SMPI's {operation} {flag[2]!r}; it has those of "
                     f"{', '.join(table)}"
                 )
-            rows.append({"operation": operation, "use": table[flag[2]]})
-    if not rows:
+            chosen[operation] = table[flag[2]]
+    if not chosen:
         raise ScheduleError(f"{where}: no flag such as --cfg=smpi/bcast:binomial_tree is there")
-    return Rules(rows, where)
+    return Rules([{"operation": operation, "use": use} for operation, use in chosen.items()], where)
+
+
+def _operations() -> list[str]:
+    return [name for name in names_table("smpi") if not name.startswith("differs")]

@@ -182,6 +182,7 @@ BROKEN = {
         ("1\n7\n1\n4\n1\n0 6 0", "a segment's length should stand"),
         ("1\n7\n1\n4\n1\n0 6 0 0 5", "after the last rule, from 5 on"),
         ("one", "whole numbers"),
+        ("1\n7\n1\n4\n1\n0 6 0 4096", "bcast/binomial has no segments"),
     ],
     "a.ompi.json": [
         ('{"collectives": []}', "table of collectives"),
@@ -191,12 +192,27 @@ BROKEN = {
         ('{"collectives": {"bcast": [{"rules": [{"alg": "best"}]}]}}', "alg of bcast is a number or one of"),
         ('{"collectives": {"bcast": [{"comm_size_min": "x", "rules": []}]}}', "integer or 'inf'"),
         ('{"collectives": {"bcast": [{"comm_rank_distribution": "single-node", "rules": []}]}}', "spread"),
+        ('{"collectives": {}, "colls": 1}', "no key 'colls'"),
+        ('{"rule_file_version": 9, "collectives": {}}', "1, 2 or 3"),
+        ('{"collectives": {"bcast": [{"ranks": 4, "rules": []}]}}', "no key 'ranks'"),
+        ('{"collectives": {"bcast": [{"comm_size_min": 8, "comm_size_max": 4, "rules": []}]}}', "is above"),
+        ('{"collectives": {"bcast": [{"rules": [{"alg": 1, "msg_size": 4}]}]}}', "no key 'msg_size'"),
+        ('{"collectives": {"scan": [{"rules": [{"alg": 1, "msg_size_min": 4, "msg_size_max": 3}]}]}}', "abo"),
+        ('{"collectives": {"bcast": [{"rules": [{"alg": 1, "faninout": -1}]}]}}', "faninout"),
+        ('{"collectives": {"bcast": [{"rules": [{"alg": 6, "seg_size": 64}]}]}}', "has no segments"),
     ],
     "a.mpich.json": [
         ('{"collective=bcast": {}}', "conditions are needed"),
         ('{"collective=bcast": {"comm_size<8": {"algorithm=MPIR_Bcast_intra_smp": {}}}}', "without an algo"),
         ('{"collective=bcast": {"day=monday": {}, "any": {}}}', "unknown condition of MPICH: 'day=monday'"),
         ('{"collective=bcast": {"algorithm=MPIR_Bcast_intra_tree": {}}}', "of MPICH's MPIR_Bcast"),
+        ('{"collective=bcasts": {}}', "no collective 'bcasts'; did you mean"),
+        ('{"collective=bcast": {"any": {}}, "collective = bcast": {}}', "conditions are needed"),
+        ('{"collective=bcast": {"algorithm=MPIR_Bcast_intra_binomial": {}, "any": {}}}', "stands alone"),
+        ('{"collective=bcast": {"any": {}, "algorithm=MPIR_Bcast_intra_binomial": {}}}', "stands alone"),
+        ('{"collective=bcast": {"algorithm=MPIR_Bcast_intra_binomial": {"k=2": 1}}}', "parameters such as"),
+        ('{"collective=bcast": {"algorithm=MPIR_Bcast_intra_binomial": {"k=2": {}}}}', "no counterpart"),
+        ('{"collective=bcast": {"comm_size<8": {}, "comm_size < 8": {}, "any": {}}}', "stands twice"),
     ],
     "a.prf": [
         ("MPI_Sort", "got 'MPI_Sort'"),
@@ -205,11 +221,30 @@ BROKEN = {
         ("MPI_Bcast\n4\n1\n1 bcast_as_scatter_allgather\n1\n8 4 1", "got 8 4 1"),
         ("MPI_Bcast\n4\n1\n1 bcast_as_scatter_allgather\n1\n4 8 2", "got 4 8 2"),
         ("MPI_Bcast\n4\n1\n1 bcast_as_scatter_allgather\n2\n4 8 1", "first size, last size"),
+        ("MPI_Bcast\n4 5\n0\n1", "the number of ranks here"),
+        ("MPI_Bcast\n4\n1\n1 bcast_as_scatter_allgather fast", "a number and a mock-up"),
+        ("MPI_Bcast\n4\n2\n1 bcast_as_scatter_allgather\n1 default\n0", "two mock-ups have the number 1"),
+        ("MPI_Bcast\n4\n1\n1 bcast_as_scatter_allgather\n1\n4 8 1 9", "first size, last size"),
+        ("MPI_Bcast\n4\n1\n1 bcast_as_scatter_allgather\n1\n4 8 1\nx", "after the last range"),
     ],
     "a.cfg": [
         ("--cfg=smpi/bcast:pigeon", "SMPI's bcast 'pigeon'"),
         ("--cfg=smpi/coll-selector:ompi", "--coll ompi"),
+        ("--cfg=smpi/bcst:binomial_tree", "did you mean 'bcast'"),
         ("--cfg=network/model:SMPI", "no flag such as"),
+    ],
+    "a.toml": [
+        ("rows = []", "'rows' is not known"),
+        ("rules = 3", "list `rules`"),
+        ("[[rules]]\noperation = 'bcast'", "operation and use"),
+        ("[[rules]]\noperation = 'bcast'\nuse = 'linear'\nbyte_below = 3", "byte_below = 3 is no condition"),
+        ("[[rules]]\noperation = 'bcast'\nuse = 'linear'\nbytes_below = nan", "bytes_below = nan"),
+        ("[[rules]]\noperation = 'bcast'\nuse = 'linear'\nby = 'bytes'", "by = 'bytes' is no condition"),
+        (
+            "[[rules]]\noperation = 'bcast'\nuse = [[4, 'linear'], 'binomial']\nbytes_below = 9",
+            "bytes_below stands next to steps",
+        ),
+        ("[[rules]]\noperation = 'bcast'\nuse = 'linear'\neven = 1", "even = 1 is no condition"),
     ],
 }  # fmt: skip
 
@@ -239,3 +274,28 @@ def test_what_a_form_cannot_say_is_refused(tmp_path):
     with pytest.raises(DataError, match="has rules for"):
         lk.tune("gatherv", "star:4", [2], [8], library="ompi")
     assert grow(tuned_of("scan", {(4, 8): {"linear": 1.0}}).times, 1)
+
+
+def test_of_several_flags_of_smpi_the_last_one_counts(tmp_path):
+    path = tmp_path / "a.cfg"
+    path.write_text(
+        "--cfg=smpi/bcast:flattree,smpi/reduce:binomial # x\n"
+        "--cfg=smpi/os:0:1:2 --cfg=smpi/bcast:binomial_tree"
+    )
+    rules = read_rules(path)
+    assert rules.choose(Situation("bcast", 8, 8)) == "binomial"
+    assert rules.choose(Situation("reduce", 8, 8)) == "binomial"
+
+
+def test_comments_of_a_profile_stand_behind_its_numbers(tmp_path):
+    path = tmp_path / "a.prf"
+    path.write_text(
+        "# pgtune profile\nMPI_Bcast\n4 # ranks\n1 # mock-ups\n"
+        "1 bcast_as_scatter_allgather\n1 # ranges\n4 8 1\n"
+    )
+    assert [read_rules(path).choose(Situation("bcast", 4, n)) is None for n in (3, 4, 8, 9)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
