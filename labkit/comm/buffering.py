@@ -39,7 +39,10 @@ def _attach(own: dict[Any, Any], buf: Any) -> None:
     if "attached" in own:
         raise MPIException(_ERR_BUFFER, "a buffer is attached already; Detach_buffer gives it back")
     is_special = buf is None or isinstance(buf, BufferAutomaticType)
-    if not is_special:
+    is_any_order = (
+        isinstance(buf, memoryview) and buf.contiguous and not buf.readonly
+    )  # in Fortran's order as well
+    if not (is_special or is_any_order):
         _kernels.Buffer.frombuffer(buf)  # refuses what is no memory
     own["attached"] = buf
 

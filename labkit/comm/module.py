@@ -29,7 +29,7 @@ from labkit.comm.handles.base import (
 )
 from labkit.comm.handles.constants import CONSTANTS, ERROR_TEXTS
 from labkit.comm.handles.datatypes import DATATYPES, Datatype
-from labkit.comm.handles.errhandlers import ERRHANDLERS, UNWATCHED, Errhandler
+from labkit.comm.handles.errhandlers import ERRHANDLERS, WATCHED, Errhandler
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import class_of, codes_in_use, text_of
 from labkit.comm.handles.foreign import foreign_memory
@@ -170,7 +170,7 @@ def simulated_module() -> SimulatedModule:
         complete()
         classes = {cls.__name__: cls for cls in _CLASSES}
         convert_methods(classes)
-        UNWATCHED.extend(cls for cls in _CLASSES if cls not in (MPIException, Errhandler, Pickle))
+        WATCHED.extend(cls for cls in _CLASSES if cls not in (MPIException, Errhandler, Pickle))
         _module = _build()
         convert_functions(_module.__dict__, classes)
         sys.modules.setdefault(MODULE_NAME, _module)

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -198,16 +199,22 @@ class KernelCosts:
         """
         try:
             table = toml_of(text)
-            base = _load(table["base"]) if "base" in table else None
+            _refuse_unknown(table, _KEYS, "a calibration")
+            base = _base(table["base"]) if "base" in table else None
             costs = _scaled({} if base is None else base.costs, table.get("scaled", {})) | {
-                (kernel, int(itemsize)): _cost(entry)
+                _kernel(kernel, itemsize): _cost(entry)
                 for kernel, sizes in table["kernels"].items()
                 for itemsize, entry in sizes.items()
             }
+            _refuse_unknown(table.get("memory", {}), ("bytes_per_s",), "[memory]")
             memory = table.get("memory", {}).get("bytes_per_s")
-            if memory is not None and not 0 < float(memory) < math.inf:
+            if memory is not None and not 0 < _real(memory) < math.inf:
                 raise ValueError(f"[memory] bytes_per_s must be finite and > 0, got {memory}")
+            if not isinstance(table["machine"], dict):
+                raise ValueError(f"[machine] is a table of facts about the machine, got {table['machine']!r}")
             facts = tuple((fact["what"], _with_source(fact)) for fact in table.get("facts", ()))
+            if sum(kernel == _PACK_LINE for kernel, _ in costs) > 1:
+                raise ValueError(f"[kernels.{_PACK_LINE}] has more than one length of a cache line")
             return cls(
                 name, table["machine"], REFERENCE_FLOPS_PER_S, costs,
                 None if memory is None else float(memory), facts,
@@ -219,7 +226,43 @@ class KernelCosts:
             ) from error
 
 
+#: of a calibration's file; `published`: times that others measured, for the tests
+_KEYS = ("machine", "base", "scaled", "kernels", "memory", "facts", "published")
+
+
+def _refuse_unknown(table: dict[str, Any], known: Sequence[str], what: str) -> None:
+    for key in table:
+        if key not in known:
+            meant = nearest(key, known)
+            raise ValueError(f"{what} has no {key[:80]!r}{meant}; it has {', '.join(known)}")
+
+
+def _base(name: Any) -> KernelCosts:
+    """Return the calibration that another one starts from: one that comes with labkit."""
+    if not isinstance(name, str) or name.endswith(".toml"):
+        raise ValueError(f"base is the name of a calibration that comes with labkit, got {name!r}")
+    return _load(name)
+
+
+def _real(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"a number is needed, got {value!r}")
+    return float(value)
+
+
+def _kernel(name: str, itemsize: str) -> tuple[str, int]:
+    """Return a kernel and the size of its items."""
+    if not (itemsize.isascii() and itemsize.isdecimal() and 0 < len(itemsize) < 10 and int(itemsize) > 0):
+        raise ValueError(
+            f"[kernels.{name}.{itemsize}]: behind the kernel stands the bytes of an item, 1 or more"
+        )
+    if name == PACKING[0] and int(itemsize) != PACKING[1]:
+        raise ValueError(f"[kernels.{name}.{itemsize}]: packing is counted in bytes, as [kernels.pack.1]")
+    return name, int(itemsize)
+
+
 def _with_source(fact: dict[str, str]) -> str:
+    _refuse_unknown(fact, ("what", "value", "source", "assumed"), "a fact")
     kind = "source" if "source" in fact else "assumed"
     return f"{fact['value']} ({kind}: {fact[kind]})"
 
@@ -228,7 +271,7 @@ def _scaled(costs: dict[tuple[str, int], Cost], factors: dict[str, float]) -> di
     """Multiply the costs by their kernels' factors."""
     known = {kernel for kernel, _ in costs}
     for kernel, factor in factors.items():
-        if kernel not in known | {"all"} or not 0 < float(factor) < math.inf:
+        if kernel not in known | {"all"} or not 0 < _real(factor) < math.inf:
             allowed = ", ".join(["all", *sorted(known)])
             raise ValueError(f"[scaled] {kernel} = {factor!r}; allowed: a factor > 0 of {allowed}")
     found = {}
@@ -248,8 +291,8 @@ def _cost(entry: dict[str, float]) -> Cost:
     unknown = sorted(set(entry) - set(_COEFFICIENTS))
     if unknown or not entry:
         raise ValueError(f"a kernel has {', '.join(_COEFFICIENTS)}; got {', '.join(entry) or 'nothing'}")
-    cost = Cost(*(float(entry.get(key, 0.0)) for key in _COEFFICIENTS))
-    if not all(0 <= value < math.inf for value in (cost.call_s, cost.item_s, cost.item_log_s, cost.entry_s)):
+    cost = Cost(*(_real(entry.get(key, 0.0)) for key in _COEFFICIENTS))
+    if not all(0 <= getattr(cost, key) < math.inf for key in _COEFFICIENTS):
         raise ValueError(f"coefficients must be finite and >= 0, got {cost}")
     return cost
 

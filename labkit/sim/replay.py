@@ -150,7 +150,8 @@ def replay(
     run.notes.extend(crowding(built))
     if elsewhere := getattr(actions, "elsewhere", 0):
         run.notes.append(
-            f"{elsewhere:,} operations name a further cpu or nic: a rank has one of each here, so they take turns"
+            f"{elsewhere:,} operations name a further cpu or nic: a rank has one of each here, so they "
+            "take turns"
         )
     run.machine |= {"actions": int(actions.actions), "read_seconds": read_s}
     if not troubled.is_quiet:

@@ -59,7 +59,12 @@ PyObject* make_of(PyObject* object, bool is_writable, bool is_first) {
     }
     PyBuffer_FillInfo(&view_of(self), nullptr, nullptr, 0, 0, PyBUF_SIMPLE);
     Py_DECREF(self);
-    if (!is_first || PyObject_HasAttrString(object, "__dlpack__") == 0) return nullptr;
+    if (!is_first) return nullptr;
+    PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
+    PyErr_Fetch(&type, &value, &trace);  // looking for an attribute clears the error
+    const bool is_foreign = PyObject_HasAttrString(object, "__dlpack__") != 0;
+    PyErr_Restore(type, value, trace);
+    if (!is_foreign) return nullptr;
     PyErr_Clear();
     return make_of_foreign(object, is_writable);
   }

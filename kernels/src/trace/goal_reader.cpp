@@ -159,8 +159,12 @@ void GoalReader::operation(const std::vector<std::string_view>& words, std::size
     fault("an operation is `send SIZEb to RANK [tag T]`, `recv SIZEb from RANK [tag T]` or `calc NANOSECONDS`, or it is "
           "`LABEL requires LABEL` or `LABEL irequires LABEL`; got " + shown(words[0]));
   }
+  const std::size_t options = next;
   for (; first + next < words.size(); next += 2) {
     const std::string_view name = word(next);
+    for (std::size_t other = options; other < next; other += 2) {
+      if (word(other) == name) fault(shown(name) + " stands twice behind an operation");
+    }
     if (name == "tag" && op.kind == GoalKind::recv && (word(next + 1) == "-1" || word(next + 1) == "any")) {
       op.tag = kAnyTag;
     } else if (name == "tag" && op.kind != GoalKind::calc) {

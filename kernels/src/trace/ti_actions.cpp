@@ -83,6 +83,20 @@ std::string list_of_verbs() {
   return text;
 }
 
+/// The options that mean something for an action.
+std::uint32_t options_of(Form form, std::size_t arguments) {
+  switch (form) {
+    case Form::amount: case Form::init: case Form::nothing: return 0;
+    case Form::message: return kComm | kElement | kMode;
+    case Form::send_recv: return kComm | kElement;
+    case Form::key: return kComm | kNth;
+    case Form::wait_all: return arguments > 1 ? kComm : 0;  // without keys: whatever is open
+    case Form::barrier: return kComm;
+    case Form::reduce: case Form::reduce_all: case Form::reduce_scatter: return kComm | kElement | kOrder | kCut;
+    default: return kComm | kElement;
+  }
+}
+
 }  // namespace
 
 std::int64_t TiReader::element(std::size_t i) const {
@@ -107,9 +121,14 @@ void TiReader::action_line() {
     fault("action " + shown(verb_) + " is not known; the format has " + list_of_verbs());
   }
   record_.action = verb->action;
+  refuse_options(options_of(verb->form, words_.size()));
   switch (verb->form) {
-    case Form::nothing: return;
+    case Form::nothing:
+      if (verb_ == "location") return;  // a place in a source
+      if (verb_ == "comm_size") return need(0, 1, "comm_size [size]");
+      return need(0, 0, verb->name.data());
     case Form::init:
+      need(0, 1, "init [datatype]");
       default_element_[static_cast<std::size_t>(rank_)] = has(0) ? 8 : 1;
       return;
     case Form::amount:

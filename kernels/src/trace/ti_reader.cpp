@@ -153,7 +153,7 @@ void TiReader::line(std::string_view text) {
 }
 
 /// `#+ comm ID members` and `#+ RANK probe source tag` carry what SimGrid's text cannot, `#+ RANK phase begin NAME` and
-/// `end` its steps, `#+ incomplete reason` that the run ended before its time; all others are passed over.
+/// `end` its steps, `#+ incomplete reason` that the run ended before its time.
 void TiReader::comment(std::string_view text) {
   if (!words_[0].starts_with("#+")) return;
   split(text.substr(text.find('+') + 1));
@@ -169,14 +169,19 @@ void TiReader::comment(std::string_view text) {
     words_.erase(words_.begin());
     return declare_group();
   }
-  if (words_.size() >= 4 && words_[1] == "phase") return phase(text);
-  if (words_.size() < 2 || words_[1] != "probe") return;
+  if (words_.size() >= 4 && words_[1] == "phase" && (words_[2] == "begin" || words_[2] == "end")) return phase(text);
+  if (words_.size() < 2 || words_[1] != "probe") {
+    fault("a comment that begins with #+ is `#+ comm ID members`, `#+ RANK probe source tag`, `#+ RANK phase begin NAME`, "
+          "`#+ RANK phase end NAME` or `#+ incomplete reason`, got " + shown(words_.size() < 2 ? words_[0] : words_[1]) +
+          "; a remark begins with # alone");
+  }
   verb_ = words_[1];
   turn_to(words_[0]);
   words_.erase(words_.begin(), words_.begin() + 2);
   record_ = TiRecord{};
   record_.line = line_;
   options();
+  refuse_options(kComm);
   need(2, 2, "probe source tag");
   record_.action = TiAction::probe;
   record_.args = {source(0), tag(1, true)};
@@ -186,7 +191,6 @@ void TiReader::comment(std::string_view text) {
 /// `#+ RANK phase begin NAME`, and `end`: a step of the program; the name is the rest of the line.
 void TiReader::phase(std::string_view text) {
   const bool is_begin = words_[2] == "begin";
-  if (!is_begin && words_[2] != "end") return;
   turn_to(words_[0]);
   const std::string name(words_[3].data(), static_cast<std::size_t>(text.data() + text.size() - words_[3].data()));
   const auto [found, is_new] = phases_.try_emplace(name, static_cast<std::int64_t>(trace_.phases.size()));
@@ -255,6 +259,7 @@ void TiReader::declare_group() {
 /// Takes the words `name=value` off the end of the line.
 void TiReader::options() {
   element_ = 0;
+  options_ = 0;
   while (!words_.empty() && words_.back().find('=') != std::string_view::npos) {
     const std::string_view word = words_.back();
     words_.pop_back();
@@ -262,6 +267,12 @@ void TiReader::options() {
     const std::string_view value = word.substr(name.size() + 1);
     std::int64_t number = -1;
     const bool is_number = parse(value, number) && number >= 0 && number <= INT32_MAX;
+    const auto* const known = std::find(kOptions.begin(), kOptions.end(), name);
+    if (known != kOptions.end()) {
+      const std::uint32_t bit = 1U << static_cast<std::uint32_t>(known - kOptions.begin());
+      if ((options_ & bit) != 0) fault(std::string(name) + "= stands twice on the line");
+      options_ |= bit;
+    }
     if (name == "comm" && is_number) {
       record_.comm = static_cast<std::uint32_t>(number);
     } else if (name == "nth" && is_number && number >= 1 && verb_ == "wait") {
@@ -278,6 +289,18 @@ void TiReader::options() {
       fault(shown(word) + " is not known here; options are comm=NUMBER, mode=sync or mode=buffered (of a send), nth=NUMBER "
             "(of a wait), element=BYTES, order=fixed and cut=no");
     }
+  }
+}
+
+/// Refuses an option that means nothing for the action.
+void TiReader::refuse_options(std::uint32_t allowed) const {
+  for (std::size_t i = 0; i < kOptions.size(); ++i) {
+    if ((options_ & ~allowed & (1U << i)) == 0) continue;
+    std::string text;
+    for (std::size_t j = 0; j < kOptions.size(); ++j) {
+      if ((allowed & (1U << j)) != 0) text += (text.empty() ? "" : ", ") + std::string(kOptions[j]) + "=";
+    }
+    fault(std::string(kOptions[i]) + "= has no meaning for " + shown(verb_) + "; its options are " + (text.empty() ? "none" : text));
   }
 }
 

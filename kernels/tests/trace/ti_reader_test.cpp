@@ -132,7 +132,7 @@ TEST_CASE("communicators: single members, ranges, strides; only their members ca
 
 TEST_CASE("phases: their names once, whatever they are made of") {
   const TiTrace trace = read("#+ 0 phase begin local sort comm=4\n0 compute 5\n#+ 0 phase end local sort comm=4\n#+ 0 phase begin b\n"
-                             "#+ 0 phase middle b\n#+ 0 phase begin\n", 1);
+                             "# 0 phase middle b\n", 1);
   CHECK(trace.phases == std::vector<std::string>{"local sort comm=4", "b"});
   const auto found = records(trace);
   REQUIRE(found.size() == 4);
@@ -169,6 +169,22 @@ TEST_CASE("what is refused names its line") {
       {"0 waitall 1 2\n", "waitall is written"},
       {"0 allreduce 5 0 6 element=3\n", "no multiple of element=3"},
       {"0 allreduce 5 0 6 colour=3\n", "line 1: "},
+      {"0 allreduce 5 0 6 cut=no cut=no\n", "cut= stands twice"},
+      {"0 compute 5 comm=0\n", "comm= has no meaning for 'compute'; its options are none"},
+      {"0 sleep 5 element=8\n", "element= has no meaning for 'sleep'"},
+      {"0 send 1 0 8 order=fixed\n", "order= has no meaning for 'send'"},
+      {"0 recv 1 0 8 cut=no\n", "cut= has no meaning for 'recv'"},
+      {"0 bcast 8 cut=no\n", "cut= has no meaning for 'bcast'; its options are comm=, element="},
+      {"0 waitall 2 comm=4\n", "comm= has no meaning for 'waitall'"},
+      {"0 wait 1 0 7 element=8\n", "element= has no meaning for 'wait'"},
+      {"0 finalize 3\n", "`rank finalize`, got 1 argument"},
+      {"0 init 1 2\n", "`rank init [datatype]`"},
+      {"0 comm_dup 1\n", "`rank comm_dup`"},
+      {"#+ 0 phase middle b\n", "got 'phase'; a remark begins with # alone"},
+      {"#+ 0 phase begin\n", "got 'phase'"},
+      {"#+ 0 prob 1 2\n", "got 'prob'"},
+      {"#+ 0 probe 1 2 cut=no\n", "cut= has no meaning for 'probe'"},
+      {"#+ com 4 0-1\n", "a comment that begins with #+"},
   };
   for (const auto& [text, words] : cases) {
     CAPTURE(text);

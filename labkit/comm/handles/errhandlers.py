@@ -18,7 +18,7 @@ from labkit.comm.environment import abort, own_settings
 from labkit.comm.handles.base import KNOWN, MODULE_NAME, Handle
 from labkit.comm.handles.exceptions import Exception as MPIException
 
-__all__ = ["ERRHANDLERS", "UNWATCHED", "Errhandler", "ErrorHandling", "give_back", "take_one"]
+__all__ = ["ERRHANDLERS", "WATCHED", "Errhandler", "ErrorHandling", "give_back", "take_one"]
 
 
 # Limits on a rank's objects with functions of its own, as mpi4py has them.
@@ -172,30 +172,36 @@ def _handler_of(one: ErrorHandling) -> Any:
     return one._own().get("errhandler", own.get("errors", "ERRORS_RETURN"))
 
 
-#: the classes whose methods are wrapped once a rank has set a handler; emptied then
-UNWATCHED: list[type] = []
+#: the classes whose methods are wrapped once a rank has set a handler
+WATCHED: list[type] = []
 
 
 def _watch_errors() -> None:
-    """From now on give the errors of MPI's methods to the handlers that ranks have set."""
-    own = set(UNWATCHED)
-    while UNWATCHED:
-        cls = UNWATCHED.pop()
+    """From now on give the errors of MPI's methods to the handlers that ranks have set.
+
+    Again for each handler: what records a run puts back what it found.
+    """
+    own = set(WATCHED)
+    for cls in sorted(WATCHED, key=lambda cls: len(cls.__mro__)):  # what others inherit from comes first
         homes = {name: base for base in reversed(cls.__mro__) for name in vars(base) if name[0] != "_"}
         for name, home in homes.items():
             found = vars(home)[name]
             if name.endswith("_errhandler") or (home is not cls and home in own):
                 continue
             if isinstance(found, classmethod | staticmethod):
-                setattr(cls, name, type(found)(_watched(found.__func__)))
+                if not hasattr(found.__func__, _MARK):
+                    setattr(cls, name, type(found)(_watched(found.__func__)))
             elif isinstance(found, FunctionType | _COMPILED):
-                setattr(cls, name, _watched(found))
-            elif isinstance(found, property):
+                if not hasattr(found, _MARK):
+                    setattr(cls, name, _watched(found))
+            elif isinstance(found, property) and not hasattr(found.fget, _MARK):
                 setattr(cls, name, property(_watched(found.fget), found.fset, found.fdel, found.__doc__))
 
 
 environment.watch_errors = _watch_errors
 _COMPILED = type(str.join) | _kernels.QuickMethod
+#: an attribute of methods that are watched
+_MARK = "_gives_errors_to_handlers"
 
 
 def _watched(method: Any) -> Any:
@@ -216,6 +222,7 @@ def _watched(method: Any) -> Any:
         finally:
             own["is_in_call"] = False
 
+    setattr(call, _MARK, True)
     return call
 
 

@@ -140,6 +140,10 @@ class Op(Named):
 
     def Is_commutative(self) -> bool:
         """Whether the order of the operands may be changed."""
+        if not self:
+            from labkit.comm.handles.exceptions import Exception as MPIException
+
+            raise MPIException(10, "this is OP_NULL")
         return self._is_commutative
 
     is_commutative = property(Is_commutative, doc="Whether the order of the operands may be changed.")

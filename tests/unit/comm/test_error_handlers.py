@@ -35,6 +35,7 @@ ABOUT_IT: dict[str, tuple[Callable[[Any], Any], int]] = {
 #: what is about no communicator: errors are COMM_WORLD's
 ABOUT_NONE: dict[str, Callable[[], Any]] = {
     "null": lambda: MPI.COMM_NULL.Get_size(),
+    "op": lambda: MPI.OP_NULL.Is_commutative(),
     "datatype": lambda: MPI.DOUBLE.Create_contiguous(-1),
     "group": lambda: MPI.COMM_WORLD.group.Incl([99]),
 }
@@ -128,3 +129,24 @@ def test_windows_have_their_own_handlers_and_errors_of_python_none() -> None:
         return seen
 
     assert lk.run(program, 2, on="star:1,cores=2").results == [[MPI.ERR_RANK] * 2] * 2
+
+
+@pytest.mark.parametrize("is_traced", [True, False])
+def test_handlers_work_in_runs_that_follow_recorded_ones(is_traced) -> None:
+    def program(comm: Any) -> None:
+        comm.Set_errhandler(MPI.ERRORS_ARE_FATAL)
+        with contextlib.suppress(MPI.Exception):
+            comm.Send(b"", 99)
+
+    for trace in (True, is_traced, False):
+        with pytest.raises(RankError, match="aborted all ranks"):
+            lk.run(program, 2, on="star", trace=trace)
+
+    def polls(comm: Any) -> None:
+        request = comm.Allreduce_init(np.zeros(1), np.zeros(1))
+        request.Start()
+        while not request.Test():
+            pass
+
+    calls = lk.run(polls, 2, on="star", trace=True).trace.calls
+    assert {"Allreduce_init", "Start(Allreduce)", "Test"} == set(calls["call"])

@@ -11,6 +11,7 @@
 // waitall, and comments that begin with `#+` (a communicator's members, a blocking probe).
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -44,6 +45,10 @@ class TiRankScan {
   std::int64_t highest_ = -1;
 };
 
+/// Options `name=value` of an action, and the bit of each.
+inline constexpr std::array<std::string_view, 6> kOptions{"comm", "nth", "element", "order", "cut", "mode"};
+inline constexpr std::uint32_t kComm = 1, kNth = 2, kElement = 4, kOrder = 8, kCut = 16, kMode = 32;
+
 class TiReader {
  public:
   /// Throws TraceFault for a number of ranks that is not 1 to 2^20.
@@ -61,6 +66,7 @@ class TiReader {
   void action_line();
   void split(std::string_view text);
   void options();
+  void refuse_options(std::uint32_t allowed) const;
   void send_mode(std::string_view mode);
   [[nodiscard]] Rank rank_word(std::string_view word) const;
   void turn_to(std::string_view word);
@@ -107,6 +113,7 @@ class TiReader {
   std::uint64_t since_look_ = 0;
   Rank only_rank_ = -1;
   Rank rank_ = -1;
+  std::uint32_t options_ = 0;             ///< which options stand on this line, a bit each
   std::int64_t element_ = 0;              ///< what element= said on this line; 0: nothing
   std::vector<std::uint8_t> default_element_;  ///< per rank, what `init` said
   std::map<std::uint32_t, std::vector<Rank>> sorted_groups_;

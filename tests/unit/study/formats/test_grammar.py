@@ -11,7 +11,10 @@ import pytest
 import labkit as lk
 from labkit.errors import DataError
 
-TEXT = "{before}PARAMETER p{name}\nPOINTS {points}\nREGION {region}\nMETRIC {metric}\nDATA {data}\nDATA 3\n{after}"
+TEXT = (
+    "{before}PARAMETER p{name}\nPOINTS {points}\nREGION {region}\nMETRIC {metric}\n"
+    "DATA {data}\nDATA 3\n{after}"
+)
 TEXT_FIELDS = {
     "before": "", "name": "", "points": "2 4", "region": "r", "metric": "m", "data": "1 2", "after": "",
 }  # fmt: skip
