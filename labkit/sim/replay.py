@@ -147,18 +147,23 @@ def replay(
             f"{_where(engine, ranks)}"
         )
     run = _as_run(engine, name, machine, network, trace)
-    run.notes.extend(crowding(built))
-    if elsewhere := getattr(actions, "elsewhere", 0):
-        run.notes.append(
-            f"{elsewhere:,} operations name a further cpu or nic: a rank has one of each here, so they "
-            "take turns"
-        )
+    run.notes.extend([*crowding(built), *_taking_turns(actions)])
     run.machine |= {"actions": int(actions.actions), "read_seconds": read_s}
     if not troubled.is_quiet:
         run.machine["noise"] = troubled.record(slow_hosts, worse_links)
         run.notes.append(f"noise: {troubled}")
     run.host_seconds = host_clock.perf_counter() - began
     return run
+
+
+def _taking_turns(actions: Any) -> list[str]:
+    """Note operations of GOAL on a further processor or interface."""
+    elsewhere = getattr(actions, "elsewhere", 0)
+    if not elsewhere:
+        return []
+    return [
+        f"{elsewhere:,} operations name a further cpu or nic: a rank has one of each here, so they take turns"
+    ]
 
 
 def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool) -> Run:
