@@ -10,7 +10,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-import numpy as np
 import pandas as pd
 
 from labkit import html as markup
@@ -36,14 +35,27 @@ from labkit.scaling.judgement import judge_samples
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.search import Space
 from labkit.scaling.verdict import deviation_for
-from labkit.study.choices import Choices
+from labkit.sim.measured import Records
+from labkit.study.formats.frames import rows_of_frame, wide_frame
 from labkit.study.formats.reader import read_data
 from labkit.study.formats.writer import export_study
+from labkit.study.guidelines.on_study import check_study
+from labkit.study.guidelines.report import GuidelineReport
 from labkit.study.phase_sum import WHOLE_RUN, PhaseSum, Table
 from labkit.study.points import form_of_values
-from labkit.study.reporting.questions import Reports
-from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, tidy, unit_of
-from labkit.study.selection import NothingMeasured, bind, pick_two, varied_pair
+from labkit.study.reporting.methods import methods_of
+from labkit.study.reporting.rules import RuleReport, check_rules
+from labkit.study.rows import parameter_columns, tidy
+from labkit.study.selection import (
+    Curve,
+    NothingMeasured,
+    bind,
+    pick,
+    pick_all,
+    pick_two,
+    rows_where,
+    varied_pair,
+)
 from labkit.study.store import write_study
 
 if TYPE_CHECKING:
@@ -53,134 +65,7 @@ if TYPE_CHECKING:
 __all__ = ["Study", "load"]
 
 
-# A study's ways out to other programs and data frames, and back.
-
-
-# Data frames in and out: long, as a study keeps its rows, and wide, with a column for each metric.
-
-#: what may be missing in a wide frame
-_KEPT = (*FIXED, *PLACE, SEED, "repetition", "is_valid")
-
-
-def wide_frame(data: pd.DataFrame) -> pd.DataFrame:
-    """Return a row for each repetition of each point, and a column for each metric.
-
-    A metric of a phase is ``metric:phase``. Metrics that were measured less often are NaN elsewhere.
-    """
-    points = [c for c in (*FIXED, *parameter_columns(data), *PLACE, SEED, "repetition") if c in data.columns]
-    names = data["metric"].where(data["phase"] == "", data["metric"] + ":" + data["phase"])
-    rows = data.assign(_name=names.astype(str))
-    order = list(dict.fromkeys(rows["_name"]))
-    first = rows.groupby([*points, "_name"], sort=False, dropna=False)["value"].first()
-    wide = first.unstack("_name", sort=False)[order].reset_index()
-    wide.columns.name = None
-    return wide
-
-
-def rows_of_frame(
-    frame: Any, parameters: str | Sequence[str] | None = None, metrics: str | Sequence[str] | None = None
-) -> pd.DataFrame:
-    """Return a frame's measurements as rows of a study; see `labkit.Study.from_frame`."""
-    data = _as_pandas(frame)
-    data.columns = [str(column) for column in data.columns]
-    if not len(data) or not len(data.columns):
-        raise DataError("there are no measurements in this frame")
-    if twice := [c for c in data.columns if list(data.columns).count(c) > 1]:
-        raise DataError(f"two columns of this frame are called {twice[0]!r}")
-    is_long = {"metric", "value"} <= set(data.columns) and metrics is None
-    if is_long:
-        rows = data[[c for c in data.columns if c in MEASURED or c in (*FIXED, *PLACE, SEED)]].copy()
-        for name in _names(parameters, data) or [c for c in data.columns if c not in rows.columns]:
-            rows[name] = data[name]
-        for column in ("metric", "phase"):
-            if column in rows:
-                rows[column] = rows[column].fillna("").astype(str)
-    else:
-        rows = _long(data, _names(parameters, data), _names(metrics, data))
-    rows["value"] = _numbers(rows["value"])
-    return rows[rows["value"].notna()].reset_index(drop=True)
-
-
-def _names(names: str | Sequence[str] | None, data: pd.DataFrame) -> list[str]:
-    chosen = [names] if isinstance(names, str) else list(names or ())
-    unknown = [name for name in chosen if name not in data.columns]
-    if unknown:
-        raise DataError(f"this frame has no column {unknown[0]!r}; it has: {', '.join(data.columns)}")
-    return chosen
-
-
-def _long(data: pd.DataFrame, parameters: list[str], metrics: list[str]) -> pd.DataFrame:
-    """Turn a column for each metric into a row for each measurement."""
-    free = [c for c in data.columns if c not in _KEPT]
-    if not parameters and metrics:
-        parameters = [c for c in free if c not in metrics]
-    if not parameters:  # what is written by `wide_frame`, or by somebody who has measured a curve
-        parameters = ["ranks"] if "ranks" in free else free[:1]
-        parameters += [c for c in free if c not in parameters and not _is_metric(c)]
-        if len(parameters) == len(free):
-            parameters = parameters[:1]
-    metrics = metrics or [c for c in free if c not in parameters]
-    if not metrics:
-        raise DataError(
-            "this frame has no column that is a metric; name parameters and metrics: "
-            f"parameters=[...], metrics=[...]; its columns: {', '.join(data.columns)}"
-        )
-    kept = [c for c in data.columns if c in _KEPT]
-    if "repetition" not in kept:
-        points = [*parameters, *(c for c in kept if c in FIXED)]
-        data = data.assign(repetition=data.groupby(points, dropna=False).cumcount())
-        kept.append("repetition")
-    parts = []
-    for name in metrics:
-        metric, _, phase = name.partition(":")
-        part = data[[*parameters, *kept]].copy()
-        part["metric"], part["phase"], part["unit"] = metric, phase, unit_of(metric)
-        part["value"] = data[name]
-        parts.append(part)
-    return pd.concat(parts, ignore_index=True)
-
-
-def _is_metric(column: str) -> bool:
-    """Whether a column's name is that of a metric: it tells its unit or its phase, or labkit counts it."""
-    name = column.partition(":")[0]
-    counted = ("messages", "rounds", "comparisons", "collectives")
-    return ":" in column or bool(unit_of(name)) or name.removeprefix("rank_") in counted
-
-
-def _as_pandas(frame: Any) -> pd.DataFrame:
-    """Return a frame of pandas, polars, pyarrow or plain Python as one of pandas, a copy."""
-    if isinstance(frame, pd.DataFrame):
-        return frame.reset_index(drop=True).copy()
-    try:
-        if type(frame).__module__.partition(".")[0] == "polars":  # its own way to pandas needs pyarrow
-            frame = frame.collect() if hasattr(frame, "collect") else frame
-            return pd.DataFrame(frame.to_dict(as_series=False))
-        if hasattr(frame, "to_pandas"):
-            return pd.DataFrame(frame.to_pandas())
-        if isinstance(frame, Mapping | Sequence) and not isinstance(frame, str | bytes):
-            return pd.DataFrame(frame)
-    except (TypeError, ValueError) as error:
-        raise DataError(f"this is no table of measurements: {error}") from error
-    raise DataError(
-        "a study is made from a data frame (pandas, polars, pyarrow), a dict of columns or a list of rows; "
-        f"got {type(frame).__name__}"
-    )
-
-
-def _numbers(values: pd.Series[Any]) -> pd.Series[Any]:
-    numbers = pd.to_numeric(values, errors="coerce")
-    wrong = values[numbers.isna() & values.notna()]
-    if len(wrong):
-        raise DataError(f"row {wrong.index[0]}: the value {wrong.iloc[0]!r} is not a number")
-    if np.isinf(numbers.astype(float)).any():
-        raise DataError(f"row {int(np.flatnonzero(np.isinf(numbers.astype(float)))[0])}: a value is infinite")
-    return numbers.astype(float)
-
-
-# A study's predictions beyond its measurements: targets, budgets, and models of two parameters.
-
-
-class Study(Choices, Reports, SuggestsNames):
+class Study(SuggestsNames):
     """Measurements of a program over its parameters.
 
     Parameters
@@ -220,6 +105,105 @@ class Study(Choices, Reports, SuggestsNames):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out: a notebook's function need not be picklable, a study must be."""
         return {name: value for name, value in vars(self).items() if name != "recipe"}
+
+    # --- rows and curves
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """The points that failed, with their errors."""
+        return list(self.notes.get("failures", []))
+
+    @property
+    def computation(self) -> Records | None:
+        """What the simulated ranks' code took, where it was measured; ``compute=study`` charges it again."""
+        kept = self.notes.get("computation")
+        return Records(kept, is_closed=True) if kept else None
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics measured."""
+        return [str(m) for m in self.data["metric"].unique()]
+
+    @property
+    def phases(self) -> list[str]:
+        """The phases measured, in the order of the program."""
+        return [str(p) for p in self.data["phase"].unique() if p]
+
+    @property
+    def parameters(self) -> list[str]:
+        """The parameters' columns."""
+        return parameter_columns(self.data)
+
+    def curve(
+        self,
+        metric: str | None = None,
+        phase: str | None = None,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> Curve:
+        """Return the measurements of one metric over one parameter.
+
+        Parameters
+        ----------
+        metric : str, optional
+            ``makespan_s`` by default, ``phase_s`` with a phase, or the only metric there is.
+        phase : str, optional
+            A phase of the program: the longest time a rank spent in it.
+        parameter : str, optional
+            The parameter's column; by default the one that varies.
+        where : mapping, optional
+            Values other columns must have, where several curves were measured.
+
+        Returns
+        -------
+        Curve
+            Its samples, their unit, and what they are of.
+
+        Raises
+        ------
+        DataError
+            When the choice is empty or leaves several curves.
+        """
+        return pick(self.data, metric, phase, parameter, where)
+
+    def curves(
+        self,
+        metric: str | None = None,
+        phase: str | None = None,
+        parameter: str | None = None,
+        where: Mapping[str, Any] | None = None,
+    ) -> dict[str, Curve]:
+        """Return every curve of a metric, by what tells it from the others: machine, algorithm, parameters.
+
+        Parameters
+        ----------
+        metric, phase, parameter, where
+            As in `curve`; what they leave open gives one curve each.
+        """
+        return pick_all(self.data, metric, phase, parameter, where)
+
+    def filter(self, **columns: Any) -> Self:
+        """Return the rows whose columns have these values, or one of a list: ``filter(on="star", n=[1, 2])``.
+
+        Raises
+        ------
+        DataError
+            There is no such column, or no such row.
+        """
+        return type(self)(rows_where(self.data, columns), self.notes)
+
+    def group(self, column: str) -> dict[Any, Self]:
+        """Return a study for each value of a column, such as each machine: ``study.group("on")``.
+
+        Raises
+        ------
+        DataError
+            There is no such column.
+        """
+        values = self.data[column].drop_duplicates().tolist() if column in self.data else [None]
+        return {value: self.filter(**{column: value}) for value in values}
+
+    # --- models and verdicts
 
     def fit(
         self,
@@ -592,10 +576,6 @@ class Study(Choices, Reports, SuggestsNames):
             The confidence of the interval.
         **choice
             As in `fit`.
-
-        Returns
-        -------
-        Limit
         """
         return limit(self.fit(metric, phase, **choice), at_most, level)
 
@@ -616,10 +596,6 @@ class Study(Choices, Reports, SuggestsNames):
             The value of the parameter.
         metric, phase, level, **choice
             As in `limit`.
-
-        Returns
-        -------
-        Outlook
         """
         return outlook(self.fit(metric, phase, **choice), at, level)
 
@@ -647,10 +623,6 @@ class Study(Choices, Reports, SuggestsNames):
             As in `curve`.
         tolerance : float
             As in `labkit.judge`.
-
-        Returns
-        -------
-        Surface or SurfaceVerdict
         """
         x1, x2, y, symbols, unit = pick_two(self.data, parameters, metric, phase, where)
         if expectation is None:
@@ -692,10 +664,6 @@ class Study(Choices, Reports, SuggestsNames):
         wide : bool
             A row for each repetition of each point and a column for each metric (``phase_s:exchange`` of a
             phase) instead of a row for each measurement, as in `data`.
-
-        Returns
-        -------
-        pandas.DataFrame
         """
         return wide_frame(self.data) if wide else self.data.copy()
 
@@ -731,6 +699,61 @@ class Study(Choices, Reports, SuggestsNames):
         'exact'
         """
         return cls(rows_of_frame(frame, parameters, metrics), {"source": "a data frame"})
+
+    # --- how it was measured, and what it should hold
+
+    def rules(self) -> RuleReport:
+        """Check the study against the twelve rules for reporting performance, each with what to do.
+
+        References
+        ----------
+        .. [1] T. Hoefler, R. Belli: Scientific benchmarking of parallel computing systems. SC 2015.
+           doi:10.1145/2807591.2807644
+        """
+        return check_rules(self.data, self.notes)
+
+    def guideline(
+        self,
+        statement: str | Iterable[str],
+        metric: str | None = None,
+        *,
+        size: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        margin: float = 0.05,
+    ) -> GuidelineReport:
+        """Check that something takes no longer than what it could be replaced by.
+
+        Parameters
+        ----------
+        statement : str or list of str
+            Such as ``"allreduce <= reduce + bcast"``: names of programs, of phases, or in a column of texts;
+            with sizes where they differ, ``"allgather(n) <= gather(n) + bcast(n p)"``.
+        metric : str, optional
+            As in `curve`.
+        size : str, optional
+            The column that n stands for; default: ``n`` or ``bytes`` where there is one.
+        where : mapping, optional
+            As in `curve`.
+        margin : float
+            What takes longer by less violates nothing.
+
+        Returns
+        -------
+        labkit.study.guidelines.GuidelineReport
+            Held, violated or undecided at each place, by rank tests corrected for their number; and from five
+            values of the ranks on, what the models predict for more. True in a condition when nothing is
+            violated or predicted to be.
+
+        Raises
+        ------
+        DataError, ExpectationError
+            Something in the statement is not in the study, or it cannot be read.
+        """
+        return check_study(self.data, self.notes, statement, metric, size=size, where=where, margin=margin)
+
+    def methods(self) -> str:
+        """Return a paragraph for a paper on how the study was measured, made of what is recorded."""
+        return methods_of(self.data, self.notes)
 
 
 def load(path: str | os.PathLike[str]) -> Study:

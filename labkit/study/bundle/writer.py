@@ -27,7 +27,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from labkit.errors import DataError
 from labkit.process.fingerprint import labkit_digest
@@ -36,7 +36,8 @@ from labkit.study.rows import HOST_METRICS
 from labkit.study.store import study_files, write_zip
 
 if TYPE_CHECKING:
-    from labkit.study.choices import Choices
+    import pandas as pd
+
     from labkit.study.recipe import Recipe
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Bundle", "environment", "identity", "packages", "write_bundle"]
@@ -162,8 +163,18 @@ def _cpu() -> str:
     return platform.processor() or platform.machine()
 
 
+class _Measured(Protocol):
+    """The part of `labkit.Study` that a bundle is made of."""
+
+    data: pd.DataFrame
+    notes: dict[str, Any]
+
+    @property
+    def metrics(self) -> list[str]: ...
+
+
 def write_bundle(
-    study: Choices,
+    study: _Measured,
     recipe: Recipe | None,
     path: str | os.PathLike[str],
     *,
@@ -234,7 +245,7 @@ def identity(manifest: bytes) -> str:
     return hashlib.sha256(manifest).hexdigest()
 
 
-def _usable_recipe(study: Choices, recipe: Recipe | None) -> Recipe | str:
+def _usable_recipe(study: _Measured, recipe: Recipe | None) -> Recipe | str:
     """Return the study's recipe, or why it has none that somebody could use."""
     if recipe is None:
         return "the study was not made by a sweep of this session, so nothing can be run again"
@@ -245,7 +256,7 @@ def _usable_recipe(study: Choices, recipe: Recipe | None) -> Recipe | str:
     return recipe
 
 
-def _rows_again(document: Mapping[str, Any], study: Choices, host: set[str]) -> tuple[int, list[str]]:
+def _rows_again(document: Mapping[str, Any], study: _Measured, host: set[str]) -> tuple[int, list[str]]:
     """Count the rows that can be computed again, and say why others cannot."""
     remarks: list[str] = []
     again = real = chance = lost = 0
