@@ -9,10 +9,7 @@ from labkit import _kernels, context
 from labkit.comm import names
 from labkit.comm.buffering import Buffering
 from labkit.comm.buffers import _unpack, array_of, parse_simple
-from labkit.comm.collective.collectives import BufferCollectives
-from labkit.comm.collective.native import arrive, leave, refuse_in_recordings, shared_calls
-from labkit.comm.collective.objects import ObjectCollectives
-from labkit.comm.create import CommunicatorMaking
+from labkit.comm.collective.native import refuse_in_recordings, shared_calls
 from labkit.comm.environment import abort
 from labkit.comm.handles.base import IN_PLACE, KNOWN, MODULE_NAME, Handle, constant_of
 from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED, attribute_values
@@ -24,11 +21,11 @@ from labkit.comm.handles.info import Info
 from labkit.comm.handles.keyvals import Keyed
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest
-from labkit.comm.inter.ports import Meeting
-from labkit.comm.inter.spawning import Spawning, parent
+from labkit.comm.inter.ports import meet
+from labkit.comm.inter.spawning import parent
 from labkit.comm.surface import METHODS, Method, add_methods
 
-__all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Comm", "Intracomm"]
+__all__ = ["Comm"]
 
 _ERR_COUNT, _ERR_TAG, _ERR_COMM, _ERR_RANK, _ERR_REQUEST, _ERR_ARG, _ERR_OTHER = 2, 4, 5, 6, 7, 13, 16
 _IDENT, _CONGRUENT, _SIMILAR, _UNEQUAL = 0, 1, 2, 3
@@ -440,7 +437,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
                         raise MPIException(_ERR_OTHER, "Join: the other end of the socket has been closed")
             return json.loads(b"".join(parts))
 
-        return KNOWN["COMM_SELF"]._meet("Join", 0, talk)
+        return meet(KNOWN["COMM_SELF"], "Join", 0, talk)
 
 
 add_methods(
@@ -449,43 +446,3 @@ add_methods(
     _init,
     {"ANY_SOURCE": ANY_SOURCE, "ANY_TAG": ANY_TAG, "__name__": __name__},
 )
-
-
-class Intracomm(
-    BufferCollectives,
-    ObjectCollectives,
-    CommunicatorMaking,
-    Meeting,
-    Spawning,
-    Comm,
-):
-    """A communicator of one group."""
-
-    __module__ = MODULE_NAME
-
-    def __init__(self, comm: Comm | None = None) -> None:
-        if self._remote_ranks() is not None:
-            raise TypeError("expecting an intracommunicator")
-
-    def _private(self, name: str, root: int, op: str = "") -> tuple[Comm, int]:
-        """Return the communicator and tag of a collective that is made of messages of its own."""
-        number = arrive(self, name, {"root": root, "op": op} if op else {"root": root})
-        private = Comm(self)  # type: ignore[call-arg]
-        private._use_private_context()
-        return private, number & 0x3FFFFFFF | 0x40000000
-
-    def _leave(self, name: str) -> None:
-        """Note that this rank is through such a collective."""
-        leave(name)
-
-
-def _make(kind: str, context: int, cls: type[Comm] = Intracomm) -> Any:
-    comm = cls()
-    comm._become(kind, context)
-    return comm
-
-
-COMM_NULL = _make("null", 0, Comm)
-COMM_WORLD: Intracomm = _make("world", 0)
-COMM_SELF: Intracomm = _make("self", 2)
-KNOWN.update(Comm=Comm, Intracomm=Intracomm, COMM_NULL=COMM_NULL, COMM_WORLD=COMM_WORLD, COMM_SELF=COMM_SELF)

@@ -13,7 +13,7 @@ from labkit import _kernels
 from labkit.comm import buffers, matched, names
 from labkit.comm.arguments import convert_functions, convert_methods
 from labkit.comm.buffering import BUFFERING
-from labkit.comm.communicator import COMM_NULL, COMM_SELF, COMM_WORLD, Comm, Intracomm
+from labkit.comm.communicator import Comm
 from labkit.comm.environment import ENVIRONMENT
 from labkit.comm.files.file import FILE_NULL, File
 from labkit.comm.handles import datatypes, exceptions, packing, status
@@ -40,6 +40,7 @@ from labkit.comm.handles.packing import address_of, bytes_of
 from labkit.comm.handles.status import F_STATUS, Grequest, Prequest
 from labkit.comm.inter.intercomm import Intercomm
 from labkit.comm.inter.ports import PORTS
+from labkit.comm.intracomm import COMM_NULL, COMM_SELF, COMM_WORLD, Intracomm
 from labkit.comm.pickling import Pickle, pickle
 from labkit.comm.rank_module import RankModule
 from labkit.comm.rma.window import WIN_NULL, Win
@@ -377,7 +378,7 @@ def _commctx_intra(comm: Any) -> tuple[Any, int]:
     """Return a communicator of the same ranks for private messages, and the next tag there; collective."""
     own = comm._own()
     if "private" not in own:
-        from labkit.comm.communicator import Intracomm
+        from labkit.comm.intracomm import Intracomm
 
         own["private"] = [Intracomm.Dup(comm), 0]
     private = own["private"]

@@ -14,10 +14,10 @@ from pickle import PicklingError
 from types import TracebackType
 from typing import Any
 
-from labkit.comm.communicator import COMM_SELF, COMM_WORLD
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.status import Status
-from labkit.comm.inter.spawning import Wanted, parent
+from labkit.comm.inter.spawning import Wanted, parent, spawn
+from labkit.comm.intracomm import COMM_SELF, COMM_WORLD
 from labkit.comm.pickling import pickle
 from labkit.context import simulated
 from labkit.errors import UnsupportedError
@@ -271,7 +271,7 @@ def collect(futures: Iterable[Any]) -> Future:
 
 def spawned_manager(count: int) -> Manager:
     """Return the master's side of a pool of workers that the running rank spawns."""
-    made, _ = COMM_SELF._spawn("MPIPoolExecutor", 0, lambda: [Wanted(("worker",), count, _work)])
+    made, _ = spawn(COMM_SELF, "MPIPoolExecutor", 0, lambda: [Wanted(("worker",), count, _work)])
     merged = made.Merge(high=False)
     made.Disconnect()
     return Manager(merged, 0)

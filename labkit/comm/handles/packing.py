@@ -14,8 +14,18 @@ from labkit.comm.handles.foreign import foreign_array, is_foreign
 from labkit.comm.handles.typebody import TypeBody
 
 __all__ = [
-    "Packing", "address_of", "bytes_of", "charge", "check_span", "external_size", "from_external", "gathered",
-    "scattered", "to_external", "unpacked",
+    "address_of",
+    "bytes_of",
+    "charge",
+    "check_span",
+    "elements_in",
+    "external_size",
+    "from_external",
+    "gathered",
+    "is_external_name",
+    "scattered",
+    "to_external",
+    "unpacked",
 ]  # fmt: skip
 
 _ERR_TYPE, _ERR_ARG, _ERR_TRUNCATE = 3, 13, 15
@@ -100,80 +110,15 @@ def unpacked(layout: Any, size: int) -> None:
         machine.pack(size, -(-size * layout.runs // layout.size), span + (elements - 1) * abs(layout.extent))
 
 
-class Packing:
-    """Pack, Unpack and their kin."""
-
-    _body: TypeBody
-
-    def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
-        """Pack all elements of a buffer into another from byte `position` on; where the next one goes."""
-        return self._pack(inbuf, outbuf, position)
-
-    def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
-        """Fill a buffer with elements from byte `position` of another on; where the next ones are."""
-        return self._unpack(inbuf, position, outbuf)
-
-    def Pack_size(self, count: int, comm: Any) -> int:
-        """Bytes that so many packed elements take."""
-        return int(count) * self._usable().map.size
-
-    def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
-        """Do as `Pack`, in a form that is the same on every machine: "external32"."""
-        return self._pack(inbuf, outbuf, position, _is_external(datarep))
-
-    def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
-        """Do as `Unpack`, from "external32"."""
-        return self._unpack(inbuf, position, outbuf, _is_external(datarep))
-
-    def Pack_external_size(self, datarep: str, count: int) -> int:
-        """Bytes that so many elements take in "external32" at most."""
-        _is_external(datarep)
-        return int(count) * self._usable().map.size
-
-    def _usable(self) -> TypeBody:
-        """Refuse DATATYPE_NULL and datatypes that are not committed."""
-        body = self._body
-        if body.is_null or not body.is_committed:
-            why = "DATATYPE_NULL, or a datatype that has been freed" if body.is_null else "not committed"
-            raise MPIException(_ERR_TYPE, f"the datatype is {why}" + "; call Commit()" * (not body.is_null))
-        return body
-
-    def _pack(self, inbuf: Any, outbuf: Any, position: int, is_external: bool = False) -> int:
-        body, begin = self._usable(), int(position)
-        given, out = bytes_of(inbuf), bytes_of(outbuf, True)
-        count = _elements(body, given.nbytes)
-        end = begin + count * (external_size(body) if is_external else body.map.size)
-        if begin < 0 or end > out.nbytes:
-            raise MPIException(_ERR_TRUNCATE, f"{end - begin} bytes do not fit at {begin} of {out.nbytes}")
-        check_span(body, given.nbytes, count)
-        data = np.frombuffer(gathered(body, address_of(given), count), np.uint8)
-        out[begin:end] = to_external(body, data) if is_external else data
-        charge([(body, count)], is_call=False)
-        return end
-
-    def _unpack(self, inbuf: Any, position: int, outbuf: Any, is_external: bool = False) -> int:
-        body, begin = self._usable(), int(position)
-        given, out = bytes_of(inbuf), bytes_of(outbuf, True)
-        count = _elements(body, out.nbytes)
-        end = begin + count * (external_size(body) if is_external else body.map.size)
-        if begin < 0 or end > given.nbytes:
-            raise MPIException(
-                _ERR_TRUNCATE, f"there are no {end - begin} bytes at {begin} of {given.nbytes}"
-            )
-        check_span(body, out.nbytes, count)
-        data = given[begin:end]
-        scattered(body, address_of(out), from_external(body, data) if is_external else data)
-        charge([(body, count)], is_call=False)
-        return end
-
-
-def _elements(body: TypeBody, length: int) -> int:
+def elements_in(body: TypeBody, length: int) -> int:
+    """Return how many elements fit into `length` bytes."""
     if body.map.extent == 0:
         raise ZeroDivisionError("the datatype's extent is 0: how many elements there are cannot be told")
     return length // body.map.extent
 
 
-def _is_external(datarep: str) -> bool:
+def is_external_name(datarep: str) -> bool:
+    """Whether a data representation is external32; ERR_ARG for unknown ones."""
     if datarep in ("external32", "native"):
         return datarep == "external32"
     raise MPIException(_ERR_ARG, f"datarep={datarep!r} is not known; there are 'external32' and 'native'")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labkit.comm.buffers import Simple, Vector, array_of, parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.makers import counts_of
 from labkit.comm.collective.native import arrive, leave, refuse_in_recordings, shared_calls
-from labkit.comm.communicator import COMM_NULL, Comm, Intracomm
+from labkit.comm.communicator import Comm
 from labkit.comm.handles.base import KNOWN, MODULE_NAME
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL, ROOT, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
@@ -22,6 +22,7 @@ from labkit.comm.handles.keyvals import copied, deleted
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest
 from labkit.comm.handles.typebody import type_words
+from labkit.comm.intracomm import COMM_NULL, Intracomm
 from labkit.comm.surface import METHODS, Method, add_methods
 
 __all__ = ["Intercomm"]

@@ -12,7 +12,7 @@ from labkit.comm.collective.native import arrive, leave, shared_calls
 from labkit.comm.handles.base import KNOWN
 from labkit.comm.handles.exceptions import Exception as MPIException
 
-__all__ = ["PORTS", "Meeting"]
+__all__ = ["PORTS", "accept", "connect", "meet"]
 
 _ERR_COMM, _ERR_NAME, _ERR_PORT, _ERR_SERVICE = 5, 38, 43, 48
 _PREFIX, _TAG, _ANSWER, _ANY = "labkit-port", 0x10000000, 0x08000000, -1
@@ -75,50 +75,46 @@ def Lookup_name(service_name: str, info: Any = None) -> str:
     return str(services[service_name])
 
 
-class Meeting:
-    """How the ranks of a communicator meet another group."""
+def accept(comm: Any, port_name: str, root: int) -> Any:
+    """Wait at the root's port for a group; the communicator with it."""
 
-    rank: int
-    _world_ranks: Callable[[], list[int]]
-    bcast: Callable[..., Any]
+    def answer(mine: Any) -> Any:
+        number, owner = _port(port_name, "Accept")
+        if owner != shared_calls("Accept").hub.rank:
+            text = f"Accept: {port_name!r} is rank {owner}'s port, and only that rank accepts there"
+            raise MPIException(_ERR_PORT, text)
+        asker, theirs = _line(owner).recv(None, _ANY, _TAG + number)
+        _line(asker).send(mine, 0, _TAG + _ANSWER + number)
+        return theirs
 
-    def Accept(self, port_name: str, info: Any = None, root: int = 0) -> Any:
-        """Wait at the root's port for a group; the communicator with it."""
+    return meet(comm, "Accept", root, answer)
 
-        def answer(mine: Any) -> Any:
-            number, owner = _port(port_name, "Accept")
-            if owner != shared_calls("Accept").hub.rank:
-                text = f"Accept: {port_name!r} is rank {owner}'s port, and only that rank accepts there"
-                raise MPIException(_ERR_PORT, text)
-            asker, theirs = _line(owner).recv(None, _ANY, _TAG + number)
-            _line(asker).send(mine, 0, _TAG + _ANSWER + number)
-            return theirs
 
-        return self._meet("Accept", root, answer)
+def connect(comm: Any, port_name: str, root: int) -> Any:
+    """Go to a port where a group waits, or will; the communicator with it."""
 
-    def Connect(self, port_name: str, info: Any = None, root: int = 0) -> Any:
-        """Go to a port where a group waits, or will; the communicator with it."""
+    def ask(mine: Any) -> Any:
+        number, owner = _port(port_name, "Connect")
+        line = _line(owner)
+        line.send((int(shared_calls("Connect").hub.rank), mine), 0, _TAG + number)
+        return line.recv(None, 0, _TAG + _ANSWER + number)
 
-        def ask(mine: Any) -> Any:
-            number, owner = _port(port_name, "Connect")
-            line = _line(owner)
-            line.send((int(shared_calls("Connect").hub.rank), mine), 0, _TAG + number)
-            return line.recv(None, 0, _TAG + _ANSWER + number)
+    return meet(comm, "Connect", root, ask)
 
-        return self._meet("Connect", root, ask)
 
-    def _meet(self, name: str, root: int, exchange: Callable[[Any], Any]) -> Any:
-        arrive(self, name, {"root": root})
-        leave(name)
-        hub, both = shared_calls(name).hub, None
-        if self.rank == root:
-            mine = (self._world_ranks(), int(hub.new_context()))
-            both = (mine, exchange(mine))
-        (local, own_context), (remote, other_context) = self.bcast(both, root)
-        if set(local) & set(remote):
-            raise MPIException(_ERR_COMM, f"{name}: the groups must have no rank in common")
-        context = own_context if local[0] < remote[0] else other_context
-        return KNOWN["Intercomm"]._joined(context, local, remote)
+def meet(comm: Any, name: str, root: int, exchange: Callable[[Any], Any]) -> Any:
+    """Exchange what the groups' ranks are, and return the communicator with the other group."""
+    arrive(comm, name, {"root": root})
+    leave(name)
+    hub, both = shared_calls(name).hub, None
+    if comm.rank == root:
+        mine = (comm._world_ranks(), int(hub.new_context()))
+        both = (mine, exchange(mine))
+    (local, own_context), (remote, other_context) = comm.bcast(both, root)
+    if set(local) & set(remote):
+        raise MPIException(_ERR_COMM, f"{name}: the groups must have no rank in common")
+    context = own_context if local[0] < remote[0] else other_context
+    return KNOWN["Intercomm"]._joined(context, local, remote)
 
 
 def _line(peer: int) -> Any:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal
 
 import numpy as np
 
 from labkit import _kernels
 from labkit.comm import names
-from labkit.comm.buffers import Simple, parse_simple
+from labkit.comm.buffers import parse_simple
 from labkit.comm.collective.makers import maker_of
-from labkit.comm.collective.native import Call, arrive_shared, leave, perform, refuse_in_recordings
+from labkit.comm.collective.native import (
+    Call,
+    arrive_shared,
+    call_under_way,
+    leave,
+    perform,
+    refuse_in_recordings,
+)
 from labkit.comm.handles.base import BOTTOM, KNOWN, MODULE_NAME, Handle
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.handles.errhandlers import ErrorHandling
@@ -19,96 +25,60 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import Info
 from labkit.comm.handles.keyvals import Keyed
-from labkit.comm.handles.operators import OPERATORS, Op, no_operator
-from labkit.comm.handles.typebody import type_words
+from labkit.comm.handles.operators import OPERATORS, Op
+from labkit.comm.handles.status import Request
 from labkit.comm.place import here
-from labkit.comm.rma.base import Now, wrong_sync
-from labkit.comm.rma.races import Access, footprint_of
-from labkit.comm.rma.state import Part, Pending, WindowState
-from labkit.comm.rma.synchronise import Synchronisation
+from labkit.comm.rma.state import Part, Stores, WindowState
+from labkit.comm.rma.transfers import (
+    Now,
+    accumulate,
+    check_rank,
+    compare_and_swap,
+    finish,
+    flush,
+    flush_all,
+    get,
+    get_accumulate,
+    one_element,
+    poll,
+    put,
+    read_and_change,
+    wait_for_all,
+    wrong_sync,
+)
 from labkit.comm.surface import NAMED
 from labkit.comm.typed import (
-    Target,
     address_of,
-    check_sizes,
-    data_bytes,
-    filled,
-    is_phantom,
-    packed,
-    parse_origin,
-    runs_of,
-    target_of,
-    unpack,
-    within,
 )
+from labkit.phantom import is_sized
 from labkit.schedule.problem import PROBLEMS
 
 __all__ = ["WIN_NULL", "Win"]
 
 
-# Accesses of other ranks' memory: Put, Get, accumulates, and their forms with requests.
-
-
-_Do = TypeVar("_Do", bound=Callable[[], Any])
-_SUM = OPERATORS["SUM"]
-_DYNAMIC = CONSTANTS["WIN_FLAVOR_DYNAMIC"]
-_ERR_OP, _ERR_RMA_RANGE = 10, 68
-_PUT, _GET, _ACCUMULATE = 1, 2, 3  # tags, for traces
-
-
-def _nothing() -> None:
-    """Do nothing at the end of a transfer."""
-
-
-def _kind_of(op: Op, wanted: Target) -> str:
-    """Return the kind of an accumulate, for races."""
-    if op is OPERATORS["NO_OP"]:
-        return "NO_OP"
-    basics = {kind.dtype.str for kind, _ in wanted.datatype._usable().basics()}
-    return f"{op._constant} {', '.join(sorted(basics))}"
-
-
-def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], None]:
-    """Return what writes ``place = place op data``."""
-    if not isinstance(op, Op):
-        raise no_operator(op)
-    if op._constant is None or not op:
-        raise MPIException(_ERR_OP, f"{name} takes one of MPI's own operators, got {op!r}")
-    if op is OPERATORS["NO_OP"]:
-        return lambda data, place: None
-    if op is OPERATORS["REPLACE"]:
-        return lambda data, place: unpack(place, data)
-    reduction = op._reduction_at_target(wanted.datatype)
-    if reduction is None:
-        raise MPIException(_ERR_OP, f"{name}: {op!r} is not defined on {type_words(wanted.datatype)}")
-
-    def combine(data: Any, place: Simple) -> None:
-        if place.datatype.is_predefined:
-            reduction.apply(data, place.memory[place.offset : place.offset + place.bytes], True)
-            return
-        there = packed(place).copy()  # of a gathered one the bytes are not ours
-        reduction.apply(data, there, True)
-        unpack(place, there)
-
-    return combine
-
-
-_ERR_COMM, _ERR_DISP, _ERR_SIZE = 5, 26, 49
+_ERR_COMM, _ERR_GROUP, _ERR_DISP, _ERR_LOCKTYPE, _ERR_SIZE, _ERR_WIN = 5, 9, 26, 37, 49, 53
 _ERR_RMA_FLAVOR, _ERR_RMA_SHARED = 70, 71
+_NULL = _ERR_WIN, "WIN_NULL, or a window that has been freed"
+_SUM = OPERATORS["SUM"]
+_NOPRECEDE, _NOSUCCEED = CONSTANTS["MODE_NOPRECEDE"], CONSTANTS["MODE_NOSUCCEED"]
+_EXCLUSIVE, _SHARED = CONSTANTS["LOCK_EXCLUSIVE"], CONSTANTS["LOCK_SHARED"]
+_POSTED, _COMPLETED = 4, 5  # tags
 _FLAVORS = {name: CONSTANTS[f"WIN_FLAVOR_{name}"] for name in ("CREATE", "ALLOCATE", "DYNAMIC", "SHARED")}
 
 
-class Win(Synchronisation, Keyed, ErrorHandling, Handle, _kernels.Exporter):
+class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
     """Memory of the ranks of a communicator that all of them can access; falsy when it is WIN_NULL.
 
     What accesses cost is told in `labkit.comm.rma`.
     """
 
-    __slots__ = ("__weakref__",)
+    __slots__ = ("_comm", "_state")
     __module__ = MODULE_NAME
     __hash__ = None  # type: ignore[assignment]
     _known = names.WIN
     _attribute_kind = "Win"
+    _state: WindowState | None
+    _comm: Any  #: the window's ranks, with messages of the window's own
 
     def __new__(cls, win: Win | None = None) -> Win:
         """Return a handle of WIN_NULL, or of the window given."""
@@ -233,9 +203,9 @@ class Win(Synchronisation, Keyed, ErrorHandling, Handle, _kernels.Exporter):
             raise wrong_sync(f"Free while this rank holds a lock of the window, taken at {place}")
         if epoch.targets is not None or epoch.origins is not None:
             raise wrong_sync("Free between Start and Complete, or Post and Wait")
-        self._barrier(now)
-        self._finish(now, now.me, None)
-        self._barrier(now)
+        wait_for_all(now)
+        finish(now, now.me, None)
+        wait_for_all(now)
         now.part.is_free = True
         self._state = None
 
@@ -243,6 +213,11 @@ class Win(Synchronisation, Keyed, ErrorHandling, Handle, _kernels.Exporter):
         """Give it back unless it is null."""
         if self:
             self.Free()
+
+    def _now(self, name: str) -> Now:
+        """Return the call under way; see `call_under_way`."""
+        calls, state, me = call_under_way(self, "Win", name, _NULL)
+        return Now(name, calls, calls.hub, state, me, state.parts[me], self._comm)
 
     # --- memory ---------------------------------------------------------------------------------------
 
@@ -272,7 +247,7 @@ class Win(Synchronisation, Keyed, ErrorHandling, Handle, _kernels.Exporter):
         if rank == PROC_NULL:
             parts = now.state.parts
             rank = next((index for index, part in enumerate(parts) if part.memory.size), 0)
-        self._check_rank(now, rank)
+        check_rank(now, rank)
         part = now.state.parts[rank]
         if now.state.flavor != _FLAVORS["SHARED"] and rank != now.me:
             return _buffer_of(np.empty(0, np.uint8)), 1
@@ -350,26 +325,24 @@ class Win(Synchronisation, Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 
-    # The communication calls of a window.
-
     # --- put and get ------------------------------------------------------------------------------
 
     def Put(self, origin: Any, target_rank: int, target: Any = None) -> None:
         """Write data into a rank's part of the window."""
-        self._put("Put", origin, target_rank, target)
+        put(self._now("Put"), origin, target_rank, target)
 
     def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
         """Read data from a rank's part of the window."""
-        self._get("Get", origin, target_rank, target)
+        get(self._now("Get"), origin, target_rank, target)
 
     def Rput(self, origin: Any, target_rank: int, target: Any = None) -> Any:
         """Put, with a request that is complete when the origin may be used again: at once."""
-        self._put("Rput", origin, target_rank, target)
+        put(self._now("Rput"), origin, target_rank, target)
         return self._over("Rput")
 
     def Rget(self, origin: Any, target_rank: int, target: Any = None) -> Any:
         """Get, with a request that is complete when the data have come."""
-        handle = self._get("Rget", origin, target_rank, target, is_owned=True)
+        handle = get(self._now("Rget"), origin, target_rank, target, is_owned=True)
         now = self._now("Rget")
         return self._over("Rget") if handle is None else now.hub.handle_request(self._comm, handle)
 
@@ -377,295 +350,246 @@ class Win(Synchronisation, Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     def Accumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = _SUM) -> None:
         """Combine data with those of a rank's part of the window, element by element and atomically."""
-        self._accumulate("Accumulate", origin, target_rank, target, op)
+        accumulate(self._now("Accumulate"), origin, target_rank, target, op)
 
     def Raccumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = _SUM) -> Any:
         """Accumulate, with a request."""
-        self._accumulate("Raccumulate", origin, target_rank, target, op)
+        accumulate(self._now("Raccumulate"), origin, target_rank, target, op)
         return self._over("Raccumulate")
 
     def Get_accumulate(
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = _SUM
     ) -> None:
         """Combine data with those of a rank's part of the window, and read what was there before."""
-        self._get_accumulate("Get_accumulate", origin, result, target_rank, target, op)
+        get_accumulate(self._now("Get_accumulate"), origin, result, target_rank, target, op)
 
     def Rget_accumulate(
         self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = _SUM
     ) -> Any:
         """Do as `Get_accumulate`, with a request."""
-        self._get_accumulate("Rget_accumulate", origin, result, target_rank, target, op)
+        get_accumulate(self._now("Rget_accumulate"), origin, result, target_rank, target, op)
         return self._over("Rget_accumulate")
 
     def Fetch_and_op(
         self, origin: Any, result: Any, target_rank: int, target_disp: int = 0, op: Op = _SUM
     ) -> None:
         """Combine one element with one of a rank's part of the window, and read what was there before."""
-        given, taken = self._one_element(origin, result, target_rank)
-        self._read_and_change("Fetch_and_op", given, taken, target_rank, target_disp, op)
+        given, taken = one_element(origin, result, target_rank)
+        read_and_change(self._now("Fetch_and_op"), given, taken, target_rank, target_disp, op)
 
     def Compare_and_swap(
         self, origin: Any, compare: Any, result: Any, target_rank: int, target_disp: int = 0
     ) -> None:
         """Write an element of a rank's part of the window if it equals another; read what was there."""
-        name = "Compare_and_swap"
-        given = parse_origin(origin, False, target_rank)
-        expected = parse_origin(compare, False, target_rank)
-        taken = parse_origin(result, True, target_rank)
-        now = self._begin(name, target_rank)
-        if now is None or given is None or expected is None or taken is None:
-            return
-        for what, side in (("origin", given), ("compare", expected), ("result", taken)):
-            if side.count != 1:
-                raise ValueError(f"{what}: expecting a single element, got {side.count}")
-        if not given.datatype == expected.datatype == taken.datatype:
-            raise ValueError("mismatch in origin, compare and result MPI datatypes")
-        wanted = Target(target_disp, 1, given.datatype)
-        place = self._place(now, target_rank, wanted)
-        self._note(now, target_rank, place, f"compare {given.datatype.name}")
-        new, old = packed(given), packed(expected)
-        now.hub.catch_up(name)
-        atomic = now.state.parts[target_rank].atomic
-        atomic.acquire(now.hub, name)
-        found = np.empty(0, np.uint8)
-
-        def look() -> None:
-            nonlocal found
-            found = packed(place)
-            if (found == old).all():
-                unpack(place, new)
-
-        look = self._beside_stores(now, target_rank, place, look)
-        self._fetch(now, target_rank, data_bytes(wanted), look)
-        unpack(taken, found)
-        if (found == old).all():
-            self._send(now, target_rank, data_bytes(wanted), None, _PUT)
-        atomic.release(now.hub)
-
-    # --- how --------------------------------------------------------------------------------------
+        compare_and_swap(self._now("Compare_and_swap"), origin, compare, result, target_rank, target_disp)
 
     def _over(self, name: str) -> Any:
         return self._now(name).hub.finished_request(self._comm)
 
-    def _begin(self, name: str, target_rank: int) -> Now | None:
-        """Return the call; None where there is nothing to do."""
-        now = self._now(name)
-        if target_rank == PROC_NULL:
-            return None
-        self._check_rank(now, target_rank)
-        if not now.part.epoch.allows(target_rank):
-            raise wrong_sync(
-                f"{name} to rank {target_rank} outside any epoch: call Fence before it, or Start with that "
-                "rank in the group, or Lock or Lock_all"
-            )
-        return now
+    # --- fences -----------------------------------------------------------------------------------
+
+    def Fence(self, assertion: int = 0) -> None:
+        """End an epoch of the whole window, and begin one (not with MODE_NOSUCCEED)."""
+        now = self._now("Fence")
+        epoch = now.part.epoch
+        if epoch.is_passive:
+            raise wrong_sync("Fence while this rank holds a lock of the window: Unlock first")
+        if epoch.targets is not None or epoch.origins is not None:
+            raise wrong_sync("Fence between Start and Complete, or Post and Wait")
+        if not assertion & _NOPRECEDE:
+            wait_for_all(now)
+            finish(now, now.me, None)
+            now.state.note_stores(now.calls.note_fault, now.me)
+            now.part.accesses.close()
+            now.part.touched.clear()
+        wait_for_all(now)
+        epoch.is_fenced = not assertion & _NOSUCCEED
+        if now.calls.looks_at_stores:
+            memory = now.part.memory
+            is_own = epoch.is_fenced and memory.size and not is_sized(memory) and now.state.block is None
+            now.part.stores = Stores(memory, here()) if is_own else None
+
+    # --- post, start, complete, wait ----------------------------------------------------------------
+
+    def Post(self, group: Group, assertion: int = 0) -> None:
+        """Let the ranks of a group access this rank's part."""
+        now = self._now("Post")
+        if now.part.epoch.origins is not None:
+            raise wrong_sync("Post while an exposure epoch is open: Wait for it first")
+        origins = self._ranks_of(now, group)
+        self._tell(now, origins, _POSTED)
+        now.part.epoch.origins = origins
+
+    def Start(self, group: Group, assertion: int = 0) -> None:
+        """Begin to access the parts of a group's ranks: wait until they have posted."""
+        now = self._now("Start")
+        epoch = now.part.epoch
+        if epoch.targets is not None or epoch.is_passive:
+            raise wrong_sync("Start while an access epoch is open: Complete or Unlock first")
+        targets = self._ranks_of(now, group)
+        Request.Waitall(self._hear(now, targets, _POSTED))
+        epoch.targets = targets
+
+    def Complete(self) -> None:
+        """End what `Start` began."""
+        now = self._now("Complete")
+        targets = now.part.epoch.targets
+        if targets is None:
+            raise wrong_sync("Complete without Start")
+        self._tell(now, targets, _COMPLETED)
+        finish(now, now.me, None)
+        now.part.epoch.targets = None
+        for rank in targets:
+            now.part.touched.pop(rank, None)
+
+    def Wait(self) -> Literal[True]:
+        """End what `Post` began: wait until the group's ranks have completed."""
+        now = self._now("Wait")
+        arriving = self._arriving(now)
+        Request.Waitall(arriving)
+        self._end_exposure(now)
+        return True
+
+    def Test(self) -> bool:
+        """Whether `Wait` would return at once; then it does what that does."""
+        now = self._now("Test")
+        arriving = now.part.epoch.arriving = self._arriving(now)
+        if not Request.Testall(arriving):
+            return False
+        self._end_exposure(now)
+        return True
+
+    def _arriving(self, now: Now) -> list[Any]:
+        origins = now.part.epoch.origins
+        if origins is None:
+            raise wrong_sync(f"{now.name} without Post")
+        known = now.part.epoch.arriving
+        return self._hear(now, origins, _COMPLETED) if known is None else known
+
+    def _end_exposure(self, now: Now) -> None:
+        finish(now, now.me, None)
+        now.part.accesses.close()
+        now.part.epoch.origins = now.part.epoch.arriving = None
 
     @staticmethod
-    def _place(now: Now, rank: int, wanted: Target) -> Simple:
-        """Find the bytes at the target."""
-        part, n_bytes = now.state.parts[rank], data_bytes(wanted)
-        if now.state.flavor == _DYNAMIC:
-            memory, offset = part.find(wanted.disp)
-        else:
-            memory, offset = part.memory, wanted.disp * part.unit
-        low, high = wanted.datatype._usable().map.span(max(wanted.count, 0))
-        if offset + low < 0 or wanted.count < 0 or (n_bytes and offset + high > memory.size):
-            what = "no attached memory has" if now.state.flavor == _DYNAMIC else f"it has {memory.size} bytes"
+    def _ranks_of(now: Now, group: Group) -> tuple[int, ...]:
+        if not isinstance(group, Group):
+            raise TypeError(f"group: expected a Group, got {type(group).__name__}")
+        places = {world: rank for rank, world in enumerate(now.state.world)}
+        strangers = [world for world in group._members() if world not in places]
+        if strangers:
             raise MPIException(
-                _ERR_RMA_RANGE,
-                f"{now.name}: {wanted.count} x {type_words(wanted.datatype)} at displacement {wanted.disp} "
-                f"are bytes {offset + low} to {offset + high - 1} of rank {rank}'s part of the window; "
-                f"{what}",
+                _ERR_GROUP, f"{now.name}: the group has {len(strangers)} ranks that the window lacks"
             )
-        return Simple(memory, offset, wanted.count, wanted.datatype)
+        return tuple(places[world] for world in group._members())
 
-    @staticmethod
-    def _note(now: Now, rank: int, place: Simple, kind: str, n_bytes: int | None = None) -> None:
-        """Keep the access, for races."""
-        access = Access(kind, now.name, now.world(now.me), here())
-        # Of a dynamic window the offset is one in the attached memory: addresses tell several apart.
-        is_by_address = now.state.flavor == _DYNAMIC and not is_phantom(place)
-        base = address_of(place.memory) if is_by_address else 0
-        where = footprint_of(place, n_bytes, base)
-        now.state.note_access(now.calls.note_fault, rank, where, access)
-        now.part.touched[rank] = None
+    def _tell(self, now: Now, ranks: tuple[int, ...], tag: int) -> None:
+        for rank in ranks:
+            if rank != now.me:
+                self._comm.Send(np.empty(0, np.uint8), rank, tag)
 
-    @staticmethod
-    def _beside_stores(now: Now, rank: int, place: Simple, do: _Do, n_bytes: int | None = None) -> _Do:
-        """Return what an access does at its target; in checked runs it looks for the target's own stores."""
-        epoch, part = now.part.epoch, now.state.parts[rank]
-        if not now.calls.looks_at_stores or not epoch.is_fenced or epoch.targets is not None:
-            return do
-        runs = runs_of(place, n_bytes)
+    def _hear(self, now: Now, ranks: tuple[int, ...], tag: int) -> list[Any]:
+        return [self._comm.Irecv(np.empty(0, np.uint8), rank, tag) for rank in ranks if rank != now.me]
 
-        def watched() -> Any:
-            return do() if part.stores is None else part.stores.around(runs, do)
+    # --- locks --------------------------------------------------------------------------------------
 
-        return watched  # type: ignore[return-value]
+    def Lock(self, rank: int, lock_type: int = _EXCLUSIVE, assertion: int = 0) -> None:
+        """Begin to access a rank's part, alone (LOCK_EXCLUSIVE) or with others (LOCK_SHARED)."""
+        now = self._now("Lock")
+        check_rank(now, rank)
+        epoch = now.part.epoch
+        if lock_type not in (_EXCLUSIVE, _SHARED):
+            raise MPIException(
+                _ERR_LOCKTYPE, f"lock_type={lock_type} is not allowed: LOCK_EXCLUSIVE or LOCK_SHARED"
+            )
+        if rank in epoch.locked or epoch.is_all is not None:
+            raise wrong_sync(f"Lock of rank {rank}, of which this rank has a lock already")
+        if epoch.targets is not None:
+            raise wrong_sync("Lock between Start and Complete")
+        poll(now)
+        self._take(now, rank, lock_type == _EXCLUSIVE)
+        epoch.locked[rank] = here()
+        epoch.is_fenced = False
+        flush(now, rank)
 
-    @staticmethod
-    def _send(
-        now: Now, rank: int, n_bytes: int, on_end: Callable[[], None] | None, tag: int, is_self: bool = False
-    ) -> None:
-        """Begin a transfer to a target."""
-        hub, target = now.hub, now.state.parts[rank]
-        if rank == now.me and not is_self:
-            hub.catch_up(now.name)
-            if on_end is not None:
-                on_end()
-            return
-        hub.begin_transfer(n_bytes, now.name)
-        handle = hub.transfer(now.world(now.me), now.world(rank), n_bytes, now.context, tag, on_end)
-        if tag == _PUT:  # SMPI keeps a list of its own of these
-            now.part.mutex.acquire(hub, now.name)
-            now.part.mutex.release(hub)
-        target.mutex.acquire(hub, now.name)
-        target.pending.append(Pending(handle, now.me, now.me))
-        target.mutex.release(hub)
+    def Unlock(self, rank: int) -> None:
+        """Complete what was done under a lock, and give it back."""
+        now = self._now("Unlock")
+        check_rank(now, rank)
+        if rank not in now.part.epoch.locked:
+            raise wrong_sync(f"Unlock of rank {rank}, of which this rank has no lock")
+        flush(now, rank)
+        del now.part.epoch.locked[rank]
+        now.state.locks.unlock(now.hub, now.me, rank)
 
-    @staticmethod
-    def _begin_fetch(now: Now, rank: int, n_bytes: int, on_begin: Callable[[], Callable[[], None]]) -> int:
-        """Begin a transfer from a target; its handle."""
-        hub, target = now.hub, now.state.parts[rank]
-        hub.begin_transfer(n_bytes, now.name)
-        on_end = on_begin()
-        handle = int(hub.transfer(now.world(rank), now.world(now.me), n_bytes, now.context, _GET, on_end))
-        target.mutex.acquire(hub, now.name)
-        target.mutex.release(hub)
-        return handle
+    def Lock_all(self, assertion: int = 0) -> None:
+        """Begin to access all ranks' parts, with others."""
+        now = self._now("Lock_all")
+        epoch = now.part.epoch
+        if epoch.is_passive:
+            raise wrong_sync("Lock_all while this rank has a lock of the window already")
+        if epoch.targets is not None:
+            raise wrong_sync("Lock_all between Start and Complete")
+        poll(now)
+        self._take(now, None, False)
+        epoch.is_all = here()
+        epoch.is_fenced = False
 
-    def _fetch(self, now: Now, rank: int, n_bytes: int, on_end: Callable[[], None]) -> None:
-        """Transfer from a target, and wait for it."""
-        if rank == now.me:
-            on_end()
-            return
-        handle = self._begin_fetch(now, rank, n_bytes, lambda: on_end)
-        now.hub.wait_for([handle], now.name)
-        now.hub.release_handles([handle])
-        now.hub.catch_up(now.name)
+    def Unlock_all(self) -> None:
+        """Complete what was done, and give the locks back."""
+        now = self._now("Unlock_all")
+        if now.part.epoch.is_all is None:
+            raise wrong_sync("Unlock_all without Lock_all")
+        flush_all(now)
+        now.part.epoch.is_all = None
+        now.state.locks.unlock(now.hub, now.me, None)
 
-    def _put(self, name: str, origin: Any, target_rank: int, target: Any) -> None:
-        given = parse_origin(origin, False, target_rank)
-        now = self._begin(name, target_rank)
-        if now is None or given is None:
-            return
-        wanted = filled(name, given, target_of(target, given))
-        place = self._place(now, target_rank, wanted)
-        self._note(now, target_rank, place, "put", given.bytes)
-        self._watched(now, given, target_rank)
-        on_end = None
-        if given.bytes and not (is_phantom(given) or is_phantom(place)):
-            data = packed(given)
-            on_end = self._beside_stores(now, target_rank, place, lambda: unpack(place, data), given.bytes)
-        self._send(now, target_rank, given.bytes, on_end, _PUT)
+    def _take(self, now: Now, rank: int | None, is_exclusive: bool) -> None:
+        waiting = now.calls.waiting_for_locks
+        world = now.world(now.me)
+        waiting[world] = (now.state, rank)
+        now.state.locks.lock(now.hub, now.me, rank, is_exclusive, now.name)
+        del waiting[world]
 
-    def _get(
-        self, name: str, origin: Any, target_rank: int, target: Any, is_owned: bool = False
-    ) -> int | None:
-        taken = parse_origin(origin, True, target_rank)
-        now = self._begin(name, target_rank)
-        if now is None or taken is None:
-            return None
-        wanted = within(name, taken, target_of(target, taken))
-        place = self._place(now, target_rank, wanted)
-        self._note(now, target_rank, place, "get")
-        n_bytes = data_bytes(wanted)
-        has_data = n_bytes and not (is_phantom(taken) or is_phantom(place))
-        origin_of = self._watched(now, taken, target_rank)
+    # --- flushes --------------------------------------------------------------------------------------
 
-        def read() -> Callable[[], None]:
-            if not has_data:
-                return lambda: None
-            data = packed(place)
-            if origin_of is not None:
-                return lambda: origin_of.arriving(lambda: unpack(taken, data))
-            return lambda: unpack(taken, data)
+    def Flush(self, rank: int) -> None:
+        """Complete what was begun with a rank, at both sides."""
+        now = self._passive("Flush", rank)
+        poll(now)
+        flush(now, rank)
 
-        read = self._beside_stores(now, target_rank, place, read)
-        if target_rank == now.me:
-            now.hub.catch_up(name)
-            read()()
-            return None
-        handle = self._begin_fetch(now, target_rank, n_bytes, read)
-        now.part.mutex.acquire(now.hub, name)
-        now.part.pending.append(Pending(handle, target_rank, now.me, is_owned))
-        now.part.mutex.release(now.hub)
-        return handle
+    def Flush_all(self) -> None:
+        """Complete what was begun with any rank, at both sides."""
+        now = self._passive("Flush_all", None)
+        poll(now)
+        flush_all(now)
 
-    def _accumulate(self, name: str, origin: Any, target_rank: int, target: Any, op: Op) -> None:
-        given = parse_origin(origin, False, target_rank, True)
-        now = self._begin(name, target_rank)
-        if now is None or given is None:
-            return
-        wanted = filled(name, given, target_of(target, given), is_whole=True)
-        combine = _combination(name, op, wanted)
-        place = self._place(now, target_rank, wanted)
-        self._note(now, target_rank, place, _kind_of(op, wanted))
-        on_end = None
-        if given.bytes and not (is_phantom(given) or is_phantom(place)):
-            data = packed(given)
-            on_end = self._beside_stores(now, target_rank, place, lambda: combine(data, place))
-        self._send(now, target_rank, given.bytes, on_end, _ACCUMULATE, is_self=True)
-        self._flush_transfers(now, target_rank)
+    def Flush_local(self, rank: int) -> None:
+        """Complete what was begun with a rank, at this side."""
+        now = self._passive("Flush_local", rank)
+        poll(now)
+        finish(now, now.me, rank, now.me)
 
-    def _get_accumulate(
-        self, name: str, origin: Any, result: Any, target_rank: int, target: Any, op: Op
-    ) -> None:
-        taken = parse_origin(result, True, target_rank, True)
-        given = parse_origin(origin, False, target_rank, True)
-        wanted = None if given is None else target_of(target, given)
-        self._read_and_change(name, given, taken, target_rank, wanted, op)
+    def Flush_local_all(self) -> None:
+        """Complete what was begun with any rank, at this side."""
+        now = self._passive("Flush_local_all", None)
+        poll(now)
+        finish(now, now.me, None, now.me)
 
-    @staticmethod
-    def _one_element(origin: Any, result: Any, target_rank: int) -> tuple[Simple | None, Simple | None]:
-        given = parse_origin(origin, False, target_rank, True)
-        taken = parse_origin(result, True, target_rank, True)
-        if given is None or taken is None:
-            return None, None
-        for what, side in (("origin", given), ("result", taken)):
-            if side.count != 1:
-                raise ValueError(f"{what}: expecting a single element, got {side.count}")
-        if given.datatype != taken.datatype:
-            raise ValueError("mismatch in origin and result MPI datatypes")
-        return given, taken
+    def Sync(self) -> None:
+        """Make the window's own copy and the memory agree: there is but one, so it only lets others go on."""
+        poll(self._now("Sync"))
 
-    def _read_and_change(
-        self, name: str, given: Simple | None, taken: Simple | None, target_rank: int, target: Any, op: Op
-    ) -> None:
-        """Read what a target has and combine it with what the origin gives, at one instant."""
-        now = self._begin(name, target_rank)
-        if now is None or given is None or taken is None:
-            return
-        wanted = target if isinstance(target, Target) else target_of(target, given)
-        is_read = op is OPERATORS["NO_OP"]  # then the origin is not looked at
-        for side in (taken,) if is_read else (given, taken):
-            check_sizes(name, side, wanted)
-        combine = _combination(name, op, wanted)
-        place = self._place(now, target_rank, wanted)
-        self._note(now, target_rank, place, _kind_of(op, wanted))
-        n_bytes = data_bytes(taken)
-        has_data = n_bytes and not any(is_phantom(side) for side in (given, taken, place))
-        data = packed(given) if has_data and not is_read else None
-        found: Any = None
-
-        def exchange() -> None:
-            nonlocal found
-            if has_data:
-                found = packed(place)
-                if data is not None:
-                    combine(data, place)
-
-        exchange = self._beside_stores(now, target_rank, place, exchange)
-        now.hub.catch_up(name)
-        atomic = now.state.parts[target_rank].atomic
-        atomic.acquire(now.hub, name)
-        self._fetch(now, target_rank, n_bytes, exchange if is_read else _nothing)
-        if not is_read:
-            self._send(now, target_rank, n_bytes, exchange, _ACCUMULATE, is_self=True)
-            self._flush_transfers(now, target_rank)
-        atomic.release(now.hub)
-        if found is not None:
-            unpack(taken, found)
+    def _passive(self, name: str, rank: int | None) -> Now:
+        now = self._now(name)
+        epoch = now.part.epoch
+        if rank is not None:
+            check_rank(now, rank)
+        if epoch.is_all is None and (rank not in epoch.locked if rank is not None else not epoch.locked):
+            whom = "" if rank is None else f" of rank {rank}"
+            raise wrong_sync(f"{name}{whom} without a lock of it: call Lock or Lock_all before it")
+        return now
 
 
 def _check_size(size: int) -> None:

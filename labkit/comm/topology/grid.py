@@ -22,6 +22,7 @@ __all__ = [
     "Node",
     "check_peers",
     "gathered_nodes",
+    "grid_of",
     "numbers_of",
     "weights_of",
 ]
@@ -325,3 +326,18 @@ def gathered_nodes(
     is_weighted = bool(counts[:, 1].any())
     costs_of = (tuple(into[:, 2].tolist()), tuple(out[:, 2].tolist()))
     return Node(tuple(into[:, 0].tolist()), tuple(out[:, 1].tolist()), costs_of if is_weighted else None)
+
+
+def grid_of(dims: Sequence[int], periods: Sequence[bool] | bool | None) -> Grid:
+    """Read the shape of a grid."""
+    sizes = tuple(operator.index(dim) for dim in dims)
+    rings = (
+        (bool(periods),) * len(sizes)
+        if periods is None or isinstance(periods, bool)
+        else tuple(bool(ring) for ring in periods)
+    )
+    if len(rings) != len(sizes):
+        raise ValueError(f"expecting {len(sizes)} items, got {len(rings)}")
+    if sizes and min(sizes) < 1:
+        raise MPIException(_ERR_DIMS, f"dims={list(sizes)}: a dimension has at least 1 rank")
+    return Grid(sizes, rings)

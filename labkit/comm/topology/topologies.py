@@ -9,9 +9,10 @@ from typing import Any
 from labkit.comm import names
 from labkit.comm.collective.native import shared_calls
 from labkit.comm.collective.neighbors import NeighborCollectives
-from labkit.comm.communicator import Comm, Intracomm
+from labkit.comm.communicator import Comm
 from labkit.comm.handles.base import KNOWN, MODULE_NAME
 from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.intracomm import Intracomm
 from labkit.comm.topology.grid import DistGraph, Graph, Grid, Node
 
 __all__ = ["Cartcomm", "Distgraphcomm", "Graphcomm", "Topocomm"]

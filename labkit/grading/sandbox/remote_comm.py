@@ -12,17 +12,17 @@ import numpy as np
 from labkit.comm import names
 from labkit.comm.buffers import _basic, _unpack, array_of, parse_simple
 from labkit.comm.collective.objects import ObjectCollectives
-from labkit.comm.communicator import COMM_NULL
-from labkit.comm.create import _grid as make_grid
 from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, CONSTANTS, UNDEFINED
 from labkit.comm.handles.errhandlers import Errhandler
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.handles.status import Status
+from labkit.comm.intracomm import COMM_NULL
 from labkit.comm.pickling import pickle
 from labkit.comm.surface import METHODS, NAMED, Method, add_methods
 from labkit.comm.topology.grid import Grid
+from labkit.comm.topology.grid import grid_of as make_grid
 from labkit.errors import UnsupportedError
 from labkit.grading.sandbox.calls import ROWS
 from labkit.grading.sandbox.remote_request import RemotePrequest, RemoteRequest, deliver, fill_status

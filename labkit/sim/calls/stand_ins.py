@@ -15,13 +15,14 @@ import numpy as np
 from labkit._kernels import HubSums
 from labkit.comm.buffers import parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.makers import maker_of
-from labkit.comm.communicator import Comm, Intracomm
+from labkit.comm.communicator import Comm
 from labkit.comm.files.file import File
 from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest, Request
 from labkit.comm.inter.intercomm import Intercomm
+from labkit.comm.intracomm import Intracomm
 from labkit.comm.matched import Message
 from labkit.comm.pickling import Pickle
 from labkit.comm.rma.window import Win

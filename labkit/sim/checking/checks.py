@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.buffers import Simple, parse_simple
-from labkit.comm.communicator import Comm, Intracomm
+from labkit.comm.communicator import Comm
 from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.operators import OPERATORS
@@ -28,6 +28,7 @@ from labkit.comm.handles.packing import address_of
 from labkit.comm.handles.status import Prequest, Request, Status
 from labkit.comm.handles.typebody import TypeBody
 from labkit.comm.inter.intercomm import Intercomm
+from labkit.comm.intracomm import Intracomm
 from labkit.comm.surface import METHODS, REQUESTS, Method, made
 from labkit.sim.calls import NOTING
 from labkit.sim.isolation.patches import Patches

@@ -10,11 +10,12 @@ import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from labkit.comm.communicator import Comm, Intracomm
+from labkit.comm.communicator import Comm
 from labkit.comm.files.file import File
 from labkit.comm.futures.manager import MPIPoolExecutor
 from labkit.comm.handles.status import Prequest, Request, Status
 from labkit.comm.inter.intercomm import Intercomm
+from labkit.comm.intracomm import Intracomm
 from labkit.comm.matched import Message
 from labkit.comm.rma.window import Win
 from labkit.comm.surface import NAMED, Method

@@ -292,7 +292,7 @@ def test_an_error_at_the_end_of_a_transfer_fails_the_run(monkeypatch) -> None:
         win.Put(np.zeros(1), 1 - comm.rank)
         win.Fence()
 
-    monkeypatch.setattr("labkit.comm.rma.window.unpack", broken)
+    monkeypatch.setattr("labkit.comm.rma.transfers.unpack", broken)
     with pytest.raises(lk.errors.RankError, match="no room"):
         lk.run(program, 2, "star:2")
 

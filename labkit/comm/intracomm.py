@@ -1,52 +1,126 @@
-"""New communicators from old ones: Dup, Split, Create, Create_cart... and their end."""
+"""Intracommunicators: how they are made and freed, and their collectives.
+
+Collectives on buffers, blocking, nonblocking and persistent: each is one run of a schedule by the engine.
+Every rank enters when it gets there; the first one chooses the algorithm, the others must agree with it in
+what MPI wants to be the same everywhere. All ranks start the same collectives in the same order on a
+communicator, blocking and nonblocking ones together; they may be over in any order. Buffers must stay as they
+are until the request is complete.
+
+What is assumed about progress of nonblocking collectives. Each rank's part is carried on by an agent of the
+engine's, as a network adapter or a thread on a core of its own would: its messages are posted and matched
+while the rank computes, share the network with all others, and cost the rank's processor nothing
+(asynchronous progress). The call itself posts what can be posted at once and pays for that; everything after
+the first wait is the agent's, the overheads of its messages included. A real MPI without asynchronous
+progress goes on only inside calls: there a rank that computes for long has to `Test` now and then, and
+overlaps less than here.
+
+A nonblocking collective runs the schedule that its blocking twin would run (``coll=`` chooses for both). So
+``Iallreduce(...).Wait()`` takes as long as ``Allreduce(...)``, and never less.
+
+A start of a persistent collective does what the nonblocking call would do then. Each request has messages of
+its own: they may be started in any order, also in another one at another rank (MPI 4, section 6.13); `info`
+is not looked at.
+"""
 
 from __future__ import annotations
 
-import operator
+import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
+from labkit import _kernels
+from labkit.comm.buffers import parse_simple
+from labkit.comm.collective.makers import Maker, counts_of, maker_of
 from labkit.comm.collective.native import (
     Call,
+    arrive,
     arrive_shared,
     leave,
+    perform,
     refuse_in_recordings,
     shared_calls,
     start,
 )
-from labkit.comm.handles.base import KNOWN, constant_of
+from labkit.comm.collective.objects import ObjectCollectives
+from labkit.comm.communicator import Comm
+from labkit.comm.handles.base import KNOWN, MODULE_NAME, constant_of, is_in_place
 from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.keyvals import copied, deleted
+from labkit.comm.handles.operators import OPERATORS
+from labkit.comm.handles.status import Prequest
+from labkit.comm.inter.ports import accept, connect
+from labkit.comm.inter.spawning import all_wanted, one_wanted, spawn
+from labkit.comm.surface import METHODS, Method, made
 from labkit.comm.topology.grid import (
     DistGraph,
     Graph,
-    Grid,
     Node,
     check_peers,
     gathered_nodes,
+    grid_of,
     numbers_of,
     weights_of,
 )
+from labkit.schedule.problem import PROBLEMS, Problem
 
-__all__ = ["CommunicatorMaking"]
+__all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Intracomm"]
 
-_ERR_COMM, _ERR_GROUP, _ERR_DIMS, _ERR_ARG = 5, 9, 12, 13
+_ERR_COMM, _ERR_GROUP, _ERR_ARG = 5, 9, 13
 
 
-class CommunicatorMaking:
-    """How communicators are made, compared and freed."""
+# Collective methods with a short way past Python, for calls of a form that has been seen before.
 
-    rank: int
-    size: int
-    Allgather: Callable[[Any, Any], None]
-    Barrier: Callable[[], None]
-    _context: int
-    _world_ranks: Callable[[], list[int]]
-    _become: Callable[..., None]
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def quick(method: _Method) -> _Method:
+    """Let a method's plain calls go straight to the engine once one of their form has been carried out.
+
+    What a form is and what is plain, kernels/bindings/hub/quick_calls.hpp says. The method may have the
+    parameters `op`, `root`, and one or two buffers. All that it does must follow from its arguments, the
+    communicator and whether the rank is the root; it ends in `labkit.comm.collective.native.perform`.
+    """
+    return _wrapped(method, keeps_own_block=False)
+
+
+def quick_own_block(method: _Method) -> _Method:
+    """Do as `quick`, for a method that with IN_PLACE sends the rank's own block, not the whole buffer."""
+    return _wrapped(method, keeps_own_block=True)
+
+
+def _wrapped(method: _Method, keeps_own_block: bool) -> _Method:
+    make: Any = _kernels.QuickMethod
+    made: Any = make(method, keeps_own_block)
+    functools.update_wrapper(made, method)
+    return made  # type: ignore[no-any-return]
+
+
+class Intracomm(ObjectCollectives, Comm):
+    """A communicator of one group."""
+
+    __module__ = MODULE_NAME
+
+    def __init__(self, comm: Comm | None = None) -> None:
+        if self._remote_ranks() is not None:
+            raise TypeError("expecting an intracommunicator")
+
+    def _private(self, name: str, root: int, op: str = "") -> tuple[Comm, int]:
+        """Return the communicator and tag of a collective that is made of messages of its own."""
+        number = arrive(self, name, {"root": root, "op": op} if op else {"root": root})
+        private = Comm(self)  # type: ignore[call-arg]
+        private._use_private_context()
+        return private, number & 0x3FFFFFFF | 0x40000000
+
+    def _leave(self, name: str) -> None:
+        """Note that this rank is through such a collective."""
+        leave(name)
+
+    # --- made from this one ------------------------------------------------------------------------
 
     def Dup(self, info: Any = None) -> Any:
         """Return a communicator of the same ranks and topology, with messages of its own."""
@@ -199,7 +273,7 @@ class CommunicatorMaking:
         MPI.Exception
             ERR_ARG or ERR_DIMS if there are too few ranks, or a dimension is below 1.
         """
-        grid = _grid(dims, periods)
+        grid = grid_of(dims, periods)
         if grid.size > self.size:
             raise MPIException(
                 _ERR_ARG,
@@ -212,7 +286,7 @@ class CommunicatorMaking:
 
     def Cart_map(self, dims: Sequence[int], periods: Sequence[bool] | bool | None = None) -> int:
         """Return the rank that this one would have on a grid; UNDEFINED if it would be left over."""
-        return self.rank if self.rank < _grid(dims, periods).size else UNDEFINED
+        return self.rank if self.rank < grid_of(dims, periods).size else UNDEFINED
 
     # --- graphs -----------------------------------------------------------------------------------
 
@@ -335,6 +409,94 @@ class CommunicatorMaking:
         elif self is not KNOWN[name]:
             self._become("null", 0)
 
+    # --- ranks of other groups ---------------------------------------------------------------------
+
+    def Accept(self, port_name: str, info: Any = None, root: int = 0) -> Any:
+        """Wait at the root's port for a group; the communicator with it."""
+        return accept(self, port_name, root)
+
+    def Connect(self, port_name: str, info: Any = None, root: int = 0) -> Any:
+        """Go to a port where a group waits, or will; the communicator with it."""
+        return connect(self, port_name, root)
+
+    def Spawn(
+        self,
+        command: str,
+        args: Sequence[str] | str | None = None,
+        maxprocs: int = 1,
+        info: Any = None,
+        root: int = 0,
+        errcodes: list[int] | None = None,
+    ) -> Any:
+        """Start ranks of a Python program; the intercommunicator to them.
+
+        Parameters
+        ----------
+        command : str
+            ``sys.executable``, with a script among `args`, or a script. Looked at by the root only, as are
+            `args`, `maxprocs` and `info` (hints are not heeded).
+        args : str or sequence of str, optional
+        maxprocs : int
+            How many.
+        root : int
+        errcodes : list, optional
+            Filled with a 0 for each.
+        """
+        made, counts = spawn(self, "Spawn", root, lambda: [one_wanted(command, args, maxprocs)])
+        if errcodes is not None:
+            errcodes[:] = [0] * counts[0]
+        return made
+
+    def Spawn_multiple(
+        self,
+        command: Sequence[str],
+        args: Sequence[Any] | None = None,
+        maxprocs: Sequence[int] | int | None = None,
+        info: Any = None,
+        root: int = 0,
+        errcodes: list[list[int]] | None = None,
+    ) -> Any:
+        """Start ranks of several programs, which have one world; the intercommunicator to them.
+
+        Parameters
+        ----------
+        command : sequence of str
+        args : sequence of (str or sequence of str or None), optional
+            Of each command.
+        maxprocs : int or sequence of int, optional
+            Of each; default: 1.
+        root : int
+        errcodes : list, optional
+            Filled with a list for each command.
+        """
+        wanted = (command, args, maxprocs, info)
+        made, counts = spawn(self, "Spawn_multiple", root, lambda: all_wanted(*wanted))
+        if errcodes is not None:
+            errcodes[:] = [[0] * count for count in counts]
+        return made
+
+    # --- persistent collectives --------------------------------------------------------------------
+
+    def _collective_init(self, make: Maker, problem: Problem, name: str, *arguments: Any) -> Prequest:
+        """Agree on messages of their own for the starts; what is wrong with the call is said now."""
+        *given, _ = arguments  # info
+        if name == "Reduce_scatter_init" and given[2] is None and not is_in_place(given[0]):
+            # the ranks tell each other once, not at every start
+            given[2] = counts_of(self, None, parse_simple(given[1], True).count, True)
+        private = self._own_context(name, make(self, problem, name, *given).facts)
+        return Prequest._of(lambda: start(private, make(self, problem, name, *given)))
+
+    def _own_context(self, name: str, facts: dict[str, Any]) -> Any:
+        """Return a handle of the communicator with a context that the ranks' calls of this one share."""
+        calls, shared = arrive_shared(self, name, facts)
+        if "context" not in shared.made:
+            shared.made["context"] = calls.hub.new_context()
+        leave(name)
+        kind: Any = type(self)
+        private = kind(self)
+        private._use_context(shared.made["context"])
+        return private
+
 
 def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:
     """Return a communicator with messages of its own."""
@@ -346,16 +508,40 @@ def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:
     return comm
 
 
-def _grid(dims: Sequence[int], periods: Sequence[bool] | bool | None) -> Grid:
-    """Read the shape of a grid."""
-    sizes = tuple(operator.index(dim) for dim in dims)
-    rings = (
-        (bool(periods),) * len(sizes)
-        if periods is None or isinstance(periods, bool)
-        else tuple(bool(ring) for ring in periods)
-    )
-    if len(rings) != len(sizes):
-        raise ValueError(f"expecting {len(sizes)} items, got {len(rings)}")
-    if sizes and min(sizes) < 1:
-        raise MPIException(_ERR_DIMS, f"dims={list(sizes)}: a dimension has at least 1 rank")
-    return Grid(sizes, rings)
+_EXPRESSIONS = {
+    "blocking": "perform(self, make(self, problem, {name!r}{rest}))",
+    "nonblocking": "start(self, make(self, problem, {name!r}{rest}))",
+    "persistent": "self._collective_init(make, problem, {name!r}{rest})",
+}
+
+
+def _method(method: Method) -> Callable[..., Any]:
+    problem = PROBLEMS[method.problem]
+    rest = f", {method.arguments}" if method.arguments else ""
+    space = {
+        "perform": perform, "start": start, "make": maker_of(method), "problem": problem,
+        "SUM": OPERATORS["SUM"], "__name__": __name__,
+    }  # fmt: skip
+    expression = _EXPRESSIONS[method.form].format(name=method.name, rest=rest)
+    function = made(method, expression, space, "Intracomm")
+    if method.form != "blocking" or problem.layout == "table":
+        return function
+    keeps_own = (problem.shapes.get("send"), problem.shapes.get("recv")) == ("one", "all")
+    return quick_own_block(function) if keeps_own else quick(function)
+
+
+for _row in METHODS:
+    if _row.problem:
+        setattr(Intracomm, _row.name, _method(_row))
+
+
+def _make(kind: str, context: int, cls: type[Comm] = Intracomm) -> Any:
+    comm = cls()
+    comm._become(kind, context)
+    return comm
+
+
+COMM_NULL = _make("null", 0, Comm)
+COMM_WORLD: Intracomm = _make("world", 0)
+COMM_SELF: Intracomm = _make("self", 2)
+KNOWN.update(Comm=Comm, Intracomm=Intracomm, COMM_NULL=COMM_NULL, COMM_WORLD=COMM_WORLD, COMM_SELF=COMM_SELF)
