@@ -118,6 +118,8 @@ class KernelCosts:
         What one core copies while all cores of its host do (bytes read and bytes written are both counted).
     facts : tuple of (str, str)
         Where the figures come from: what, and its value with the source or the word assumed.
+    is_derived : bool
+        Whether the costs are those of another calibration, scaled, and not measured.
     """
 
     name: str
@@ -126,6 +128,7 @@ class KernelCosts:
     costs: dict[tuple[str, int], Cost]
     memory_bytes_per_s: float | None = field(default=None, compare=False)
     facts: tuple[tuple[str, str], ...] = field(default=(), compare=False)
+    is_derived: bool = False
 
     def seconds(self, kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> float:
         """Return what one call of `kernel` costs on the calibrated machine, in seconds.
@@ -217,7 +220,7 @@ class KernelCosts:
                 raise ValueError(f"[kernels.{_PACK_LINE}] has more than one length of a cache line")
             return cls(
                 name, table["machine"], REFERENCE_FLOPS_PER_S, costs,
-                None if memory is None else float(memory), facts,
+                None if memory is None else float(memory), facts, base is not None,
             )  # fmt: skip
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(

@@ -125,18 +125,12 @@ def merge(keys: Keys, lengths: ArrayLike) -> Keys:
     -----
     Up to `most_runs` runs are merged by a tree of two-way merges: about n log2(k) steps. More runs are
     sorted again, which costs n log2(n) steps of a SIMD sort, whatever k: it is faster from there on, and is
-    charged as the kernel ``merge_many``.
+    charged as the kernel ``merge_many``. On a simulated core with derived costs the tree is charged for more
+    runs, too, as long as it is the cheaper one there: older cores have no SIMD sort.
     """
     counts = _as_counts(lengths)
     if isinstance(keys, StandIn):
-        runs = int(np.count_nonzero(counts))
-        is_tree = runs <= most_runs(keys.itemsize, len(keys))
-        charge(
-            "merge" if is_tree else "merge_many",
-            keys.itemsize,
-            len(keys),
-            max(runs, 1) if is_tree else len(keys),
-        )
+        _charge_merge(keys, int(np.count_nonzero(counts)))
         return keys
     if keys.dtype.kind in "iu" and keys.dtype.isnative:
         keys = np.ascontiguousarray(keys)
@@ -144,13 +138,22 @@ def merge(keys: Keys, lengths: ArrayLike) -> Keys:
         most = most_runs(keys.itemsize, len(keys))
         runs = _kernels.merge_runs(keys, counts, out, most)
         _require_runs(runs, keys, counts)
-        if runs <= most:
-            charge("merge", keys.itemsize, len(keys), max(runs, 1))
-            return out
-    else:  # floats have NaNs, which no comparison of two keys puts in order
-        _require_runs(0 if int(counts.sum()) == len(keys) else -1, keys, counts)
+        _charge_merge(keys, runs)
+        return out if runs <= most else _sorted(keys)
+    # floats have NaNs, which no comparison of two keys puts in order
+    _require_runs(0 if int(counts.sum()) == len(keys) else -1, keys, counts)
     charge("merge_many", keys.itemsize, len(keys), len(keys))
     return _sorted(keys)
+
+
+def _charge_merge(keys: Keys, runs: int) -> None:
+    """Charge a tree of merges, or a sort where that is faster."""
+    n, size, tree = len(keys), keys.itemsize, max(runs, 1)
+    table = calibration()
+    is_tree = runs <= most_runs(size, n) or (
+        table.is_derived and table.seconds("merge", size, n, tree) <= table.seconds("merge_many", size, n, n)
+    )
+    charge("merge" if is_tree else "merge_many", size, n, tree if is_tree else n)
 
 
 def merge_order(keys: Keys, lengths: Counts) -> NDArray[np.int64]:

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import labkit as lk
 from labkit import context, local
 from labkit.errors import DataError
 from labkit.local import calibrate, grid
-from labkit.local.costs import Cost, KernelCosts
+from labkit.local.costs import Cost, KernelCosts, find_calibration
 
 RUNS = st.lists(st.lists(st.integers(-5, 5), max_size=8).map(sorted), min_size=1, max_size=6)
 
@@ -203,3 +204,19 @@ def test_unknown_calibrations_are_refused(tmp_path: Path) -> None:
         local.use_calibration("nobody")
     with pytest.raises(DataError, match="cannot be read"):
         local.use_calibration(tmp_path / "nowhere.toml")
+
+
+@pytest.mark.parametrize(
+    ("name", "is_tree"), [("default", False), ("xeon-e5-2670", True), ("powerpc-a2", True)]
+)
+def test_a_core_without_a_fast_sort_merges_many_runs_by_a_tree(name: str, is_tree: bool) -> None:
+    """The tree is charged as long as it is cheaper; measured costs keep the measured crossover."""
+    costs, n = find_calibration(name), 64_000
+    wanted = costs.seconds("merge", 8, n, 64) if is_tree else costs.seconds("merge_many", 8, n, n)
+
+    def program(comm: object) -> list[int]:
+        return local.merge(np.tile(np.arange(n // 64), 64), [n // 64] * 64).tolist()
+
+    run = lk.run(program, 1, "star:1", calibration=name)
+    assert run.results[0] == np.repeat(np.arange(n // 64), 64).tolist()
+    assert run.makespan_s == pytest.approx(wanted, rel=1e-9)
