@@ -892,6 +892,17 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [100],
     ),
     "orbital_volume": ([2.08, 2.0808], [(2.0972, "one part"), (266.3, "all ranks"), (0.26, "8 bytes")], [1]),
+    "dense_units": (
+        [126],
+        [(512, "all parts"), (16, "one unit"), (3024, "order"), (4845, "nine columns")],
+        [127],
+    ),
+    "twice_the_dimensions": (
+        [327.68, 328],
+        [(40.96, "k^3 grows"), (0.32, "k^3 alone"), (327680, "in ms"), (0.64, "does not double")],
+        [100],
+    ),
+    "careless_steps": ([15], [(3, "both"), (14, "nearly"), (4, "81 against")], [20]),
     "narrow_cable": ([3], [(4, "not everything"), (0.75, "the share"), (30, "can the cable")], [2]),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
 }
