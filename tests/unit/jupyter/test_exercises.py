@@ -892,6 +892,13 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [100],
     ),
     "orbital_volume": ([2.08, 2.0808], [(2.0972, "one part"), (266.3, "all ranks"), (0.26, "8 bytes")], [1]),
+    "equal_keys": (
+        [2_000_000],
+        [(2000, "one rank"), (10_000, "random"), (10_000_000, "a fifth"), (20_000, "a bound")],
+        [3],
+    ),
+    "regular_room": ([666.67, 667], [(1000, "before"), (2000, "own keys"), (5333, "8 bytes")], [1]),
+    "one_outlier": ([1], [(64, "splitters cut"), (2, "single key"), (63, "between")], [32]),
     "dense_units": (
         [126],
         [(512, "all parts"), (16, "one unit"), (3024, "order"), (4845, "nine columns")],
