@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-__all__ = ["HOSTILE", "RIGHT", "WRONG"]
+__all__ = ["BY_LUCK", "HOSTILE", "RIGHT", "WRONG"]
 
 #: of the wrong ones those that only the sandbox may run
 HOSTILE = ("sleeps_on_few", "by_a_file", "seeks_the_case")
@@ -271,13 +271,21 @@ _CHAIN = """    before = comm.recv(source=me - 1, tag=9) if me else 0
         comm.send(before + len(mine), me + 1, tag=9)
     k = comm.bcast(before + len(mine), root=p - 1)
 """
+#: what the draw of lengths and types decides
+BY_LUCK: dict[str, tuple[str, ...]] = {
+    "long_blocks_first": ("balance",),
+    "last_rank_takes_the_rest": ("balance",),
+    "without_nans": ("scaling",),
+    "flags_of_all": ("scaling",),
+    "unfiltered": ("scaling",),
+}
 WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
-    "stays_where_it_is": (_made(exchange="    return mine\n"), ("balance", *_SLOW)),
+    "stays_where_it_is": (_made(exchange="    return mine\n"), _SLOW),
     "all_at_rank_0": (
         _made(
             exchange="    every = comm.gather(mine)\n    return np.concatenate(every) if me == 0 else mine[:0]\n"
         ),
-        ("balance", *_SLOW),
+        ("volume",),
     ),
     "through_rank_0": (
         _made(
@@ -340,7 +348,7 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "without_nans": (
         _made().replace("values[keep]", "values[keep & (values == values)]"),
-        ("any_type", *_SLOW),
+        ("any_type", "volume"),
     ),
     "two_or_more": (
         _made().replace("    mine =", "    if p == 1:\n        return None\n    mine ="),

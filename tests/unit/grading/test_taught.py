@@ -34,6 +34,8 @@ FEW = [
     ("scaling_bug", "narrow_on_many"), ("scaling_bug", "half_narrow_on_many"),
     ("compaction", "probes"), ("compaction", "alltoallv"), ("compaction", "gathers_floats_on_few"),
     ("compaction", "chain_unless_power"), ("compaction", "flags_of_all"), ("compaction", "sends_twice"),
+    ("summa", "objects"), ("summa", "ring"), ("summa", "everything_on_flat"), ("summa", "flat"),
+    ("summa", "through_the_first_of_a_row"),
 ]  # fmt: skip
 
 
