@@ -892,6 +892,13 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [100],
     ),
     "orbital_volume": ([2.08, 2.0808], [(2.0972, "one part"), (266.3, "all ranks"), (0.26, "8 bytes")], [1]),
+    "splitter_seconds": (
+        [12.78, 3.4e-9 * 2**28 * 14],
+        [(0.913, "logarithm"), (0.00078, "squared"), (8.857, "natural"), (12777, "ns")],
+        [1],
+    ),
+    "half_of_the_time": ([7222, 7200], [(51200, "root"), (101888, "root"), (5120, "stays")], [600]),
+    "interrupted_ranks": ([2.56], [(0.005, "one rank"), (256, "not half"), (25.6, "10 ms")], [51]),
     "equal_keys": (
         [2_000_000],
         [(2000, "one rank"), (10_000, "random"), (10_000_000, "a fifth"), (20_000, "a bound")],
