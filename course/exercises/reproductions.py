@@ -29,7 +29,7 @@ EXERCISES = {
         "how many times as long as the rest must the phase take, and how many times does it take now?",
         (
             Trap(near(51_200, 0.01), "it grows with the square of p: which root do you need?"),
-            Trap(near(101_888, 0.02), "it grows with the square of p: which root do you need?"),
+            Trap(near(101_888, 0.02), "the factor of 199 is one of the time. By what must p grow?"),
             Trap(near(5120, 0.01), "from 0.5 to 50 % is a factor of 100 only if the whole stays the same."),
         ),
     ),

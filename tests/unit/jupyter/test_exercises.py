@@ -897,7 +897,7 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [(0.913, "logarithm"), (0.00078, "squared"), (8.857, "natural"), (12777, "ns")],
         [1],
     ),
-    "half_of_the_time": ([7222, 7200], [(51200, "root"), (101888, "root"), (5120, "stays")], [600]),
+    "half_of_the_time": ([7222, 7200], [(51200, "root"), (101888, "must p grow"), (5120, "stays")], [600]),
     "interrupted_ranks": ([2.56], [(0.005, "one rank"), (256, "not half"), (25.6, "10 ms")], [51]),
     "equal_keys": (
         [2_000_000],
