@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -14,8 +14,10 @@ import pandas as pd
 
 from labkit.errors import DataError, ExpectationError
 from labkit.nearest import nearest
-from labkit.scaling import Expectation, Samples, read_expectation, read_samples
+from labkit.place import place_doubt
+from labkit.scaling import Expectation, Samples, Term, Verdict, read_expectation, read_samples
 from labkit.scaling.parser import meant, parse
+from labkit.scaling.verdict import deviation_for
 from labkit.study.rows import FIXED, parameter_columns
 
 __all__ = [
@@ -23,11 +25,13 @@ __all__ = [
     "NothingMeasured",
     "bind",
     "curves_in",
+    "doubted",
     "metric_of",
     "pick",
     "pick_all",
     "pick_two",
     "rows_where",
+    "unmeasured",
     "varied_pair",
 ]
 
@@ -387,3 +391,29 @@ def bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any])
             'What does not grow at all is "1".'
         )
     return read_expectation(expectation, symbol, {k: v for k, v in given.items() if k != symbol})
+
+
+def doubted(verdict: Verdict, machines: Any) -> Verdict:
+    """Give a verdict over measurements that are not valid the reason that their place is."""
+    if not isinstance(machines, Mapping):
+        return verdict
+    places = {str(one["place"]) for one in machines.values() if isinstance(one, Mapping) and "place" in one}
+    found = [doubt for doubt in map(place_doubt, sorted(places)) if doubt is not None]
+    if not found:
+        return verdict
+    return replace(verdict, match="undecided", reasons=(*found, *verdict.reasons))
+
+
+def unmeasured(
+    nothing: NothingMeasured,
+    expectation: str | Expectation,
+    given: Mapping[str, float | int | str],
+    deviation: str | Term | None,
+) -> Verdict:
+    """Return the verdict over a curve that is 0 everywhere: undecided, as any bound would hold."""
+    curve = nothing.curve
+    e = bind(expectation, curve, {**curve.given, **given})
+    return Verdict(
+        "undecided", e, None, None, deviation_for(e.term, deviation), reasons=(str(nothing),),
+        metric=curve.metric, unit=curve.unit, phase=curve.phase,
+    )  # fmt: skip

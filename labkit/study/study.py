@@ -14,7 +14,6 @@ import pandas as pd
 
 from labkit import html as markup
 from labkit.errors import DataError, ExpectationError, SuggestsNames
-from labkit.place import place_doubt
 from labkit.plot_backend import draw
 from labkit.scaling import (
     Expectation,
@@ -34,9 +33,8 @@ from labkit.scaling.description import TOLERANCE, fit_samples
 from labkit.scaling.judgement import judge_samples
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.search import Space
-from labkit.scaling.verdict import deviation_for
 from labkit.sim.measured import Records
-from labkit.study.formats.frames import rows_of_frame, wide_frame
+from labkit.study.formats.frames import rows_of_frame, summary_html, wide_frame
 from labkit.study.formats.reader import read_data
 from labkit.study.formats.writer import export_study
 from labkit.study.guidelines.on_study import check_study
@@ -50,10 +48,12 @@ from labkit.study.selection import (
     Curve,
     NothingMeasured,
     bind,
+    doubted,
     pick,
     pick_all,
     pick_two,
     rows_where,
+    unmeasured,
     varied_pair,
 )
 from labkit.study.store import write_study
@@ -78,8 +78,6 @@ class Study(SuggestsNames):
 
     Attributes
     ----------
-    data : DataFrame
-    notes : dict
     recipe : Recipe or None
         How the sweep was called that made it; None for a study read from a file.
     """
@@ -105,8 +103,6 @@ class Study(SuggestsNames):
     def __getstate__(self) -> dict[str, Any]:
         """Leave the recipe out: a notebook's function need not be picklable, a study must be."""
         return {name: value for name, value in vars(self).items() if name != "recipe"}
-
-    # --- rows and curves
 
     @property
     def failures(self) -> list[dict[str, Any]]:
@@ -179,11 +175,21 @@ class Study(SuggestsNames):
         ----------
         metric, phase, parameter, where
             As in `curve`; what they leave open gives one curve each.
+
+        Returns
+        -------
+        dict of str to Curve
+            In the order of the rows.
         """
         return pick_all(self.data, metric, phase, parameter, where)
 
     def filter(self, **columns: Any) -> Self:
         """Return the rows whose columns have these values, or one of a list: ``filter(on="star", n=[1, 2])``.
+
+        Returns
+        -------
+        Study
+            With the same notes.
 
         Raises
         ------
@@ -195,6 +201,16 @@ class Study(SuggestsNames):
     def group(self, column: str) -> dict[Any, Self]:
         """Return a study for each value of a column, such as each machine: ``study.group("on")``.
 
+        Parameters
+        ----------
+        column : str
+            A column of `data`.
+
+        Returns
+        -------
+        dict of value to Study
+            In the order of the rows.
+
         Raises
         ------
         DataError
@@ -202,8 +218,6 @@ class Study(SuggestsNames):
         """
         values = self.data[column].drop_duplicates().tolist() if column in self.data else [None]
         return {value: self.filter(**{column: value}) for value in values}
-
-    # --- models and verdicts
 
     def fit(
         self,
@@ -326,7 +340,7 @@ class Study(SuggestsNames):
         try:
             curve = self.curve(metric, phase, parameter, where)
         except NothingMeasured as nothing:
-            return _unmeasured(nothing, expectation, given or {}, deviation)
+            return unmeasured(nothing, expectation, given or {}, deviation)
         verdict = judge_samples(
             curve.samples,
             bind(expectation, curve, {**curve.given, **(given or {})}),
@@ -342,7 +356,7 @@ class Study(SuggestsNames):
             form = form_of_values(curve.samples.x.tolist(), curve.samples.groups, curve.metric)
         if said := [one for one in (curve.left_out, form) if one]:
             verdict = replace(verdict, notes=(*verdict.notes, *said))
-        return verdict if curve.is_valid else _doubted(verdict, self.notes.get("machines"))
+        return verdict if curve.is_valid else doubted(verdict, self.notes.get("machines"))
 
     def table(
         self,
@@ -393,7 +407,7 @@ class Study(SuggestsNames):
         return Table(entries, PhaseSum.of(models, models.pop(WHOLE_RUN, None)))
 
     def phase_model(self, phase: str, **choice: Any) -> Model | None:
-        """Return a phase's model, or that of the whole run for ``""``; None where it takes no time at all.
+        """Return a phase's model, or that of the whole run for ``""``; None if it takes no time.
 
         Parameters
         ----------
@@ -405,7 +419,6 @@ class Study(SuggestsNames):
         Returns
         -------
         Model or None
-            None where it takes no time.
         """
         try:
             return self.fit("phase_s" if phase else "makespan_s", phase or None, **choice)
@@ -533,25 +546,7 @@ class Study(SuggestsNames):
             rows.append(("phases", escape(", ".join(self.phases))))
         rows += [("note", markup.prose(text)) for text in self._warnings()]
         title = f"Study of {escape(self._subject())}: {len(self)} measurements"
-        return markup.card(title, markup.properties(rows) + self._summary_html())
-
-    def _summary_html(self) -> str:
-        """Return the first quartile of each metric at each point, at most 40 rows."""
-        data = self.data[(self.data["phase"] == "") | (self.data["metric"] == "phase_s")]
-        data = data.assign(what=data["phase"].where(data["phase"] != "", data["metric"]))
-        units = dict(zip(data["what"], data["unit"], strict=True))
-        parameters = [n for n in self.parameters if data[n].nunique() > 1] or self.parameters[:1]
-        points = data.groupby([*parameters, "what"], sort=False)["value"].quantile(0.25).reset_index()
-        wide = points.pivot_table("value", parameters, "what", sort=False).head(40)
-        body = [
-            [
-                *(str(v) for v in (index if isinstance(index, tuple) else (index,))),
-                *(markup.quantity(v, units[w]) if v == v else "" for v, w in zip(row, wide, strict=True)),
-            ]
-            for index, row in zip(wide.index, wide.to_numpy(), strict=True)
-        ]
-        heads = [*parameters, *(str(c).removesuffix("_s") for c in wide.columns)]
-        return markup.table([escape(h) for h in heads], body)
+        return markup.card(title, markup.properties(rows) + summary_html(self.data, self.parameters))
 
     # The questions of a study that its models answer.
 
@@ -576,6 +571,10 @@ class Study(SuggestsNames):
             The confidence of the interval.
         **choice
             As in `fit`.
+
+        Returns
+        -------
+        Limit
         """
         return limit(self.fit(metric, phase, **choice), at_most, level)
 
@@ -596,6 +595,10 @@ class Study(SuggestsNames):
             The value of the parameter.
         metric, phase, level, **choice
             As in `limit`.
+
+        Returns
+        -------
+        Outlook
         """
         return outlook(self.fit(metric, phase, **choice), at, level)
 
@@ -623,6 +626,10 @@ class Study(SuggestsNames):
             As in `curve`.
         tolerance : float
             As in `labkit.judge`.
+
+        Returns
+        -------
+        Surface or SurfaceVerdict
         """
         x1, x2, y, symbols, unit = pick_two(self.data, parameters, metric, phase, where)
         if expectation is None:
@@ -664,6 +671,10 @@ class Study(SuggestsNames):
         wide : bool
             A row for each repetition of each point and a column for each metric (``phase_s:exchange`` of a
             phase) instead of a row for each measurement, as in `data`.
+
+        Returns
+        -------
+        pandas.DataFrame
         """
         return wide_frame(self.data) if wide else self.data.copy()
 
@@ -700,10 +711,12 @@ class Study(SuggestsNames):
         """
         return cls(rows_of_frame(frame, parameters, metrics), {"source": "a data frame"})
 
-    # --- how it was measured, and what it should hold
-
     def rules(self) -> RuleReport:
         """Check the study against the twelve rules for reporting performance, each with what to do.
+
+        Returns
+        -------
+        labkit.study.reporting.RuleReport
 
         References
         ----------
@@ -752,7 +765,12 @@ class Study(SuggestsNames):
         return check_study(self.data, self.notes, statement, metric, size=size, where=where, margin=margin)
 
     def methods(self) -> str:
-        """Return a paragraph for a paper on how the study was measured, made of what is recorded."""
+        """Return a paragraph for a paper on how the study was measured, made of what is recorded.
+
+        Returns
+        -------
+        str
+        """
         return methods_of(self.data, self.notes)
 
 
@@ -775,29 +793,3 @@ def load(path: str | os.PathLike[str]) -> Study:
         When the file cannot be read.
     """
     return Study(*read_data(path))
-
-
-def _doubted(verdict: Verdict, machines: Any) -> Verdict:
-    """Give a verdict over measurements that are not valid the reason that their place is."""
-    if not isinstance(machines, Mapping):
-        return verdict
-    places = {str(one["place"]) for one in machines.values() if isinstance(one, Mapping) and "place" in one}
-    found = [doubt for doubt in map(place_doubt, sorted(places)) if doubt is not None]
-    if not found:
-        return verdict
-    return replace(verdict, match="undecided", reasons=(*found, *verdict.reasons))
-
-
-def _unmeasured(
-    nothing: NothingMeasured,
-    expectation: str | Expectation,
-    given: Mapping[str, float | int | str],
-    deviation: str | Term | None,
-) -> Verdict:
-    """Return the verdict over a curve that is 0 everywhere: undecided, as any bound would hold."""
-    curve = nothing.curve
-    e = bind(expectation, curve, {**curve.given, **given})
-    return Verdict(
-        "undecided", e, None, None, deviation_for(e.term, deviation), reasons=(str(nothing),),
-        metric=curve.metric, unit=curve.unit, phase=curve.phase,
-    )  # fmt: skip

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from labkit import html as markup
 from labkit.errors import DataError
 from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, unit_of
 
-__all__ = ["rows_of_frame", "wide_frame"]
+__all__ = ["rows_of_frame", "summary_html", "wide_frame"]
 
 #: what may be missing in a wide frame
 _KEPT = (*FIXED, *PLACE, SEED, "repetition", "is_valid")
@@ -130,3 +132,22 @@ def _numbers(values: pd.Series[Any]) -> pd.Series[Any]:
     if np.isinf(numbers.astype(float)).any():
         raise DataError(f"row {int(np.flatnonzero(np.isinf(numbers.astype(float)))[0])}: a value is infinite")
     return numbers.astype(float)
+
+
+def summary_html(rows: pd.DataFrame, parameters: list[str]) -> str:
+    """Return the first quartile of each metric at each point, at most 40 rows."""
+    data = rows[(rows["phase"] == "") | (rows["metric"] == "phase_s")]
+    data = data.assign(what=data["phase"].where(data["phase"] != "", data["metric"]))
+    units = dict(zip(data["what"], data["unit"], strict=True))
+    varied = [n for n in parameters if data[n].nunique() > 1] or parameters[:1]
+    points = data.groupby([*varied, "what"], sort=False)["value"].quantile(0.25).reset_index()
+    wide = points.pivot_table("value", varied, "what", sort=False).head(40)
+    body = [
+        [
+            *(str(v) for v in (index if isinstance(index, tuple) else (index,))),
+            *(markup.quantity(v, units[w]) if v == v else "" for v, w in zip(row, wide, strict=True)),
+        ]
+        for index, row in zip(wide.index, wide.to_numpy(), strict=True)
+    ]
+    heads = [*varied, *(str(c).removesuffix("_s") for c in wide.columns)]
+    return markup.table([escape(h) for h in heads], body)
