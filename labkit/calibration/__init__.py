@@ -5,6 +5,7 @@ from labkit.calibration.calibrate import calibrate, from_measurements, with_shar
 from labkit.calibration.experiments import EXPERIMENTS, Plan, make_plan
 from labkit.calibration.fit import Fit, Piece, Piecewise, Shares, fit_network, fit_pieces
 from labkit.calibration.loggp import fit_loggp, measure_round_trips, predicted_round_trips
+from labkit.calibration.memory import heap_bytes, partners
 from labkit.calibration.protocol import Threshold
 from labkit.calibration.result import Calibration, Quality
 
@@ -25,8 +26,10 @@ __all__ = [
     "fit_network",
     "fit_pieces",
     "from_measurements",
+    "heap_bytes",
     "make_plan",
     "measure_round_trips",
+    "partners",
     "predicted_round_trips",
     "with_shares",
 ]
