@@ -899,6 +899,13 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     ),
     "half_of_the_time": ([7222, 7200], [(51200, "root"), (101888, "must p grow"), (5120, "stays")], [600]),
     "interrupted_ranks": ([2.56], [(0.005, "one rank"), (256, "not half"), (25.6, "10 ms")], [51]),
+    "litmus_suspect": (["B", "b"], [("A", "does not use"), ("C", "log p levels"), ("D", "no accident")], []),
+    "connections": (
+        [20.9],
+        [(14.3, "allreduces"), (6.6, "neighbors"), (2266, "everybody"), (38, "number of")],
+        [1],
+    ),
+    "slow_path": ([11.36, 11.4], [(12, "nearly"), (88.64, "nobody"), (0.1136, "percent")], [1]),
     "equal_keys": (
         [2_000_000],
         [(2000, "one rank"), (10_000, "random"), (10_000_000, "a fifth"), (20_000, "a bound")],
