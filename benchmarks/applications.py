@@ -1,10 +1,11 @@
 """Applications on machines of Degomme et al. 2017 (doi:10.1109/TPDS.2017.2669305): figures 8, 9 and 10.
 
-    python benchmarks/applications.py [orbitals] [lu] [cg] [wavefronts] [--most 2048]
+    python benchmarks/applications.py [orbitals] [lu] [cg] [wavefronts] [cases] [--most 2048]
 
 Communication is simulated message by message; computation is charged, with stated shares of a core's peak.
 `orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG class
-B on graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue Gene/P.
+B on graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue Gene/P; `cases`
+are those of docs/case-studies.md.
 """
 
 from __future__ import annotations
@@ -86,9 +87,27 @@ def wavefronts(most: int) -> None:
         print("  " + "\n  ".join(str(run).splitlines()[1:6]))
 
 
+def cases(most: int) -> None:
+    """What holds up Sweep3D on graphene and SMG2000 on a Blue Gene/P, and what mends it."""
+    charged = {"charged": True, "steps": 1}
+    sweep3d, smg = (registry.get("applications", name).function for name in ("sweep3d", "smg"))
+    print("\nsweep3d, class 150, on graphene: ms a step by ranks, placement and angles of a block")
+    for p in (64, 128):
+        for mapping, angles in (("block", 3), ("block", 6), ("cyclic", 3)):
+            how = {"kwargs": charged | {"angles": angles}, "mapping": mapping}
+            took = lk.run(sweep3d, p, "graphene", args=("150",), **how).makespan_s
+            print(f"  {p:4} ranks, {mapping:6}, {angles} angles: {1e3 * took:6.1f}")
+    run = lk.run(sweep3d, 128, "graphene", args=("150",), kwargs=charged, trace=True)
+    print(f"{run.explain()}\n{run.waits().reading()}\n{run.what_if(links='cabinet#: limiter #', factor=4)}")
+    run = lk.run(smg, 64, "jugene", args=("63",), kwargs=charged, trace=True)
+    print(f"\n{run.explain()}\n{run.waits().reading()}")
+    for name in ("ring", "recursive_doubling"):
+        print(f"allgather by {name}: {run.what_if(coll=f'allgather={name}')}")
+
+
 def main() -> None:
     """Print the figures named on the command line."""
-    parts = {one.__name__: one for one in (orbitals, cg, lu, wavefronts)}
+    parts = {one.__name__: one for one in (orbitals, cg, lu, wavefronts, cases)}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
