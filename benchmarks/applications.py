@@ -3,9 +3,9 @@
     python benchmarks/applications.py [orbitals] [lu] [cg] [wavefronts] [cases] [--most 2048]
 
 Communication is simulated message by message; computation is charged, with stated shares of a core's peak.
-`orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG class
-B on graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue Gene/P; `cases`
-are those of docs/case-studies.md.
+`orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG
+class B on graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue
+Gene/P; `cases` are those of docs/case-studies.md.
 """
 
 from __future__ import annotations
