@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from labkit.context import compute
 from labkit.errors import DataError
 
-__all__ = ["MULTIPLIER", "class_of", "randoms", "work"]
+__all__ = ["MULTIPLIER", "at_least_one", "class_of", "randoms", "work"]
 
 _Size = TypeVar("_Size")
 
@@ -41,6 +41,15 @@ def class_of(classes: Mapping[str, _Size], name: str, program: str) -> _Size:
     if name not in classes:
         raise DataError(f"{program} has the classes {', '.join(classes)}, got {name!r}")
     return classes[name]
+
+
+def at_least_one(name: str, given: int | None, usual: int) -> int:
+    """Return a number that was given, or the usual one; refuse what is no whole number from 1 on."""
+    if given is None:
+        return usual
+    if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
+        raise DataError(f"{name} must be a whole number from 1 on, got {given!r}")
+    return int(given)
 
 
 def work(operations: float, share: float) -> None:

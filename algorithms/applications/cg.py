@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import class_of, randoms, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, randoms, work
 from labkit.context import phase
 from labkit.phantom import sized
 from labkit.registry import Algorithm, Cost
@@ -122,15 +122,16 @@ def cg(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None =
     Raises
     ------
     DataError
-        If there is no such class.
+        If there is no such class, or a number is out of range.
     """
     given = class_of(SIZES, size, "cg")
+    most = at_least_one("steps", steps, given.steps)
     solver = _Solver(comm, size, given, charged)
     zeta = residual = 0.0
     x = solver.vector()
     if not charged:
         x[:] = 1.0
-    for _ in range(given.steps if steps is None else steps):
+    for _ in range(most):
         z, residual = solver.solve(x)
         across, norm = solver.dot(x, z), solver.dot(z, z)
         if not charged:

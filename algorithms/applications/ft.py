@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import class_of, randoms, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, randoms, work
 from labkit.algorithms.fft.pencil import cost as transposes
 from labkit.algorithms.fft.pencil import pencil
 from labkit.context import phase
@@ -105,11 +105,12 @@ def ft(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None =
     Raises
     ------
     DataError
-        If there is no such class.
+        If there is no such class, or a number is out of range.
     """
     from labkit import MPI
 
     (nx, ny, nz), most = class_of(SIZES, size, "ft")
+    most = at_least_one("steps", steps, most)
     rows, columns = MPI.Compute_dims(comm.size, 2)
     i, j = divmod(comm.rank, columns)
     z, y, y_mode, x_mode = (
@@ -126,7 +127,7 @@ def ft(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None =
         )
         decay = np.exp(-4 * np.pi**2 * _DIFFUSION * squares)
     checksums = []
-    for _ in range(most if steps is None else steps):
+    for _ in range(most):
         with phase("evolve"):
             work(6.0 * modes.size, 1.0)
             if not charged:

@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import class_of, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, work
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.phantom import sized
@@ -116,14 +116,15 @@ def lu(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None =
     Raises
     ------
     DataError
-        If there is no such class.
+        If there is no such class, or a number is out of range.
     """
     given = class_of(SIZES, size, "lu")
+    most = at_least_one("steps", steps, given.steps)
     wave = _Wave(comm, given.cells, charged)
     u = np.zeros((given.cells + 2, *wave.shape, 5))  # with a frame of zeros or neighbors' cells
     change = wave.residual(u)
     norms = [wave.norm(change)]
-    for _ in range(given.steps if steps is None else steps):
+    for _ in range(most):
         wave.sweep(change, forward=True)
         wave.sweep(change, forward=False)
         if not charged:

@@ -42,9 +42,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import class_of, randoms, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, randoms, work
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
+from labkit.errors import DataError
 from labkit.phantom import is_sized, sized
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
@@ -114,9 +115,12 @@ def orbitals(
     Raises
     ------
     DataError
-        If there is no such class.
+        If there is no such class, or a number is out of range.
     """
     edge, m, most = class_of(SIZES, size, "orbitals")
+    most = at_least_one("steps", steps, most)
+    if not 0 <= repulsion < np.inf:
+        raise DataError(f"repulsion must be a number from 0 on, got {repulsion!r}")
     n, p, rank = edge**3, comm.size, comm.rank
     rows, columns = np.diff(offsets(m, p)), np.diff(offsets(n, p))
     mine, energies = int(rows[rank]), np.zeros(m)
@@ -125,7 +129,7 @@ def orbitals(
     if not charged:
         psi = randoms(_SEED, int(offsets(m, p)[rank]) * n, mine * n).reshape(mine, n) - 0.5
     highest, lowest = 6.0 + repulsion, 0.0
-    for step in range(most if steps is None else steps):
+    for step in range(most):
         with phase("filter"):
             work(10.0 * (_DEGREE + 1) * mine * n, _STENCIL_SHARE)
             h_psi = psi

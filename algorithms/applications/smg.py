@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import class_of, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, work
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
@@ -104,9 +104,10 @@ def smg(
     Raises
     ------
     DataError
-        If there is no such class, or a coefficient is not positive.
+        If there is no such class, or a number is out of range.
     """
     n, most = class_of(SIZES, size, "smg")
+    most = at_least_one("steps", steps, most)
     weights = tuple(map(float, coefficients))
     if len(weights) != 3 or not all(np.isfinite(weights)) or min(weights) <= 0:
         raise DataError(f"coefficients must be three positive numbers, got {coefficients!r}")
@@ -114,7 +115,7 @@ def smg(
     u, f = cycle.zeros(cycle.shape), cycle.zeros(cycle.shape) + (0.0 if charged else 1.0)
     whole = _Level((0, 0), weights, 2 * sum(weights))
     residuals = []
-    for step in range((most if steps is None else steps) + 1):
+    for step in range(most + 1):
         if step:
             cycle.run(0, u, f, whole)
         with phase("norm"):

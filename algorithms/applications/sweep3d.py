@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import class_of, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, work
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.phantom import sized
@@ -130,18 +130,20 @@ def sweep3d(
     Raises
     ------
     DataError
-        If there is no such class.
+        If there is no such class, or a number is out of range.
     """
     from labkit import MPI
 
     n, most = class_of(SIZES, size, "sweep3d")
+    most = at_least_one("steps", steps, most)
     rows, columns = MPI.Compute_dims(comm.size, 2)
     grid = comm.Create_cart([rows, columns])
     i, j = grid.coords
     a, b = int(np.diff(offsets(n, rows))[i]), int(np.diff(offsets(n, columns))[j])
-    block = _Block(grid, (a, b, n), (planes, angles), 5.0 / n, charged)
+    pieces = at_least_one("planes", planes, n), at_least_one("angles", angles, len(DIRECTIONS))
+    block = _Block(grid, (a, b, n), pieces, 5.0 / n, charged)
     flux, left, change = block.zeros(), 0.0, 0.0
-    for _ in range(most if steps is None else steps):
+    for _ in range(most):
         source, last = SCATTERED * flux + 1.0, flux
         flux = block.zeros()
         with phase("sweep"):

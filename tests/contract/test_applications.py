@@ -210,6 +210,23 @@ def test_charged_runs_send_the_same_messages(name: str) -> None:
             assert charged.makespan_s == pytest.approx(real.makespan_s, rel=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *((name, {"steps": steps}) for name in NAMES if name != "ep" for steps in (0, -1, 1.5, True)),
+        ("sweep3d", {"planes": 0}),
+        ("sweep3d", {"angles": -3}),
+        ("orbitals", {"repulsion": -1.0}),
+        ("orbitals", {"repulsion": np.nan}),
+        ("smg", {"coefficients": (1.0, 0.0, 1.0)}),
+        ("smg", {"coefficients": (1.0, 1.0)}),
+    ],
+)
+def test_numbers_out_of_range_are_refused(name: str, given: dict[str, Any]) -> None:
+    with pytest.raises(RankError, match=DataError.__name__):
+        run(registry.get("applications", name).function, 1, "T", **given)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_unknown_classes_are_refused(name: str) -> None:
     with pytest.raises(RankError, match=DataError.__name__):
