@@ -18,6 +18,7 @@ from labkit.html import MATCH_SIGNS
 from labkit.plain import replace_file
 from labkit.scaling import Model, SurfaceVerdict, Verdict
 from labkit.scaling.parser import parse
+from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.declared.declaration import Expected
 from labkit.study.phase_sum import NAME as SUM_OF_PHASES
 from labkit.study.phase_sum import PhaseSum, aligned
@@ -144,8 +145,15 @@ def _judge(study: Study, expected: Expected, machines: Mapping[str, str]) -> Ite
 def _fit(study: Study, metric: str) -> Iterator[Judged]:
     rows = _rows(study.data, metric, "", {})
     parameters = _parameters(rows, None)
-    for curve in curves_in(rows, parameters):
-        along = parameters[0] if parameters else None
+    along = parameters[0] if parameters else None
+    curves = list(curves_in(rows, parameters))
+    values = int(rows[along].nunique()) if along else 1
+    if len(curves) > 1 and values < LEAST_VALUES:  # said once: there may be hundreds
+        need = f"no models: they need at least {LEAST_VALUES} values of {along or 'a parameter'}"
+        kept = f"the report has all {len(rows)} measurements of {len(curves)} curves"
+        yield Judged({}, metric, "", error=f"{need}, got {values}; {kept}")
+        return
+    for curve in curves:
         chosen: dict[str, Any] = {"metric": metric, "phase": None, "where": curve, "parameter": along}
         try:
             model = study.fit(**chosen)

@@ -129,3 +129,14 @@ def test_expect_compares_the_run_with_its_phases() -> None:
     told = one.expect("p^2")
     assert any("add up to O(p^2)" in note for note in told.notes)
     assert not one.expect("p^2", phase="b").notes
+
+
+def test_curves_that_are_too_short_are_told_of_once() -> None:
+    rows = [
+        {"ranks": p, "n": n, "metric": "makespan_s", "phase": "", "value": 1.0 * p * n}
+        for p in (2, 4)
+        for n in (1, 2, 3)
+    ]
+    (only,) = judge_all(Study(pd.DataFrame(rows)), [])
+    assert only.model is None
+    assert "at least 5 values of ranks" in only.error
