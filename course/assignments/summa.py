@@ -160,7 +160,8 @@ def _any_size(seed: int) -> Iterator[Case]:
 
 def _any_type(seed: int) -> Iterator[Case]:
     source = Seed.of(seed)
-    pairs = [*_KINDS, "int64", ("int32", "float64"), ("float32", "complex128"), ("int64", "float32")]
+    pairs: list[tuple[str, str] | str] = [*_KINDS, "int64"]
+    pairs += [("int32", "float64"), ("float32", "complex128"), ("int64", "float32")]
     for nth, dtypes in enumerate(pairs):
         grid = source.chosen(((2, 2), (2, 3), (3, 2), (3, 3)), "type", nth)
         yield _case(seed, grid, [source.drawn(6, 20, "type", nth, which) for which in range(3)], "", dtypes)
@@ -197,7 +198,7 @@ def _least(case: Case) -> float:
 
 def _bytes(case: Case) -> float:
     rows, columns = case.arguments[0][0]
-    return 1.5 * _least(case) + 300 * (case.ranks + rows + columns)
+    return float(1.5 * _least(case) + 300 * (case.ranks + rows + columns))
 
 
 def _seconds(case: Case) -> float:

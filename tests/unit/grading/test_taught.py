@@ -36,6 +36,7 @@ FEW = [
     ("compaction", "chain_unless_power"), ("compaction", "flags_of_all"), ("compaction", "sends_twice"),
     ("summa", "objects"), ("summa", "ring"), ("summa", "everything_on_flat"), ("summa", "flat"),
     ("summa", "through_the_first_of_a_row"),
+    ("bfs", "sets"), ("bfs", "gathers_some"), ("bfs", "sends_all_again"), ("bfs", "fixed_levels"),
 ]  # fmt: skip
 
 
