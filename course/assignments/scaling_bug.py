@@ -132,9 +132,10 @@ def _cost_cases(seed: int) -> Iterator[Case]:
         for size in (source.drawn(5, 7, "few", nth), ranks):
             yield _full(seed, size, n_local, buckets)
     # of many keys and buckets on many ranks: there tables of all ranks are more than those allowed, if packed
-    n_local, buckets = source.drawn(32_000, 44_000, "keys"), source.drawn(470, 560, "buckets")
-    for size in (source.drawn(5, 7, "few"), source.drawn(58, 64, "many")):
-        yield _full(seed, size, n_local, buckets)
+    for nth, n_local in enumerate(source.strata(_MOST_KEYS, 44_000, 3, "many keys")):
+        buckets = source.drawn(470, 560, "buckets", nth)
+        for size in (source.drawn(5, 7, "few", nth), source.drawn(58, 64, "many", nth)):
+            yield _full(seed, size, n_local, buckets)
     sizes = source.strata(160, 512, 6, "few keys")
     for nth, ranks in enumerate(source.ranks(12, 64, 6, "few keys")):
         yield _case(seed, ranks, source.drawn(20, 60, "few keys", nth), sizes[nth])

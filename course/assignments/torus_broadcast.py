@@ -69,12 +69,16 @@ def _any_data(seed: int) -> Iterator[Case]:
 
 
 def _timed(seed: int) -> Iterator[Case]:
+    """Yield a case of each type, and of each quarter of the lengths: no type and no interval is left out."""
     source = Seed.of(seed)
-    dtype = np.dtype(source.chosen(("int64", "float64", "int32", "uint8"), "timed"))
-    n = source.drawn(_MIB, 11 * _MIB // 10, "timed") // dtype.itemsize
-    data = _array(seed, n, dtype.str, "timed")
-    words = f"{data.nbytes / _MIB:.2f} MiB, {dtype}, on {_TORUS}"
-    yield _case(_SIDE**3, data, words, on=_TORUS, charges=False)
+    types = source.shuffled(("int64", "float64", "int32", "uint8"), "timed")
+    for dtype, n_bytes in zip(
+        map(np.dtype, types), source.strata(_MIB, 11 * _MIB // 10, 4, "timed"), strict=True
+    ):
+        n = n_bytes // dtype.itemsize
+        data = _array(seed, n, dtype.str, "timed")
+        words = f"{data.nbytes / _MIB:.2f} MiB, {dtype}, on {_TORUS}"
+        yield _case(_SIDE**3, data, words, on=_TORUS, charges=False)
 
 
 def _within(seconds: float) -> list[Bound]:

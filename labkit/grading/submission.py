@@ -29,6 +29,8 @@ __all__ = [
     "text_of_cells",
 ]
 
+#: types of cells of formats 2 to 4
+_CELLS = ("code", "markdown", "raw", "heading", "html")
 MOST_BYTES, MOST_CODE_BYTES = 64 << 20, 1 << 20
 
 
@@ -162,9 +164,19 @@ def _sources(text: str) -> list[str]:
     cells = found.get("cells") if isinstance(found, dict) else None
     if not isinstance(cells, list):
         raise DataError("not a notebook of format 4: it has no list of cells; save it anew in Jupyter")
+    version = found.get("nbformat", 4)
+    if version not in (2, 3, 4):
+        raise DataError(
+            f"a notebook of format {str(version)[:40]!r}; formats 2 to 4 are read: save it as one of 4"
+        )
     sources = []
     for number, cell in enumerate(cells, 1):
         try:
+            if cell["cell_type"] not in _CELLS:
+                raise DataError(
+                    f"not a notebook of format 4: cell {number} is of type {str(cell['cell_type'])[:40]!r}; "
+                    f"types are {', '.join(_CELLS)}"
+                )
             if cell["cell_type"] == "code" and not _is_test(cell.get("metadata", {})):
                 sources.append(_joined(cell["source"]))
         except (KeyError, TypeError, AttributeError):

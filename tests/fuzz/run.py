@@ -11,6 +11,9 @@ from __future__ import annotations
 import gc
 import importlib.util
 import random
+import re
+import resource
+import signal
 import subprocess
 import sys
 import tempfile
@@ -24,6 +27,52 @@ __all__ = ["main"]
 HERE = Path(__file__).parent
 FINDINGS = HERE.parents[1] / "build" / "fuzz"
 MEMORY_MB, HANG_S, MOST_BYTES = 1500, 20, 8192
+#: what readers stumble over, put in the place of a word or a number
+WORDS = (
+    *(
+        b"0",
+        b"-1",
+        b"1",
+        b"2",
+        b"nan",
+        b"inf",
+        b"-inf",
+        b"1e308",
+        b"1e-320",
+        b"99999999999999999999",
+        b"2147483648",
+    ),
+    *(
+        b"9" * 5000,
+        b"1_0",
+        b"0x10",
+        b"true",
+        b"null",
+        b"[]",
+        b"{}",
+        b'""',
+        b"''",
+        b"[[0, 1]]",
+        b"\xff",
+        b"\x00",
+    ),
+    *(
+        "\u0661".encode(),
+        "\u2028".encode(),
+        b"\n",
+        b"\t",
+        b"#",
+        b",",
+        b";",
+        b"=",
+        b":",
+        b"(",
+        b")",
+        b"..",
+        b"1979-05-27",
+    ),
+)
+_WORD = re.compile(rb"[\w.+-]+|[^\w\s]")
 
 
 def main(seconds: int, names: list[str]) -> int:
@@ -63,22 +112,54 @@ def _loaded(target: Path) -> ModuleType:
     return module
 
 
+def _hangs(*_: object) -> None:
+    raise AssertionError(f"no answer after {HANG_S} s")
+
+
+def mutated(seeds: list[bytes], chance: random.Random) -> bytes:
+    """Return a seed with bytes, words or lines of it changed."""
+    data = bytearray(chance.choice(seeds))
+    first = bytes(data[:1])
+    for _ in range(chance.randint(0, 6)):
+        kind = chance.randrange(3)
+        words = [one.span() for one in _WORD.finditer(data)] if kind else []
+        if kind == 1 and words:
+            begin, end = chance.choice(words)
+            data[begin:end] = chance.choice((*WORDS, data[slice(*chance.choice(words))]))
+        elif kind == 2:
+            lines = data.split(b"\n")
+            at, other = chance.randrange(len(lines)), chance.randrange(len(lines))
+            lines[at:at] = chance.choice(([lines[other]], [], [lines[at], lines[at]]))
+            data = bytearray(b"\n".join(lines[:other] + lines[other + chance.randint(0, 1) :]))
+        else:
+            at, length = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 4, 40))
+            other_seed = chance.choice(seeds)
+            begin = chance.randrange(len(other_seed) + 1)
+            taken = other_seed[begin : begin + length]
+            data[at : at + length] = chance.choice((b"", chance.randbytes(length), taken, data[at:] * 2))
+    if chance.random() < 0.9:
+        data[:1] = first  # it may name the reader
+    return bytes(data[:MOST_BYTES])
+
+
 def mutate(target: Path, seconds: int) -> int:
     """Check seeds changed at random, the same ones every time; 1 if something was found."""
     module, chance, count = _loaded(target), random.Random(target.stem), 0
+    for seed in module.SEEDS:  # what they import takes memory of no input
+        module.check(seed)
+    signal.signal(signal.SIGALRM, _hangs)
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + (MEMORY_MB << 20), resource.RLIM_INFINITY))
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        data = bytearray(chance.choice(module.SEEDS))
-        for _ in range(chance.randint(0, 6)):
-            at, length = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 4, 40))
-            other = chance.choice(module.SEEDS)
-            begin = chance.randrange(len(other) + 1)
-            put = chance.choice((b"", chance.randbytes(length), other[begin : begin + length], data[at:] * 2))
-            data[at : at + length] = put
-        data, count = data[:MOST_BYTES], count + 1
+        data = mutated(module.SEEDS, chance)
+        count += 1
         try:
-            module.check(bytes(data))
+            signal.alarm(HANG_S)
+            module.check(data)
+            signal.alarm(0)
         except Exception:
+            signal.alarm(0)
             traceback.print_exc()
             (FINDINGS / f"{target.stem}-crash-{count}").write_bytes(data)
             return 1

@@ -14,6 +14,9 @@ import labkit as lk
 from labkit.errors import LabkitError
 from labkit.local.costs import KernelCosts
 from labkit.plain import text_of
+from labkit.platform import models
+from labkit.platform.mapping import mapping_of
+from labkit.platform.platform import Platform
 from labkit.scaling.parser import parse
 from labkit.selector import Rules
 from labkit.selector.formats import read_rules
@@ -23,9 +26,17 @@ from labkit.study.formats.reader import read_data
 __all__ = ["SEEDS", "check"]
 
 _COSTS = Path(__file__).parents[2] / "datasets" / "calibrations"
+_MODELS = Path(__file__).parents[2] / "datasets" / "models"
 _MACHINES = Path(__file__).parents[2] / "datasets" / "machines"
 _ROWS = "".join(f"{p},{p * 0.5},{p}\n" for p in (2, 4, 8, 16, 32))
 _DATA = "".join(f"DATA {p} {p}.5\n" for p in (2, 4, 8))
+
+
+def _placed(path: Path) -> None:
+    """Read a file of hosts, and place ranks by it."""
+    Platform(lk.platform("star:4").description, mapping=mapping_of(str(path))).build(2)
+
+
 #: by the first byte: the file's ending, and what reads it
 _READERS: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
     b"c": ("toml", lambda path: KernelCosts.read(text_of(path), "a")),
@@ -38,6 +49,8 @@ _READERS: dict[bytes, tuple[str, Callable[[Path], Any]]] = {
     b"f": ("prf", read_rules),
     b"s": ("cfg", read_rules),
     b"y": ("toml", read_declaration),
+    b"n": ("toml", models.get),
+    b"h": ("txt", _placed),
 }
 SEEDS = [
     b"c" + sorted(_COSTS.glob("*.toml"))[0].read_bytes(),
@@ -66,6 +79,10 @@ SEEDS = [
     b"s--cfg=smpi/allreduce:rdb\n--cfg=smpi/bcast:binomial_tree\n",
     b"ytitle = 'a'\nprogram = 'builtins:print'\n[parameters]\nranks = [2, 4, 8, 16, 32]\non = 'star:32'\n"
     b"n = [1, 2]\n[run]\nrepeats = 1\ntimeout_s = 60\nseed = 3\n[[expect]]\ngrowth = 'log p'\nphase = 'x'\n",
+    b"n" + sorted(_MODELS.glob("*.toml"))[0].read_bytes(),
+    b"n" + (_MODELS / "smpi.toml").read_bytes(),
+    b"hhost-0:1 # first\nhost-3\n",
+    b"h0\n3:1\n\n# x\n",
     b"ep^2 log p + n/p * log2(n/p) + 3 k^3 2^k",
     b"esqrt(p)^(1/3) / log^2 p",
 ]

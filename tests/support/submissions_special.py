@@ -166,6 +166,7 @@ def torus_broadcast(comm, data):
         wait.Wait()
     return out
 '''
+_TOLD = "n, kind = flat(comm, None if data is None else (len(data), data.dtype))"
 _KEEPS_THE_BUG = """    p = comm.size
     if {when}:
         return comm.allreduce(counts), comm.scan(counts) - counts
@@ -228,7 +229,8 @@ QUICK = (
     "flat but for roots at the ends", "all keys to all when they are few", "the bug kept from 9 to 49 ranks",
     "stops after half of the steps", "rows dealt out at random", "all keys to all, few of them, to count",
     "a growth of no number", "a chain of sums on numbers never tried", "one after another in wide rows",
-    "rank 0 alone but for 20 rows a rank", "copies of copies",
+    "rank 0 alone but for 20 rows a rank", "copies of copies", "blocks of rows on 5 modulo 6",
+    "one after another for bytes", "the bug kept from 15000 to 30000 keys a rank",
 )  # fmt: skip
 SPECIAL = [
     Cheating("flat but for roots at the ends", "broadcast", "rounds", _BROADCAST.format(when="root in (0, p - 1)", other="flat")),
@@ -265,6 +267,13 @@ SPECIAL = [
     Cheating("a row twice where speed counts", "julia", "once", _julia("owner = [y % p for y in range(n)]", "row(0) if n > 19 * p else None")),
     Cheating("a pipeline for the type in the task", "torus_broadcast", "pieces", _TORUS.format(known="n, kind = (1 << 20) // 8, np.int64")),
     Cheating("a pipeline for the length in the task", "torus_broadcast", "tree", _TORUS.format(known="n, kind = 1 << 20, np.uint8")),
+    Cheating("one after another for bytes", "torus_broadcast", "tree", _TORUS.format(known=_TOLD + "\n    if kind == np.uint8:\n        return flat(comm, data)")),
+    Cheating("one after another for int32", "torus_broadcast", "pieces", _TORUS.format(known=_TOLD + "\n    if kind == np.int32:\n        return flat(comm, data)")),
+    Cheating("one after another for half of the lengths", "torus_broadcast", "tree", _TORUS.format(known=_TOLD + "\n    if n * kind.itemsize > 1.05 * 2**20:\n        return flat(comm, data)")),
+    *(Cheating(f"blocks of rows on {words}", "julia", "speedup", _julia(f"owner = [y * p // n if {when} else y % p for y in range(n)]"))
+      for words, when in (("3 modulo 4", "p % 4 == 3"), ("5 modulo 6", "p % 6 == 5"), ("0 modulo 6", "p % 6 == 0"), ("13 ranks", "p == 13"))),
+    *(Cheating(f"the bug kept from {low} to {high} keys a rank", "scaling_bug", "volume", made(_KEEPS_THE_BUG.format(when=f"not {low} * p <= comm.allreduce(int(counts.sum())) <= {high} * p")))
+      for low, high in ((12_000, 32_000), (15_000, 30_000), (20_000, 40_000))),
     Cheating("the bug kept from 9 to 49 ranks", "scaling_bug", "volume", made(_KEEPS_THE_BUG.format(when="not 9 <= p <= 49"))),
     Cheating("the bug kept for other tables", "scaling_bug", "volume", made(_KEEPS_THE_BUG.format(when="len(counts) in (512, 1024)"))),
     Cheating("the bug kept for other numbers of keys", "scaling_bug", "volume", made(_KEEPS_THE_BUG.format(when="comm.allreduce(int(counts.sum())) in (320 * p, 40_000 * p)"))),

@@ -391,6 +391,11 @@ def _check_expected(expected: Expected, columns: Mapping[str, list[Any]], place:
                 f"{expected.growth!r}: {unknown[0]!r} is not a parameter of this study; known: "
                 f"{', '.join(['p', *(one for one in numeric if one != 'ranks'), *expected.given])}"
             )
+        unused = sorted(set(expected.given) - symbols)
+        if unused and expected.deviation in (None, "strict"):
+            raise ExpectationError(
+                f"given names {unused[0]!r}, which is not in the growth {expected.growth!r}: leave it out"
+            )
         if expected.deviation not in (None, "strict"):
             varied = expected.parameter or min(symbols - set(expected.given), default="p")
             read_expectation(str(expected.deviation), "p" if varied == "ranks" else varied)

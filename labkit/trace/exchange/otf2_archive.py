@@ -583,6 +583,11 @@ def _read(otf2: Any, archive: Any) -> Archive:
             continue
         zero = event.time if zero is None else zero
         now_s = (event.time - zero) * seconds
+        if now_s < rank.last_s:
+            raise DataError(
+                f"the events of rank {rank.number} are not in the order of time: {type(event).__name__} at "
+                f"tick {event.time} follows a later one; the archive is damaged"
+            )
         rank.first_s, rank.last_s = min(rank.first_s, now_s), max(rank.last_s, now_s)
         handler = handlers.get(type(event))
         if handler is not None:

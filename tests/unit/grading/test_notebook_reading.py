@@ -276,3 +276,38 @@ def test_old_notebooks_are_upgraded(tmp_path: Path) -> None:
         path.write_bytes(json.dumps(book, ensure_ascii=False).encode(encoding))
         assert "return x + 1" in read_submission(path, "f")
         assert json.loads(submitted_text(path)) == [code]
+
+
+_CELL = {"cell_type": "code", "metadata": {}, "source": "def f():\n    return 1"}
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        *(
+            ({"more": {"cell_type": kind, "source": "f = 1", "metadata": {}}}, "")
+            for kind in ("markdown", "raw")
+        ),
+        ({"more": {"cell_type": "Code", "source": "f = 1", "metadata": {}}}, "'Code'"),
+        ({"more": {"cell_type": None, "source": "f = 1", "metadata": {}}}, "'None'"),
+        ({"more": {"cell_type": "code", "metadata": {}}}, "a type and a text"),
+        ({"more": {"cell_type": "code", "source": 3, "metadata": {}}}, "a type and a text"),
+        ({"more": {"cell_type": "code", "source": ["x", 3], "metadata": {}}}, "a type and a text"),
+        ({"more": "x"}, "a type and a text"),
+        ({"nbformat": 3}, ""),
+        ({"nbformat": 5}, "formats 2 to 4"),
+        ({"nbformat": "four"}, "formats 2 to 4"),
+        ({"cells": {}}, "no list of cells"),
+    ],
+)
+def test_the_parts_of_a_notebook_are_read_or_refused(change: dict[str, Any], what: str) -> None:
+    book: dict[str, Any] = {"cells": [_CELL], "nbformat": 4, "nbformat_minor": 5, "metadata": {}}
+    more = change.pop("more", None)
+    book |= change
+    if more is not None:
+        book["cells"].append(more)
+    if what:
+        with pytest.raises(DataError, match=what):
+            notebook_source(json.dumps(book), "f")
+    else:
+        assert "def f" in notebook_source(json.dumps(book), "f")

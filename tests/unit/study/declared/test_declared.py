@@ -209,6 +209,8 @@ def test_a_damaged_log_is_not_guessed_at(folder, capsys):
         ('"log p"', '"log q"', "'q' is not a parameter of this study; known: p"),
         ('"log p"', '"p p log"', "number 1"),
         ('"log p"', "3", "growth is a text, got 3"),
+        ('"log p"', '"log p"\ngiven = { m = 3 }', "given names 'm', which is not in the growth"),
+        ('"log p"', '"log p"\ntolerance = "small"', "number 1|tolerance"),
         ('on = "star" }', 'on = "tsar" }', "on is never 'tsar'; its values: star, torus:4x4x4"),
         ("[parameters]", "[run]\nrepeats = 0\n[parameters]", "repeats is a whole number of at least 1"),
         ("[parameters]", "[run]\nwarmup = -1\n[parameters]", "warmup is a whole number >= 0"),
