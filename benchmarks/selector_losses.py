@@ -28,7 +28,7 @@ import pandas as pd
 
 import labkit as lk
 from labkit.options import numbers_of
-from labkit.selector.settled import candidates
+from labkit.selector.situation import candidates
 from labkit.tune.campaign import Machine, measure
 from labkit.tune.tuned import Tuned
 

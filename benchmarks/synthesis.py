@@ -22,7 +22,7 @@ import pandas as pd
 
 import labkit as lk
 from labkit.platform.platform import Platform
-from labkit.selector.settled import candidates
+from labkit.selector.situation import candidates
 from labkit.synthesis import exact_points
 from labkit.tune.campaign import Machine, measure
 

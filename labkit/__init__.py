@@ -227,7 +227,7 @@ def _show_errors_in_notebooks() -> None:
 
 if "IPython" in sys.modules:
     _show_errors_in_notebooks()
-    importlib.import_module("labkit.jupyter.names").offer_names()
+    importlib.import_module("labkit.jupyter.extension").offer_names()
     importlib.import_module("labkit.jupyter.extension").load_when_called()
     importlib.import_module("labkit.jupyter.hints").offer_hints()
     importlib.import_module("labkit.jupyter.extension").show_plain_numbers()

@@ -3,10 +3,9 @@
 from labkit.calibration.bisection import EffectiveBisection, effective_bisection
 from labkit.calibration.calibrate import calibrate, from_measurements, with_shares
 from labkit.calibration.experiments import EXPERIMENTS, Plan, make_plan
-from labkit.calibration.fit import Fit, Piece, Piecewise, Shares, fit_network, fit_pieces
+from labkit.calibration.fit import Fit, Piece, Piecewise, Shares, Threshold, fit_network, fit_pieces
 from labkit.calibration.loggp import fit_loggp, measure_round_trips, predicted_round_trips
 from labkit.calibration.memory import heap_bytes, partners
-from labkit.calibration.protocol import Threshold
 from labkit.calibration.result import Calibration, Quality
 
 __all__ = [

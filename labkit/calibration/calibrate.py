@@ -12,8 +12,16 @@ import numpy as np
 import pandas as pd
 
 from labkit.calibration.experiments import EXPERIMENTS, TAG, Plan, Row, grid, make_plan, measure
-from labkit.calibration.fit import ENVELOPE_BYTES, Fit, Shares, fit_network
-from labkit.calibration.protocol import COLUMNS, STATISTICS, frame, medians
+from labkit.calibration.fit import (
+    COLUMNS,
+    ENVELOPE_BYTES,
+    STATISTICS,
+    Fit,
+    Shares,
+    fit_network,
+    frame,
+    medians,
+)
 from labkit.calibration.result import Calibration, judge_quality, load_average
 from labkit.errors import DataError
 from labkit.platform.platform import Platform, platform

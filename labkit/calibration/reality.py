@@ -16,7 +16,7 @@ import pandas as pd
 
 from labkit import context, registry
 from labkit.calibration import Calibration
-from labkit.calibration.protocol import STATISTICS
+from labkit.calibration.fit import STATISTICS
 from labkit.platform.models import NetworkModel
 from labkit.platform.platform import Platform, graph
 from labkit.run import run

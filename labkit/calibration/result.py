@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.fit import Fit, Shares
-from labkit.calibration.protocol import one
+from labkit.calibration.fit import Fit, Shares, one
 from labkit.errors import DataError
 from labkit.plain import replace_file
 from labkit.platform.models import SECTIONS, NetworkModel

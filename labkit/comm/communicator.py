@@ -21,8 +21,7 @@ from labkit.comm.handles.info import Info
 from labkit.comm.handles.keyvals import Keyed
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest
-from labkit.comm.inter.ports import meet
-from labkit.comm.inter.spawning import parent
+from labkit.comm.inter.spawning import meet, parent
 from labkit.comm.surface import METHODS, Method, add_methods
 
 __all__ = ["Comm"]

@@ -52,8 +52,7 @@ from labkit.comm.handles.groups import Group
 from labkit.comm.handles.keyvals import copied, deleted
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest
-from labkit.comm.inter.ports import accept, connect
-from labkit.comm.inter.spawning import all_wanted, one_wanted, spawn
+from labkit.comm.inter.spawning import accept, all_wanted, connect, one_wanted, spawn
 from labkit.comm.surface import METHODS, Method, made
 from labkit.comm.topology.grid import (
     DistGraph,

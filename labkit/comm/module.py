@@ -39,7 +39,7 @@ from labkit.comm.handles.operators import OPERATORS, Op
 from labkit.comm.handles.packing import address_of, bytes_of
 from labkit.comm.handles.status import F_STATUS, Grequest, Prequest
 from labkit.comm.inter.intercomm import Intercomm
-from labkit.comm.inter.ports import PORTS
+from labkit.comm.inter.spawning import PORTS
 from labkit.comm.intracomm import COMM_NULL, COMM_SELF, COMM_WORLD, Intracomm
 from labkit.comm.pickling import Pickle, pickle
 from labkit.comm.rank_module import RankModule

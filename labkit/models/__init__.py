@@ -14,7 +14,7 @@ from labkit.models.loggp import LogGP
 from labkit.models.speedup import Amdahl, Gustafson, isoefficiency, karp_flatt
 
 if TYPE_CHECKING:
-    from labkit.models.derived import collective, congestion, message
+    from labkit.models.derived import FoundMapping, LinkLoads, collective, congestion, message, search_mapping
     from labkit.models.hierarchy import (
         CommunicationModel,
         P,
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         exact,
         maximum,
     )
-    from labkit.models.mapping import FoundMapping, LinkLoads, search_mapping
 
 
 __all__ = [

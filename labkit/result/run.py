@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from labkit.errors import SuggestsNames
 from labkit.result.by_rank import ByRank
-from labkit.result.uncharged import Uncharged
+from labkit.result.computation import Uncharged
 from labkit.tolerance import ToleranceUse
 from labkit.trace.recorded_run import RecordedRun
 from labkit.units import format_bytes, format_count, format_seconds, number_of_ranks
@@ -392,12 +392,12 @@ class Run(Recorded):
         another run charges the same again.
     uncharged : Uncharged or None
         What the ranks' code took of this host's processor without being charged
-        (`labkit.result.uncharged.Uncharged`); None where computation is charged, and on a real machine.
+        (`labkit.result.computation.Uncharged`); None where computation is charged, and on a real machine.
     tolerance : ToleranceUse or None
         What a tolerance came to; None where there was none: an exact simulation, or a real machine.
     exploration : Exploration or None
         With ``explore=20``: whether other legal orders of messages lead to other results
-        (`labkit.sim.explore.Exploration`).
+        (`labkit.sim.machine.Exploration`).
     seed : int or None
         What random numbers of the program and of noise were drawn from; None where it is not known.
     is_seeded : bool or None

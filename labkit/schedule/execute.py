@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -10,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
-from labkit.schedule.operators import Combine, as_combine
 from labkit.schedule.schedule import Schedule
-from labkit.schedule.sizes import Counts, Sizes, sizes_of
 from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op, block_indices
 
-__all__ = ["Prepared", "execute"]
+__all__ = ["Counts", "Prepared", "as_combine", "as_reduction", "execute", "sizes_of", "type_code"]
+
 
 _Array = NDArray[Any]
 
@@ -292,3 +292,166 @@ class _Runner:
             self.combine(target, right)
             target[...] = right
         self.memory.fill(op.section, target)
+
+
+# Block sizes at run time: where each block of a caller's buffer begins, in elements.
+
+
+#: counts of a vector collective: buffer name to counts, or to (counts, displacements)
+Counts = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The blocks of one buffer at one rank.
+
+    Attributes
+    ----------
+    layout : "uniform", "split" or "table"
+    count : int
+        Elements of each block (uniform) or of all blocks (split).
+    parts : int
+        Into how many blocks each uniform one is cut once more.
+    counts, displacements : array of int64 or None
+        For tables.
+    """
+
+    layout: str
+    count: int
+    counts: NDArray[np.int64] | None = None
+    displacements: NDArray[np.int64] | None = None
+    parts: int = 1
+
+    def bounds(self, block: int, n_blocks: int) -> tuple[int, int]:
+        """Return begin and end of a block, in elements."""
+        if self.layout == "uniform":
+            whole, part = divmod(block, self.parts)
+            begin, end = _part(self.count, part, self.parts)
+            return whole * self.count + begin, whole * self.count + end
+        if self.layout == "split":
+            return _part(self.count, block, n_blocks)
+        assert self.counts is not None
+        assert self.displacements is not None
+        begin = int(self.displacements[block])
+        return begin, begin + int(self.counts[block])
+
+    def extent(self, n_blocks: int) -> int:
+        """Return the elements a buffer of `n_blocks` such blocks needs."""
+        if self.layout == "split":
+            return self.count
+        return max((self.bounds(block, n_blocks)[1] for block in range(n_blocks)), default=0)
+
+
+def _part(count: int, part: int, parts: int) -> tuple[int, int]:
+    length, longer = divmod(count, parts)
+    return part * length + min(part, longer), (part + 1) * length + min(part + 1, longer)
+
+
+def sizes_of(
+    schedule: Schedule, buffer: str, n_blocks: int, n_elements: int, counts: Counts | None = None
+) -> Sizes:
+    """Return the block sizes of a caller's buffer of `n_elements` elements."""
+    label = f"{schedule.problem.name}/{schedule.name}: buffer {buffer!r}"
+    if schedule.problem.layout == "split":
+        return Sizes("split", n_elements)
+    if schedule.problem.layout == "uniform":
+        whole = n_blocks // schedule.parts
+        if whole and n_elements % whole:
+            raise ScheduleError(
+                f"{label} has {n_elements} elements, which is no multiple of its {whole} blocks"
+            )
+        return Sizes("uniform", n_elements // whole if whole else 0, parts=schedule.parts)
+    table, displacements = _table(counts, buffer, n_blocks, n_elements)
+    if len(table) != n_blocks or len(displacements) != n_blocks:
+        raise ScheduleError(f"{label} has {n_blocks} blocks, got {len(table)} counts")
+    if n_blocks and (
+        table.min() < 0 or displacements.min() < 0 or (displacements + table).max() > n_elements
+    ):
+        raise ScheduleError(f"{label} has {n_elements} elements; its counts reach outside")
+    return Sizes("table", 0, table, displacements)
+
+
+def _table(
+    counts: Counts | None, buffer: str, n_blocks: int, n_elements: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    given = (counts or {}).get(buffer)
+    if given is None:
+        given = [n_elements] if n_blocks == 1 else []
+    if isinstance(given, tuple):
+        return np.asarray(given[0], np.int64), np.asarray(given[1], np.int64)
+    table = np.asarray(given if isinstance(given, Sequence | np.ndarray) else [given], np.int64)
+    return table, np.cumsum(table) - table
+
+
+# Operators for reductions: by name, by function, or an MPI operator.
+
+
+#: MPI's predefined operations by name
+OPERATIONS = (
+    *("sum", "prod", "min", "max", "land", "lor", "lxor", "band", "bor", "bxor"),
+    *("minloc", "maxloc", "replace", "no_op"),
+)
+
+#: ``combine(left, right)`` leaves ``left op right`` in ``right``
+Combine = Callable[[NDArray[Any], NDArray[Any]], None]
+
+
+def type_code(dtype: np.dtype[Any]) -> str:
+    """Return the kernels' name of a type: kind and size, as ``f8``; ``f8+i4`` for a value and an index.
+
+    Examples
+    --------
+    >>> type_code(np.dtype("float32")), type_code(np.dtype([("value", "f8"), ("index", "i4")], align=True))
+    ('f4', 'f8+i4')
+    """
+    if dtype.names is not None and dtype.fields is not None:
+        return "+".join(type_code(dtype.fields[name][0]) for name in dtype.names)
+    return f"{dtype.kind}{dtype.itemsize}"
+
+
+def as_reduction(op: Any, dtype: np.dtype[Any]) -> Any:
+    """Return the kernels' reduction for an operator on a type.
+
+    Parameters
+    ----------
+    op : str or callable or MPI operator
+        A name of `OPERATIONS`; a function ``f(left, right)`` of two arrays that returns the result; or
+        an object with MPI's ``Reduce_local(inbuf, inoutbuf)``.
+    dtype : numpy.dtype
+
+    Raises
+    ------
+    ScheduleError
+        If MPI defines no such operation on the type, or `op` is none of these.
+    """
+    from labkit import _kernels
+
+    if isinstance(op, str):
+        found = _kernels.native_reduction(op, type_code(dtype)) if op in OPERATIONS else None
+        if found is None:
+            raise ScheduleError(
+                f"no operation {op!r} on {dtype}; operations: {', '.join(OPERATIONS)}, or a function"
+            )
+        return found
+    combine = as_combine(op, dtype)
+
+    def on_bytes(left: memoryview, right: memoryview) -> None:
+        combine(np.frombuffer(left, dtype), np.frombuffer(right, dtype))
+
+    return _kernels.PythonReduction(on_bytes)
+
+
+def as_combine(op: Any, dtype: np.dtype[Any]) -> Combine:
+    """Return an operator (see `as_reduction`) as a function that works in place, as MPI's do."""
+    if isinstance(op, str):
+        reduction = as_reduction(op, dtype)
+        return lambda left, right: reduction.apply(left, right, True)
+    if hasattr(op, "Reduce_local"):
+        return lambda left, right: op.Reduce_local(left, right)
+    if callable(op):
+
+        def by_function(left: NDArray[Any], right: NDArray[Any]) -> None:
+            right[...] = op(left, right)
+
+        return by_function
+    raise ScheduleError(f"an operator must be a name, a function or an MPI operator, got {op!r}")

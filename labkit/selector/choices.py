@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from labkit.errors import ScheduleError
-from labkit.selector.settled import settled
-from labkit.selector.situation import Selector, Situation
+from labkit.selector.situation import Selector, Situation, settled
 
 __all__ = ["Choices"]
 

@@ -39,8 +39,7 @@ from typing import Any
 from labkit import registry
 from labkit.errors import ScheduleError
 from labkit.plain import json_of, require_file, toml_of
-from labkit.selector.settled import without_bytes
-from labkit.selector.situation import Selector, Situation, Timing
+from labkit.selector.situation import Selector, Situation, Timing, without_bytes
 
 __all__ = ["Best", "First", "Fixed", "Rule", "Rules", "Usable", "is_usable"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from labkit import registry
 from labkit.platform.platform import Platform
 from labkit.selector import Choices, Selector, Situation, selector_of
-from labkit.selector.settled import settled
+from labkit.selector.situation import settled
 from labkit.sim.schedules import simulate
 
 __all__ = ["choices_on", "node_of", "time_alone"]

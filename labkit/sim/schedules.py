@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
-from labkit.schedule.operators import as_reduction
+from labkit.schedule.execute import Counts, as_reduction, sizes_of
 from labkit.schedule.schedule import Schedule, program_of
-from labkit.schedule.sizes import Counts, sizes_of
 from labkit.schedule.step import Column, Step
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from typing import Any
 
 from labkit.errors import MORE_TIME, MachineError, RunInterrupted, TimeLimitError
 from labkit.live import Live
-from labkit.process.child import ChildProcess, ending_text, module_words
+from labkit.process.child import ChildProcess, ending_text, given_input, module_words
 from labkit.process.folders import no_room, private_folder
-from labkit.process.given_input import given_input
 from labkit.process.stacks import read_stack
 from labkit.request import RunRequest
 from labkit.result import Run

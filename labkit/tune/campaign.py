@@ -10,7 +10,7 @@ import pandas as pd
 from labkit import registry
 from labkit.platform import platform
 from labkit.selector import Situation
-from labkit.selector.settled import without_bytes
+from labkit.selector.situation import without_bytes
 from labkit.sim.choices import node_of, time_alone
 
 __all__ = ["COLUMNS", "Machine", "measure"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.selector.libraries import library_names
-from labkit.selector.settled import candidates
+from labkit.selector.situation import candidates
 from labkit.study.points import is_real
 from labkit.study.sweep_points import progress_bar
 from labkit.tune.campaign import Machine, measure

@@ -7,7 +7,8 @@ the simulated communicator, and answers; so every message, byte and second is co
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import lru_cache, partial
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -28,11 +29,8 @@ from labkit.grading.sandbox.asked import (
 )
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure, Watch
 from labkit.grading.sandbox.calls import COLLECTIVES, OF_MESSAGES
-from labkit.grading.sandbox.completions import MODES
-from labkit.grading.sandbox.lines import caller_at
 from labkit.grading.sandbox.notes import noted
 from labkit.grading.sandbox.outcome import Work
-from labkit.grading.sandbox.rooms import Rooms
 from labkit.grading.sandbox.wire import (
     MOST_PAYLOAD_BYTES,
     Closed,
@@ -46,6 +44,140 @@ from labkit.grading.sandbox.wire import (
 )
 
 __all__ = ["RankProxy"]
+
+
+# Waits and tests of a submission's requests, carried out on the grader's own requests.
+
+
+#: positions of those that are over (None: too few are), what they received, their statuses
+_Over = tuple[list[int] | None, list[Any], list[Any]]
+_Call = Callable[[Any, Any], Any]
+
+
+def _statuses(open_: list[Any]) -> list[Any]:
+    return [new_status() for _ in open_]
+
+
+def _wait_all(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+    statuses = _statuses(open_)
+    data = call(kind.waitall, (open_, statuses))
+    return list(range(len(open_))), data, statuses
+
+
+def _test_all(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+    statuses = _statuses(open_)
+    flag, data = call(kind.testall, (open_, statuses))
+    return (list(range(len(open_))), data, statuses) if flag else (None, [], [])
+
+
+def _wait_any(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+    status = new_status()
+    index, data = call(kind.waitany, (open_, status))
+    return [index], [data], [status]
+
+
+def _test_any(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+    status = new_status()
+    index, flag, data = call(kind.testany, (open_, status))
+    return ([index], [data], [status]) if flag and index >= 0 else (None, [], [])
+
+
+def _wait_some(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+    statuses = _statuses(open_)
+    over, data = call(kind.waitsome, (open_, statuses))
+    return list(over), data, statuses[: len(over)]
+
+
+def _test_some(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+    statuses = _statuses(open_)
+    over, data = call(kind.testsome, (open_, statuses))
+    return (list(over), data, statuses[: len(over)]) if over else (None, [], [])
+
+
+#: ``mode(call, Request, requests)``; `call` makes a call that reports name the submission's line of
+MODES: dict[str, Callable[[_Call, Any, list[Any]], _Over]] = {
+    "waitall": _wait_all,
+    "testall": _test_all,
+    "waitany": _wait_any,
+    "testany": _test_any,
+    "waitsome": _wait_some,
+    "testsome": _test_some,
+}
+
+
+# The rooms that a rank's receives have: what does not fit is an error there, and has brought nothing.
+
+
+class Rooms:
+    """Of one rank. The grader receives whole messages, and hands the rank what it has room for.
+
+    Parameters
+    ----------
+    rank : int
+    budget : Budget
+        Counts the rooms of open receives.
+
+    Attributes
+    ----------
+    cut : list of tuple
+        The messages that did not fit: source, destination, tag, bytes.
+    """
+
+    def __init__(self, rank: int, budget: Budget) -> None:
+        self.rank, self.budget = rank, budget
+        self.cut: list[tuple[int, int, int, int]] = []
+        self._open: dict[int, tuple[int, Any]] = {}
+
+    def set_aside(self, room: Any) -> int:
+        """Return the room of a receive that is about to be posted.
+
+        Raises
+        ------
+        ValueError, TypeError
+            It is none.
+        SubmissionFailure
+            There are too many.
+        """
+        if not 0 <= whole(room) <= MOST_PAYLOAD_BYTES:
+            raise ValueError(f"a receive of {room} bytes")
+        self.budget.set_aside(self.rank, room)
+        return int(room)
+
+    def open(self, number: int, room: int, comm: Any) -> None:
+        """Note the room of a request."""
+        self._open[number] = room, comm
+
+    def close(self, number: int, data: Any, status: Any) -> Any:
+        """Return what of its message a request that is over has room for; of another one what there is."""
+        if number not in self._open:
+            return data or b""
+        room, comm = self._open.pop(number)
+        self.budget.room_bytes -= room
+        return self.fitting(data, room, comm, status)
+
+    def fitting(self, data: Any, room: Any, comm: Any, status: Any) -> Any:
+        """Return what of a message there is room for; None: for all of it."""
+        data = data or b""
+        if room is None or len(data) <= whole(room):
+            return data
+        self.cut.append((comm._world_ranks()[status.source], self.rank, int(status.tag), len(data)))
+        return data[: max(room, 0)]
+
+
+# Calls that stand on a line of the submission, so that the engine's reports name it.
+
+
+_template = lambda call, arguments: call(*arguments)  # noqa: E731 - its code object is copied below
+
+
+@lru_cache(maxsize=4096)
+def caller_at(line: int, function: str) -> Callable[[Any, Any], Any]:
+    """Return a function that calls from a line of the submission, so that the engine's reports name it."""
+    code = _template.__code__.replace(
+        co_filename="submission.py", co_name=function, co_qualname=function, co_firstlineno=line
+    )
+    return FunctionType(code, {})
+
 
 _ENDS = ("error", "time", "memory")
 _ANSWERED = (

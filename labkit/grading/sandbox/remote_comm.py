@@ -11,6 +11,7 @@ import numpy as np
 
 from labkit.comm import names
 from labkit.comm.buffers import _basic, _unpack, array_of, parse_simple
+from labkit.comm.collective.neighbors import NeighborCollectives
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, CONSTANTS, UNDEFINED
@@ -23,6 +24,7 @@ from labkit.comm.pickling import pickle
 from labkit.comm.surface import METHODS, NAMED, Method, add_methods
 from labkit.comm.topology.grid import Grid
 from labkit.comm.topology.grid import grid_of as make_grid
+from labkit.comm.topology.topologies import Cartcomm, Topocomm
 from labkit.errors import UnsupportedError
 from labkit.grading.sandbox.calls import ROWS
 from labkit.grading.sandbox.remote_request import RemotePrequest, RemoteRequest, deliver, fill_status
@@ -30,7 +32,8 @@ from labkit.grading.sandbox.remote_request import RemotePrequest, RemoteRequest,
 if TYPE_CHECKING:
     from labkit.grading.sandbox.caller import Caller
 
-__all__ = ["REFUSED", "RemoteComm", "RemoteRequest"]
+__all__ = ["REFUSED", "RemoteCart", "RemoteComm", "RemoteRequest"]
+
 
 #: of irecv, as in mpi4py
 _OBJECT_ROOM = 32 << 10
@@ -351,3 +354,45 @@ def _numbers(value: Any) -> Any:
     if len(value) == 2 and isinstance(value[0], list | tuple | np.ndarray):
         return [_numbers(value[0]), _numbers(value[1])]
     return [operator.index(number) for number in value]
+
+
+# Cartesian communicators of a submission: the grid's arithmetic here, its messages the grader's to count.
+
+
+class RemoteCart(NeighborCollectives, RemoteComm):
+    """A communicator of ranks on a grid.
+
+    What a grid is (coordinates, neighbours, edges) is computed as on a simulated machine, by the same
+    functions; neighbour collectives are made of messages, as there.
+    """
+
+    def _grid(self) -> Grid:
+        assert self._shape is not None
+        return self._shape
+
+    _topology = _grid
+
+    def _begin(self, name: str, sent: Any, received: Any, homes: Any, given: Any) -> Any:
+        raise UnsupportedError(REFUSED.format(name))
+
+    def _neighbor_init(self, name: str, build: Any) -> Any:
+        raise UnsupportedError(REFUSED.format(name))
+
+    inoutedges = Topocomm.inoutedges
+    inedges, outedges = Topocomm.inedges, Topocomm.outedges
+    degrees, indegree, outdegree = Topocomm.degrees, Topocomm.indegree, Topocomm.outdegree
+
+    Get_dim, dim, ndim = Cartcomm.Get_dim, Cartcomm.dim, Cartcomm.ndim
+    Get_topo, topo = Cartcomm.Get_topo, Cartcomm.topo
+    dims, periods, coords = Cartcomm.dims, Cartcomm.periods, Cartcomm.coords
+    Get_cart_rank, Get_coords, Shift = Cartcomm.Get_cart_rank, Cartcomm.Get_coords, Cartcomm.Shift
+
+    def Sub(self, remain_dims: Sequence[bool]) -> Any:
+        """Return the grid of the dimensions kept, of the ranks that differ from this one only in those."""
+        keeps = [int(bool(operator.index(keep))) for keep in remain_dims]
+        if len(keeps) != len(self._grid().dims):
+            raise ValueError(f"expecting {len(self._grid().dims)} items, got {len(keeps)}")
+        return self._make("Sub", keeps, shape=self._grid().kept([bool(keep) for keep in keeps]))
+
+
+RemoteComm.grid_class = RemoteCart

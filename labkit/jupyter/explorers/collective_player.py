@@ -24,8 +24,7 @@ from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, heading, style_axes
 from labkit.schedule import check
 from labkit.schedule.problem import PROBLEMS, Value
-from labkit.schedule.rounds import Rounds, Sent, rounds
-from labkit.schedule.symbolic import value_text
+from labkit.schedule.symbolic import Rounds, Sent, rounds, value_text
 from labkit.sim.schedules import simulate
 
 __all__ = ["MOST_RANKS", "CollectivePlayer", "Prepared", "collective", "round_figure"]

@@ -13,7 +13,7 @@ from labkit.jupyter.explorers.collective_player import MOST_RANKS, Prepared, rou
 from labkit.plot.figure import Figure
 from labkit.schedule import Schedule, check
 from labkit.schedule.count import count
-from labkit.schedule.rounds import rounds
+from labkit.schedule.symbolic import rounds
 from labkit.sim.schedules import simulate
 from labkit.synthesis import Synthesized
 

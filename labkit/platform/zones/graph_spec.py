@@ -12,8 +12,7 @@ from labkit.errors import PlatformError
 from labkit.platform.drawing import Layout
 from labkit.platform.measure import BETWEEN, LinkKind, kinds_by_links
 from labkit.platform.spec import ClusterSpec, LinksOfCables
-from labkit.platform.zones.drawing import MOST_POINTS
-from labkit.platform.zones.spec import ZonesSpec
+from labkit.platform.zones.spec import MOST_POINTS, ZonesSpec
 from labkit.platform.zones.zone import Quantity, Zone
 
 __all__ = ["GraphSpec", "graph_zone"]

@@ -25,7 +25,7 @@ from labkit.real.collectives.messages import Message, read_call
 from labkit.schedule import PROBLEMS, Problem
 from labkit.schedule.execute import Prepared
 from labkit.selector import Selector, Situation
-from labkit.selector.settled import settled
+from labkit.selector.situation import settled
 
 __all__ = ["Beside", "Carried", "Chosen", "situation_of"]
 

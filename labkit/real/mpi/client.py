@@ -12,7 +12,7 @@ from typing import Any
 
 from labkit.errors import LabkitError, MachineError, ProgramError, RankError, TimeLimitError, echoed
 from labkit.place import check_place, describe_place, place_doubt
-from labkit.process.given_input import given_input
+from labkit.process.child import given_input
 from labkit.process.stacks import read_stack
 from labkit.process.tree import JOB_VARIABLE
 from labkit.real.cores import available_cores
@@ -28,8 +28,8 @@ from labkit.real.failure import (
     too_late,
     with_output,
 )
+from labkit.real.mpi.environment import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.find import Launcher, find_launcher
-from labkit.real.mpi.hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.launch import Launch, LaunchEnding
 from labkit.real.shares import (
     Share,

@@ -14,8 +14,8 @@ import shutil
 import sys
 
 from labkit.errors import LabkitError
+from labkit.real.slurm.inside import launch_words, step_environment, step_launcher
 from labkit.real.slurm.options import Slurm
-from labkit.real.slurm.steps import launch_words, step_environment, step_launcher
 
 __all__ = ["main"]
 

@@ -8,7 +8,7 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.platform import platform
 from labkit.platform.platform import Platform
-from labkit.selector.settled import candidates
+from labkit.selector.situation import candidates
 from labkit.tune.cards.card import Card, Costs, measured_points
 
 __all__ = ["Card", "card"]

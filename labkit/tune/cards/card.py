@@ -21,7 +21,7 @@ from labkit.platform import models
 from labkit.platform.platform import Platform
 from labkit.plot_backend import draw
 from labkit.result import Run
-from labkit.selector.settled import settled, without_bytes
+from labkit.selector.situation import settled, without_bytes
 from labkit.sim.schedules import simulate
 from labkit.study import Study
 from labkit.synthesis.bounds import lower_bounds

@@ -26,7 +26,7 @@ from labkit import registry
 from labkit.real.collectives.chosen import Carried, situation_of
 from labkit.schedule import PROBLEMS, Problem
 from labkit.selector import Situation
-from labkit.selector.settled import candidates, without_bytes
+from labkit.selector.situation import candidates, without_bytes
 from labkit.tune.runtime.codelets import Codelet, FunctionSet, is_simulated
 from labkit.units import format_bytes
 

@@ -14,7 +14,7 @@ import pytest
 import labkit as lk
 from labkit import plot
 from labkit.calibration import fit_pieces, from_measurements
-from labkit.calibration.protocol import frame, medians
+from labkit.calibration.fit import frame, medians
 from labkit.calibration.result import judge_quality
 from labkit.cli.main import main
 from labkit.errors import DataError

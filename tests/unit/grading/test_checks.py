@@ -15,8 +15,8 @@ import labkit as lk
 from labkit import registry
 from labkit.errors import DataError
 from labkit.grading import Grade, Scaling, find_assignment, notebook_source, student_seed
+from labkit.grading.assignment import Told
 from labkit.grading.bench import OpenBench
-from labkit.grading.causes import Told
 from labkit.grading.counts import busiest_bytes, rounds_of
 from labkit.grading.folder import write_csv
 from labkit.grading.result import CheckResult, Verdict

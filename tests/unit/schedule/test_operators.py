@@ -11,7 +11,7 @@ import labkit.sim.schedules
 from labkit import _kernels, registry
 from labkit.errors import ScheduleError
 from labkit.schedule import block, build
-from labkit.schedule.operators import as_combine, type_code
+from labkit.schedule.execute import as_combine, type_code
 from labkit.sim.schedules import perform, simulate
 
 UFUNCS = {

@@ -8,7 +8,7 @@ import pytest
 
 from labkit import registry
 from labkit.schedule import Schedule, check, count
-from labkit.schedule.rounds import rounds
+from labkit.schedule.symbolic import rounds
 from tests.support.where import at
 
 
