@@ -1,4 +1,4 @@
-"""The fit of a network model to robust figures: overheads, factors, link.
+"""The fit of a network model to robust statistics of round trips: overheads, factors, link.
 
 What is fitted is the simulator's own account of a message of n bytes. A detached one costs its sender os(n),
 the wire lat * latfactor + (n + 16) / (bw * bwfactor), and its receiver or(n); one that waits for its receiver

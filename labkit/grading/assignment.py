@@ -206,7 +206,7 @@ class Assignment:
         return grade
 
 
-# Causes told once: a check that fails for a reason which another one has told refers to that one.
+# Causes, reported once: a check that fails for the same reason as another one refers to that one.
 
 
 class Told:

@@ -1,4 +1,4 @@
-"""Models derived from a machine: of its messages, and of every registered collective.
+"""Models derived from a machine: of its messages, of every registered collective, and of mappings.
 
 References
 ----------
@@ -273,6 +273,14 @@ def _blocking_s(fabric: Fabric, n_bytes: int) -> float:
 
 
 # The best and the worst mapping of ranks to hosts, by the load of the links.
+#
+# A mapping costs the time of its busiest link: its bytes over its bandwidth. The pattern does not end before
+# that link has carried all of them, whatever the order of the messages. The simulation checks the result with
+# latencies and shared links.
+#
+# S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing. Science 220, 1983,
+# doi:10.1126/science.220.4598.671.
+# S. H. Bokhari: On the mapping problem. IEEE Trans. Computers C-30, 1981, doi:10.1109/TC.1981.1675756.
 
 
 #: the temperature at the begin and at the end, as shares of the first mapping's cost

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from labkit.errors import SuggestsNames
 from labkit.result.by_rank import ByRank
-from labkit.result.computation import Uncharged
+from labkit.result.uncharged import Uncharged
 from labkit.tolerance import ToleranceUse
 from labkit.trace.recorded_run import RecordedRun
 from labkit.units import format_bytes, format_count, format_seconds, number_of_ranks

@@ -432,6 +432,9 @@ def _count_of(owner: int) -> Value:
 
 
 # A schedule round by round: who sends what to whom, and what every rank holds afterwards.
+#
+# Rounds are those of the one-port model: a rank sends at most one message and receives at most one in a
+# round, every message goes as early as it can, and local work takes no time.
 
 
 #: what one rank holds

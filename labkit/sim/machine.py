@@ -166,7 +166,12 @@ def platform_for(on: Any, ranks: int, model: Any = None, mapping: Any = None, sh
     return machine
 
 
-# Other legal orders in which messages could have come: the program run again, its ranks late by chance.
+# Other legal orders in which messages could have come: the program is run again with ranks that are late.
+#
+# A receive from ANY_SOURCE, or a probe, takes the message that is there first; which one that is depends on
+# times that MPI does not promise. Each try delays ranks before their calls, as a busy host would: whatever
+# comes of it is a legal run of the program. What the wildcards got, and whether the results differ, is
+# compared with the run that was not delayed.
 
 
 #: (rank, place, source, tag) of what a wildcard got, in the order of each rank's calls

@@ -1,4 +1,4 @@
-"""Ranks that start while the job goes on: `Spawn`, and the communicator that they and their parents have.
+"""Process creation: `Spawn`, ports, and the intercommunicators of ranks that have met.
 
 New ranks are a world of their own (`Comm.Get_parent` leads back). What it costs is what its messages cost on
 the simulated network: the root sends each new rank the words of its command line, a rank's program begins
@@ -143,7 +143,8 @@ def _number(count: Any) -> int:
     return int(count)
 
 
-# Groups of ranks that meet by the name of a port, a service or a socket, and get an intercommunicator.
+# Groups of ranks that meet by the name of a port, a service or a socket, and get an intercommunicator. All of
+# them belong to the one simulated job: a port is a rank that waits there, and its name says which.
 
 
 _ERR_COMM, _ERR_NAME, _ERR_PORT, _ERR_SERVICE = 5, 38, 43, 48

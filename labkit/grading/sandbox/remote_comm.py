@@ -356,7 +356,7 @@ def _numbers(value: Any) -> Any:
     return [operator.index(number) for number in value]
 
 
-# Cartesian communicators of a submission: the grid's arithmetic here, its messages the grader's to count.
+# Cartesian communicators of a submission: the grid's arithmetic is done here, the grader counts the messages.
 
 
 class RemoteCart(NeighborCollectives, RemoteComm):

@@ -138,7 +138,9 @@ def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
     return comm
 
 
-# Answers to what programs ask of their machine by habit: a rank is told nothing of it, and need not fail.
+# Answers to what programs ask of their machine by habit. The system calls behind these functions are refused
+# (`labkit.process.confinement.seccomp`), since they show how busy the machine and other ranks are; answers
+# follow from what the rank itself has charged.
 
 
 try:

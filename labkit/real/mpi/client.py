@@ -28,8 +28,8 @@ from labkit.real.failure import (
     too_late,
     with_output,
 )
-from labkit.real.mpi.environment import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.find import Launcher, find_launcher
+from labkit.real.mpi.hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.launch import Launch, LaunchEnding
 from labkit.real.shares import (
     Share,

@@ -24,8 +24,9 @@ from labkit.process.folders import make_folder, no_room, shared_folder
 from labkit.process.tree import is_stopped
 from labkit.process.watchdog import PIPE, STACK_SIGNAL, whereabouts
 from labkit.real.mpi.deadlock import WaitWatch
-from labkit.real.mpi.environment import HostFile, host_options, launch_command, rank_environment
+from labkit.real.mpi.environment import host_options, launch_command, rank_environment
 from labkit.real.mpi.find import Launcher
+from labkit.real.mpi.hosts import HostFile
 from labkit.real.mpi.waits import Progress
 
 __all__ = ["Launch", "LaunchEnding"]

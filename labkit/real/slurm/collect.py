@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit import errors
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
-from labkit.real.mpi.environment import clocks, hosts_note
+from labkit.real.mpi.hosts import clocks, hosts_note
 from labkit.real.shares import Share, gather_runs, oversubscription, read_share
 from labkit.real.slurm.commands import SilentError, State, job_details, job_states
 from labkit.real.slurm.options import Slurm

@@ -7,18 +7,16 @@ import pytest
 from labkit.errors import MachineError
 from labkit.process.watchdog import whereabouts
 from labkit.real.mpi.client import failure
-from labkit.real.mpi.environment import (
+from labkit.real.mpi.environment import host_options, launch_command, rank_environment
+from labkit.real.mpi.find import Launcher
+from labkit.real.mpi.hosts import (
     FOLDER_VARIABLE,
     HOSTFILE_VARIABLE,
     clocks,
     find_host_file,
-    host_options,
     hosts_note,
-    launch_command,
-    rank_environment,
     shared_cores,
 )
-from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.launch import Launch, LaunchEnding
 
 OPEN_MPI = Launcher("/opt/mpi/bin/mpiexec", "openmpi", (5, 0, 11), True, "/opt/mpi/lib/libmpi.so.40")
