@@ -174,9 +174,7 @@ _MODULES = {
 __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 
 #: verbs and tools that most programs need not: found by name and in the manual, not at the first Tab
-_ASIDE = {
-    "litmus", "read_trace", "restore_work", "save_button", "save_work", "slurm_jobs",
-}  # fmt: skip
+_ASIDE = {"litmus", "read_trace", "restore_work", "save_button", "save_work", "slurm_jobs"}
 
 
 def __getattr__(name: str) -> Any:

@@ -300,10 +300,18 @@ _UNDEFINED = re.compile(r"NameError: name '(?P<name>\w+)' is not defined")
 
 #: what programs begin with
 _IMPORTS = {
-    "np": "import numpy as np", "numpy": "import numpy", "MPI": "from mpi4py import MPI",
-    "lk": "import labkit as lk", "labkit": "import labkit", "math": "import math", "time": "import time",
-    "random": "import random", "pd": "import pandas as pd", "os": "import os", "sys": "import sys",
-}  # fmt: skip
+    "np": "import numpy as np",
+    "numpy": "import numpy",
+    "MPI": "from mpi4py import MPI",
+    "lk": "import labkit as lk",
+    "labkit": "import labkit",
+    "math": "import math",
+    "time": "import time",
+    "random": "import random",
+    "pd": "import pandas as pd",
+    "os": "import os",
+    "sys": "import sys",
+}
 
 _NO_BUFFER = ("a bytes-like object is required", "message: expecting", "cannot map 'O' to MPI datatype")
 

@@ -90,10 +90,18 @@ class RunRequest:
         if isinstance(program, Path) and kwargs:
             raise ProgramError("a script takes args only (its command line), no kwargs")
         self._set(
-            program=program, ranks=int(self.ranks), args=args, kwargs=kwargs, seed=int(self.seed),
-            trace=bool(self.trace), count=bool(self.count), repeats=int(self.repeats), tolerance=tolerance,
-            coll=self.coll or None, regions=regions_of(self.regions),
-        )  # fmt: skip
+            program=program,
+            ranks=int(self.ranks),
+            args=args,
+            kwargs=kwargs,
+            seed=int(self.seed),
+            trace=bool(self.trace),
+            count=bool(self.count),
+            repeats=int(self.repeats),
+            tolerance=tolerance,
+            coll=self.coll or None,
+            regions=regions_of(self.regions),
+        )
 
     @property
     def name(self) -> str:

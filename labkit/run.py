@@ -44,9 +44,13 @@ def checked_request(program: Any, ranks: int, **how: Any) -> RunRequest:
 
 
 def _checked(
-    program: Any, ranks: int | None, on: Any, kwargs: Mapping[str, Any] | None, named: Mapping[str, Any],
+    program: Any,
+    ranks: int | None,
+    on: Any,
+    kwargs: Mapping[str, Any] | None,
+    named: Mapping[str, Any],
     **how: Any,
-) -> RunRequest:  # fmt: skip
+) -> RunRequest:
     """Return the checked request of a call, its ranks and the program's own parameters found."""
     machine = machine_of(on)
     if isinstance(on, int | float):

@@ -353,9 +353,15 @@ def calibrate(
     if far_links is None:
         return found
     return with_shares(
-        found, on, far_links=far_links, repeats=repeats, seed=seed, statistic=statistic, timeout_s=timeout_s,
+        found,
+        on,
+        far_links=far_links,
+        repeats=repeats,
+        seed=seed,
+        statistic=statistic,
+        timeout_s=timeout_s,
         **options,
-    )  # fmt: skip
+    )
 
 
 def with_shares(

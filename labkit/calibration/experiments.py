@@ -187,9 +187,13 @@ class _Bench:
         self.ready(self.rank == 1)
         begin = self.clock()
         self.comm.Sendrecv(
-            self.out[:size], dest=self.peer, sendtag=TAG, recvbuf=self.into[:size], source=self.peer,
+            self.out[:size],
+            dest=self.peer,
+            sendtag=TAG,
+            recvbuf=self.into[:size],
+            source=self.peer,
             recvtag=TAG,
-        )  # fmt: skip
+        )
         return float(self.clock() - begin) - self.tick_s, 0.0
 
 
@@ -281,8 +285,11 @@ def make_plan(
         Fewer than 8 sizes, 3 repeats or 2 messages of a burst, or no room for the sizes.
     """
     for name, value, least in (
-        ("max_bytes", max_bytes, 1024), ("points", points, 8), ("repeats", repeats, 3), ("window", window, 2),
-    ):  # fmt: skip
+        ("max_bytes", max_bytes, 1024),
+        ("points", points, 8),
+        ("repeats", repeats, 3),
+        ("window", window, 2),
+    ):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise DataError(
                 f"a calibration needs {name} to be a whole number of at least {least}, got {value!r}"

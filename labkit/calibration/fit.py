@@ -415,10 +415,14 @@ def fit_network(table: pd.DataFrame, name: str, tolerance: float = 1e-3) -> Fit:
     wire = _wire(trip, curves, detached, notes)
     sizes = trip.index.to_numpy(float) + ENVELOPE_BYTES
     curves["wire"] = fit_pieces(
-        sizes, wire, tolerance=tolerance, noise=_noise(trip, tolerance),
+        sizes,
+        wire,
+        tolerance=tolerance,
+        noise=_noise(trip, tolerance),
         scale=trip["sender_s"].to_numpy(float),
-        min_intercept=1e-3 * float(wire[0]), min_slope=1e-3 * float(wire[-1]) / float(sizes[-1]),
-    )  # fmt: skip
+        min_intercept=1e-3 * float(wire[0]),
+        min_slope=1e-3 * float(wire[-1]) / float(sizes[-1]),
+    )
     bandwidth = _bandwidth(table, curves["wire"])
     sharing, is_crossing = _directions(table, trip)
     latency = curves["wire"].pieces[0].intercept

@@ -42,10 +42,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="output folder (default: the current one)",
     )
     add("--hosts", type=int, default=2, help="number of hosts of the written star (default: 2)")
-    add("--pairs", type=int, default=1, metavar="1|2",
-        help="2: also measure both directions; ranks 2 and 3 placed like 0 and 1 (default: 1)")  # fmt: skip
-    add("--far-links", type=int, metavar="LINKS",
-        help="also measure how near and far messages share a link; links between ranks 2 and 0")  # fmt: skip
+    add(
+        "--pairs",
+        type=int,
+        default=1,
+        metavar="1|2",
+        help="2: also measure both directions; ranks 2 and 3 placed like 0 and 1 (default: 1)",
+    )
+    add(
+        "--far-links",
+        type=int,
+        metavar="LINKS",
+        help="also measure how near and far messages share a link; links between ranks 2 and 0",
+    )
     add("--max-bytes", type=int, default=4_000_000, help="largest message (default 4000000)")
     add("--points", type=int, default=60, help="initial number of sizes (default: 60)")
     add("--repeats", type=int, default=7, help="measurements of each size (default 7)")

@@ -203,9 +203,12 @@ def _slurm(limit_s: float) -> str:
         )
     try:
         done = subprocess.run(
-            ["sinfo", "--noheader", "--format=%P %D"], capture_output=True, text=True, timeout=limit_s,
+            ["sinfo", "--noheader", "--format=%P %D"],
+            capture_output=True,
+            text=True,
+            timeout=limit_s,
             check=False,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Trouble(
             f"{version}, whose controller does not answer: {error}", "try again later", True
@@ -214,8 +217,9 @@ def _slurm(limit_s: float) -> str:
         first = next((line for line in done.stderr.splitlines() if line.strip()), "no message")
         raise Trouble(
             f"{version} is installed, but no Slurm controller answers from this machine ({first.strip()})",
-            "set SLURM_CONF, or go to a login node", True,
-        )  # fmt: skip
+            "set SLURM_CONF, or go to a login node",
+            True,
+        )
     words = [line.split() for line in done.stdout.splitlines() if len(line.split()) == 2]
     return f"{version}; partitions: " + ", ".join(f"{name} ({count} nodes)" for name, count in words)
 

@@ -39,8 +39,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add = parser.add_argument
     add("submissions", help="a folder of submissions, or one submission")
-    add("--assignment", required=True, metavar="A",
-        help=', '.join(course_files('assignments')) + ", or a Python file with an ASSIGNMENT")  # fmt: skip
+    add(
+        "--assignment",
+        required=True,
+        metavar="A",
+        help=", ".join(course_files("assignments")) + ", or a Python file with an ASSIGNMENT",
+    )
     add(
         "--jobs",
         type=int,
@@ -50,9 +54,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add("--csv", metavar="FILE", help="write a CSV file with one line for each student")
     add("--feedback", metavar="FOLDER", help="write a feedback page for each student")
-    add("--dashboard", metavar="FILE",
+    add(
+        "--dashboard",
+        metavar="FILE",
         help="write a page about the class, for you: which checks fail most, who asked for the grader's "
-        "files, which submissions are alike")  # fmt: skip
+        "files, which submissions are alike",
+    )
     add(
         "--secret-file",
         metavar="FILE",
@@ -64,8 +71,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="folder of finished grades (default: a folder in your home, outside the submissions)",
     )
     add("--fresh", action="store_true", help="grade all of them again")
-    add("--uncontained", action="store_true",
-        help="grade even if this machine cannot sandbox submissions (only for trusted code)")  # fmt: skip
+    add(
+        "--uncontained",
+        action="store_true",
+        help="grade even if this machine cannot sandbox submissions (only for trusted code)",
+    )
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -97,9 +107,14 @@ def execute(arguments: argparse.Namespace) -> int:
         warnings.simplefilter("always", CacheWarning)
         warnings.showwarning = _warn
         grades = grade_folder(
-            submissions, assignment, jobs=arguments.jobs, secret=_secret(arguments.secret_file),
-            accepts_weak=arguments.uncontained, kept=kept, progress=_say,
-        )  # fmt: skip
+            submissions,
+            assignment,
+            jobs=arguments.jobs,
+            secret=_secret(arguments.secret_file),
+            accepts_weak=arguments.uncontained,
+            kept=kept,
+            progress=_say,
+        )
     code = int(any(grade.status != "graded" for grade in grades))
     if arguments.json:
         print(json.dumps({"grades": [grade.to_dict() for grade in grades], "exit": code}, ensure_ascii=False))

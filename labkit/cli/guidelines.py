@@ -48,20 +48,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N,N,...",
         help="message sizes in bytes, with K or M (default: 8,1K,64K; litmus: 8)",
     )
-    add("--only", action="append", metavar="WORD",
-        help="a kind (pattern, special, monotony, split), an operation, a statement; repeatable")  # fmt: skip
+    add(
+        "--only",
+        action="append",
+        metavar="WORD",
+        help="a kind (pattern, special, monotony, split), an operation, a statement; repeatable",
+    )
     add("--data", metavar="FILE", help="check on these measurements instead; --only has the statements")
     add("--size-column", metavar="NAME", help="with --data: the column of message sizes")
     add("--metric", help="with --data: the metric")
     add("--litmus", action="store_true", help="run the litmus test instead")
-    add("--margin", type=float, default=0.05, metavar="M",
-        help="tolerated relative excess (default: 0.05)")  # fmt: skip
+    add("--margin", type=float, default=0.05, metavar="M", help="tolerated relative excess (default: 0.05)")
     add(
         "--launches", type=int, metavar="K", help="runs of MPI, or seeds of the noise (default: 3; noise: 20)"
     )
     add("--model", help="network model of the simulation")
-    add("--coll", action="append", default=[], metavar="NAME=ALGORITHM",
-        help="the algorithm of a collective, such as allreduce=ring; simulated machines only")  # fmt: skip
+    add(
+        "--coll",
+        action="append",
+        default=[],
+        metavar="NAME=ALGORITHM",
+        help="the algorithm of a collective, such as allreduce=ring; simulated machines only",
+    )
     add("--noise", metavar="N", help="disturb the simulated machine, such as jitter=50us,period=1ms")
     add("--seed", type=int, default=0, help="shuffles the order, and draws the noise (default: 0)")
     add("--timeout", type=float, default=600.0, metavar="S", help="time limit of each launch (default: 600)")
@@ -130,8 +138,10 @@ def _run(arguments: argparse.Namespace) -> Any:
         arguments.on,
         numbers_of(arguments.ranks or ("2" if is_mpi else "4,8,16,32"), "--ranks"),
         numbers_of(arguments.sizes or "8,1K,64K", "--sizes"),
-        arguments.only, margin=arguments.margin, **_options(arguments),
-    )  # fmt: skip
+        arguments.only,
+        margin=arguments.margin,
+        **_options(arguments),
+    )
 
 
 def _litmus(arguments: argparse.Namespace) -> Any:
@@ -150,8 +160,10 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     from labkit.errors import DataError
 
     options: dict[str, Any] = {
-        "launches": arguments.launches, "seed": arguments.seed, "timeout_s": arguments.timeout,
-    }  # fmt: skip
+        "launches": arguments.launches,
+        "seed": arguments.seed,
+        "timeout_s": arguments.timeout,
+    }
     pairs = [word.partition("=") for word in arguments.coll]
     if any(not (name and value) for name, _, value in pairs):
         raise DataError(f"--coll takes NAME=ALGORITHM, got {arguments.coll}")

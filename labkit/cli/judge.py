@@ -45,18 +45,42 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--metric", help="metric, if the file has several")
     add("--phase", "--region", dest="phase", help="phase (Extra-P: region or call path)")
     add("--param", action="append", metavar="NAME", help="parameter that was varied (CSV: repeatable)")
-    add("--where", action="append", default=[], metavar="NAME=VALUE",
-        help="rows to use, if other parameters vary as well")  # fmt: skip
-    add("--given", action="append", default=[], metavar="NAME=VALUE",
-        help='value of another symbol: n=1000000, or "n=1000*p" for weak scaling')  # fmt: skip
-    add("--deviation", metavar="D",
-        help='limit of an approximate match: "sqrt(p)" (the default), "strict", "log p", ...')  # fmt: skip
-    add("--space", choices=["joined", "paper", "wide", "ruler"],
-        help="search space of terms (default: chosen by the data)")  # fmt: skip
-    add("--aggregate", choices=["auto", "mean", "quartile", "min", "median"], default="auto",
-        help="statistic of the repetitions (default: mean; with outliers, the quartile)")  # fmt: skip
-    add("--tolerance", type=float, metavar="T",
-        help="largest relative error of a model that fits; 0 for exact counts (default: 0.05)")  # fmt: skip
+    add(
+        "--where",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="rows to use, if other parameters vary as well",
+    )
+    add(
+        "--given",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help='value of another symbol: n=1000000, or "n=1000*p" for weak scaling',
+    )
+    add(
+        "--deviation",
+        metavar="D",
+        help='limit of an approximate match: "sqrt(p)" (the default), "strict", "log p", ...',
+    )
+    add(
+        "--space",
+        choices=["joined", "paper", "wide", "ruler"],
+        help="search space of terms (default: chosen by the data)",
+    )
+    add(
+        "--aggregate",
+        choices=["auto", "mean", "quartile", "min", "median"],
+        default="auto",
+        help="statistic of the repetitions (default: mean; with outliers, the quartile)",
+    )
+    add(
+        "--tolerance",
+        type=float,
+        metavar="T",
+        help="largest relative error of a model that fits; 0 for exact counts (default: 0.05)",
+    )
     add("--html", metavar="FILE", help="write a page with the figure and the verdict")
     add("--json", action="store_true", help="print one JSON object and nothing else")
 

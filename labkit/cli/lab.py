@@ -45,10 +45,14 @@ _SECRET = re.compile(
 )
 #: what ipykernel says of its kernel's language; importing it would take half a second at every start
 _LANGUAGE = {
-    "name": "python", "version": sys.version.split()[0], "mimetype": "text/x-python",
-    "codemirror_mode": {"name": "ipython", "version": 3}, "pygments_lexer": "ipython3",
-    "nbconvert_exporter": "python", "file_extension": ".py",
-}  # fmt: skip
+    "name": "python",
+    "version": sys.version.split()[0],
+    "mimetype": "text/x-python",
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "pygments_lexer": "ipython3",
+    "nbconvert_exporter": "python",
+    "file_extension": ".py",
+}
 _STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
 
 
@@ -237,9 +241,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--work", metavar="FOLDER", help="your working copy of the course (default: work, next to the course)"
     )
     add(
-        "--refresh", action="store_true",
+        "--refresh",
+        action="store_true",
         help="restore every file of the course; your changed versions are kept in set-aside/",
-    )  # fmt: skip
+    )
     add(
         "--teacher",
         action="store_true",
@@ -267,9 +272,15 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         root, page = start.parent.parent, f"{start.parent.name}/{start.name}"
     # The address that is printed leads to the start page, too, not only the one that is opened.
-    command = [sys.executable, "-m", "labkit.cli.lab_server", f"--ServerApp.root_dir={root}",
-               f"--LabApp.default_url=/lab/tree/{quote(page)}", "--LabApp.custom_css=True",
-               f"--ServerApp.static_custom_path={_CONFIG / 'custom'}"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "labkit.cli.lab_server",
+        f"--ServerApp.root_dir={root}",
+        f"--LabApp.default_url=/lab/tree/{quote(page)}",
+        "--LabApp.custom_css=True",
+        f"--ServerApp.static_custom_path={_CONFIG / 'custom'}",
+    ]
     if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in arguments.options:
         command.append("--allow-root")  # containers run as root; Jupyter would refuse to start
     command += arguments.options

@@ -28,8 +28,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("data", help="the file with the measurements")
     add("--param", action="append", metavar="NAME", help="which parameter was varied (CSV: repeat for more)")
-    add("--methods", action="store_true",
-        help="print a paragraph for a paper on how it was measured, and nothing else")  # fmt: skip
+    add(
+        "--methods",
+        action="store_true",
+        help="print a paragraph for a paper on how it was measured, and nothing else",
+    )
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 

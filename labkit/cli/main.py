@@ -161,9 +161,12 @@ def _parser(argv: list[str]) -> argparse.ArgumentParser:
     chosen = next((word for word in argv if not word.startswith("-")), None)
     for name, summary in COMMANDS.items():
         command = commands.add_parser(
-            name, help=summary, description=summary[0].upper() + summary[1:] + ".", epilog=EXIT_CODES,
+            name,
+            help=summary,
+            description=summary[0].upper() + summary[1:] + ".",
+            epilog=EXIT_CODES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
-        )  # fmt: skip
+        )
         command.add_argument("--debug", action="store_true", help="show labkit's own traceback of an error")
         if name == chosen:  # the others are not even imported: a command starts in a blink
             _module(name).configure(command)

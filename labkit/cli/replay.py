@@ -19,24 +19,45 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add(
         "trace", help="a trace of all ranks, or a list with one trace file a rank (SimGrid's text, also gzip)"
     )
-    add("--on", default="star", metavar="MACHINE",
-        help="a platform such as star:64, or its file (default: star, a host for each rank)")  # fmt: skip
+    add(
+        "--on",
+        default="star",
+        metavar="MACHINE",
+        help="a platform such as star:64, or its file (default: star, a host for each rank)",
+    )
     add("--model", metavar="NAME", help="network model: lab (default), smpi, lv08, cm02, raw")
     add("--no-crosstraffic", action="store_true", help="acknowledgements load no link")
-    add("--coll", action="append", default=[], metavar="PROBLEM=NAME",
-        help="algorithm of a collective, as in allreduce=ring; may be given again")  # fmt: skip
-    add("--mapping", metavar="HOW",
-        help="hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line")  # fmt: skip
-    add("--timeout", default="60", metavar="SECONDS",
-        help="limit of host time (default 60; none for no limit)")  # fmt: skip
-    add("--tolerance", default="0", metavar="T",
-        help="a link's capacity may be off by this share where many messages share it "
-        "(default 0: exact)")  # fmt: skip
-    add("--noise", metavar="TEXT",
-        help="seeded noise, as in jitter=50us,period=1ms,stragglers=1,slowdown=2")  # fmt: skip
+    add(
+        "--coll",
+        action="append",
+        default=[],
+        metavar="PROBLEM=NAME",
+        help="algorithm of a collective, as in allreduce=ring; may be given again",
+    )
+    add(
+        "--mapping",
+        metavar="HOW",
+        help="hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line",
+    )
+    add(
+        "--timeout",
+        default="60",
+        metavar="SECONDS",
+        help="limit of host time (default 60; none for no limit)",
+    )
+    add(
+        "--tolerance",
+        default="0",
+        metavar="T",
+        help="a link's capacity may be off by this share where many messages share it (default 0: exact)",
+    )
+    add("--noise", metavar="TEXT", help="seeded noise, as in jitter=50us,period=1ms,stragglers=1,slowdown=2")
     add("--seed", type=int, default=0, help="draws the noise (default 0)")
-    add("--explain", action="store_true",
-        help="say what the time went into: the critical path, and the links that held it")  # fmt: skip
+    add(
+        "--explain",
+        action="store_true",
+        help="say what the time went into: the critical path, and the links that held it",
+    )
     add_export(parser)
     add("--json", action="store_true", help="print one JSON object and nothing else")
 

@@ -221,9 +221,15 @@ def print_pdf(page: str, target: Path, browser: str) -> None:
         source, made = folder / "report.html", folder / "report.pdf"
         source.write_text(page, encoding="utf-8")
         command = [
-            browser, "--headless", "--disable-gpu", "--no-sandbox", "--no-pdf-header-footer",
-            f"--user-data-dir={folder}/profile", f"--print-to-pdf={made}", source.as_uri(),
-        ]  # fmt: skip
+            browser,
+            "--headless",
+            "--disable-gpu",
+            "--no-sandbox",
+            "--no-pdf-header-footer",
+            f"--user-data-dir={folder}/profile",
+            f"--print-to-pdf={made}",
+            source.as_uri(),
+        ]
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_PDF_LIMIT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

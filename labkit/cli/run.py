@@ -192,10 +192,13 @@ def _is_plain(value: Any) -> bool:
 def add_export(parser: argparse.ArgumentParser) -> None:
     """Add the option."""
     parser.add_argument(
-        "--export", action="append", default=[], metavar="FILE",
+        "--export",
+        action="append",
+        default=[],
+        metavar="FILE",
         help="export the run for another tool, selected by the suffix: .json (Perfetto), .paje, "
         ".prv (Paraver), .cubex (Cube), .otf2, .csv (Pipit); repeatable",
-    )  # fmt: skip
+    )
 
 
 def check_targets(arguments: argparse.Namespace) -> bool:

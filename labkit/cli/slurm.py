@@ -18,12 +18,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit slurm``."""
     parser.usage = "labkit slurm [list | collect JOB... | cancel JOB... | clean] [--on SLURM] [--json]"
     add = parser.add_argument
-    add("action", nargs="?", default="list", choices=["list", "collect", "cancel", "clean"],
+    add(
+        "action",
+        nargs="?",
+        default="list",
+        choices=["list", "collect", "cancel", "clean"],
         help="list (default); collect: print the results; cancel; clean: remove the folders of jobs whose "
-        "results were collected")  # fmt: skip
+        "results were collected",
+    )
     add("jobs", nargs="*", metavar="JOB", help="numbers as squeue shows them, or all")
-    add("--on", default="slurm", metavar="SLURM",
-        help="profile or folder: slurm, slurm:PROFILE, or slurm,folder=/scratch/me/labkit")  # fmt: skip
+    add(
+        "--on",
+        default="slurm",
+        metavar="SLURM",
+        help="profile or folder: slurm, slurm:PROFILE, or slurm,folder=/scratch/me/labkit",
+    )
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 

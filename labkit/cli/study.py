@@ -79,13 +79,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--dry-run", action="store_true", help="check everything and print what would be run")
     add("--jobs", type=int, metavar="N", help="simulate on N processes of this host")
     add("--results", metavar="FOLDER", help="the folder of results (default: NAME.results)")
-    add("--table", action="append", default=[], metavar="FILE",
-        help="also write the table to this file: .txt, .csv or .tex; repeatable")  # fmt: skip
-    add("--export", action="append", default=[], metavar="FILE",
-        help="also export the values: .txt, .json, .jsonl, .extra-p (Extra-P), .csv")  # fmt: skip
-    add("--matrix", action="append", default=[], metavar="ROWS,COLUMNS,METRIC",
+    add(
+        "--table",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="also write the table to this file: .txt, .csv or .tex; repeatable",
+    )
+    add(
+        "--export",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="also export the values: .txt, .json, .jsonl, .extra-p (Extra-P), .csv",
+    )
+    add(
+        "--matrix",
+        action="append",
+        default=[],
+        metavar="ROWS,COLUMNS,METRIC",
         help="also draw a metric over two parameters as a heat map, one for each number of ranks, into the "
-        "folder of results: matrix-METRIC-RANKS.html; repeatable")  # fmt: skip
+        "folder of results: matrix-METRIC-RANKS.html; repeatable",
+    )
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -230,9 +245,14 @@ def _record(work: Work, judged: list[Judged], code: int) -> dict[str, Any]:
             entry["sum_of_phases"] = {**above[0], "agrees": found.agrees, "reading": found.reading}
         rows.append(entry)
     return {
-        "title": work.declaration.title, "points": len(work.planned.plan), "missing": len(work.missing),
-        "failures": work.failures, "judged": rows, "results": str(work.results.folder), "exit": code,
-    }  # fmt: skip
+        "title": work.declaration.title,
+        "points": len(work.planned.plan),
+        "missing": len(work.missing),
+        "failures": work.failures,
+        "judged": rows,
+        "results": str(work.results.folder),
+        "exit": code,
+    }
 
 
 # The report of a declared study: a page with the table, each curve's picture and verdict, and its origin.
@@ -297,9 +317,13 @@ def _picture(study: Study, one: Judged) -> list[Any]:
     try:
         curve = study.curve(**one.chosen)
         figure = plot.scaling(
-            subject, None if isinstance(subject, Verdict) else curve.samples,
-            metric=curve.metric, unit=curve.unit, phase=curve.phase, parameter=curve.symbol,
-        )  # fmt: skip
+            subject,
+            None if isinstance(subject, Verdict) else curve.samples,
+            metric=curve.metric,
+            unit=curve.unit,
+            phase=curve.phase,
+            parameter=curve.symbol,
+        )
     except (LabkitError, ValueError):  # what cannot be drawn is said as text all the same
         return []
     assert isinstance(subject, Verdict | Model)

@@ -40,11 +40,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("operation", help="the collective, such as allreduce")
     add("--on", default="star", metavar="MACHINE", help="a simulated machine (default: star), or mpi")
-    add("-n", "--ranks", metavar="P,P,...",
-        help="numbers of ranks (default: those of 4,8,16,32,64 that the machine holds; mpi: 2)")  # fmt: skip
-    add("--sizes", default="8,64,512,4K,32K,256K,2M", metavar="N,N,...",
+    add(
+        "-n",
+        "--ranks",
+        metavar="P,P,...",
+        help="numbers of ranks (default: those of 4,8,16,32,64 that the machine holds; mpi: 2)",
+    )
+    add(
+        "--sizes",
+        default="8,64,512,4K,32K,256K,2M",
+        metavar="N,N,...",
         help="bytes, with K or M: the message of a bcast, reduction or scan, one block of the others "
-        "(default: 8,64,512,4K,32K,256K,2M)")  # fmt: skip
+        "(default: 8,64,512,4K,32K,256K,2M)",
+    )
     add("--algorithms", metavar="NAME,NAME,...", help="algorithms to try (default: all)")
     add("--library", help="ompi, mpich, pgmpi or smpi: only algorithms of this library")
     add(
@@ -58,8 +66,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--mapping", metavar="RULE", help="hosts of the simulated ranks, as in labkit run (default: block)")
     add("--out", action="append", default=[], metavar="FILE", help="write the rules to this file; repeatable")
     add("--times", metavar="FILE", help="write all measurements to this CSV file")
-    add("--plot", action="append", default=[], metavar="FILE",
-        help="draw the regions of the fastest algorithms: .pdf, .png, .svg or .html; repeatable")  # fmt: skip
+    add(
+        "--plot",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="draw the regions of the fastest algorithms: .pdf, .png, .svg or .html; repeatable",
+    )
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
@@ -78,10 +91,16 @@ def execute(arguments: argparse.Namespace) -> int:
     names = arguments.algorithms
     ranks = numbers_of(arguments.ranks, "--ranks") if arguments.ranks else None
     tuned = off_line(
-        arguments.operation, arguments.on, ranks,
-        numbers_of(arguments.sizes, "--sizes"), model=arguments.model, mapping=arguments.mapping,
-        library=arguments.library, algorithms=names.split(",") if names else None, leaves=arguments.leaves,
-    )  # fmt: skip
+        arguments.operation,
+        arguments.on,
+        ranks,
+        numbers_of(arguments.sizes, "--sizes"),
+        model=arguments.model,
+        mapping=arguments.mapping,
+        library=arguments.library,
+        algorithms=names.split(",") if names else None,
+        leaves=arguments.leaves,
+    )
     written = [str(tuned.save(path)) for path in arguments.out]
     if arguments.times:
         try:

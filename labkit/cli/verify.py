@@ -72,9 +72,12 @@ def execute(arguments: argparse.Namespace) -> int:
         verify(arguments.bundle, run=False)  # a bundle that is refused asks for no decision
         is_to_run = _may_run(arguments.bundle)
     found = verify(
-        arguments.bundle, run=is_to_run, timeout_s=arguments.timeout, memory_bytes=_bytes(arguments.memory),
+        arguments.bundle,
+        run=is_to_run,
+        timeout_s=arguments.timeout,
+        memory_bytes=_bytes(arguments.memory),
         progress=_show if sys.stderr.isatty() else None,
-    )  # fmt: skip
+    )
     if sys.stderr.isatty():
         print("\r\033[K", end="", file=sys.stderr)
     code = EXIT_CODES[found.outcome]

@@ -103,11 +103,15 @@ class Lecture:
     def _repr_html_(self) -> str:
         """Show both, side by side."""
         columns = ((_READABLE, self.source), (_USED, self.used_source))
-        return '<div style="display:flex;flex-wrap:wrap;gap:16px">' + "".join(
-            f'<figure style="{_COLUMN}"><figcaption><b>{title}</b>, {_lines(text)}</figcaption>'
-            f'<pre tabindex="0" style="{_CODE}">{_dressed(text)}</pre></figure>'
-            for title, text in columns
-        ) + "</div>"  # fmt: skip
+        return (
+            '<div style="display:flex;flex-wrap:wrap;gap:16px">'
+            + "".join(
+                f'<figure style="{_COLUMN}"><figcaption><b>{title}</b>, {_lines(text)}</figcaption>'
+                f'<pre tabindex="0" style="{_CODE}">{_dressed(text)}</pre></figure>'
+                for title, text in columns
+            )
+            + "</div>"
+        )
 
 
 @dataclass(frozen=True)
@@ -208,9 +212,13 @@ def _entry(problem: str, name: str, *, is_form: bool) -> Callable[..., Any]:
         one, every = np.zeros(n), np.zeros((comm.size, n))
         if not is_form:
             given: tuple[Any, ...] = {
-                "barrier": (), "bcast": (one,), "alltoall": (every, every.copy()), "scatter": (every, one),
-                "gather": (one, every), "allgather": (one, every),
-            }.get(problem, (one, one.copy()))  # fmt: skip
+                "barrier": (),
+                "bcast": (one,),
+                "alltoall": (every, every.copy()),
+                "scatter": (every, one),
+                "gather": (one, every),
+                "allgather": (one, every),
+            }.get(problem, (one, one.copy()))
             getattr(comm, problem.capitalize())(*given)
         elif problem in ("alltoall", "scatter"):
             form(comm, list(every))

@@ -60,10 +60,13 @@ class _Parser(argparse.ArgumentParser):
 
 def _parser(is_session: bool) -> _Parser:
     parser = _Parser(
-        prog="%spmd" if is_session else "%%spmd", argument_default=argparse.SUPPRESS, add_help=False,
-        allow_abbrev=False, usage=argparse.SUPPRESS,
+        prog="%spmd" if is_session else "%%spmd",
+        argument_default=argparse.SUPPRESS,
+        add_help=False,
+        allow_abbrev=False,
+        usage=argparse.SUPPRESS,
         formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=24, width=100),
-    )  # fmt: skip
+    )
     add_run_options(parser, help=_HELP)
     add = parser.add_argument
     add("-q", "--quiet", action="store_true", help="show neither what the ranks print nor their results")

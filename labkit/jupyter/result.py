@@ -151,8 +151,11 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
         )
     texts = [] if is_quiet else [_text(value) for value in results]
     facts = {
-        **vars(run), "results": results, "notes": notes, "output": [unmarked(text) for text in run.output],
-    }  # fmt: skip
+        **vars(run),
+        "results": results,
+        "notes": notes,
+        "output": [unmarked(text) for text in run.output],
+    }
     return CellRun(**facts, values=values, missing=missing, printed_parts=Printed(run.output, texts))
 
 

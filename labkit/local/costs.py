@@ -219,9 +219,14 @@ class KernelCosts:
             if sum(kernel == _PACK_LINE for kernel, _ in costs) > 1:
                 raise ValueError(f"[kernels.{_PACK_LINE}] has more than one length of a cache line")
             return cls(
-                name, table["machine"], REFERENCE_FLOPS_PER_S, costs,
-                None if memory is None else float(memory), facts, base is not None,
-            )  # fmt: skip
+                name,
+                table["machine"],
+                REFERENCE_FLOPS_PER_S,
+                costs,
+                None if memory is None else float(memory),
+                facts,
+                base is not None,
+            )
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
                 f"calibration {name} cannot be read: {type(error).__name__}: {error}; "

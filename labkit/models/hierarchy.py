@@ -73,9 +73,17 @@ _UNITS = {
 }
 
 _NAMES: dict[str, Any] = {
-    "S": S, "P": P, "log": lambda x: sympy.log(x, 2), "log2": lambda x: sympy.log(x, 2), "sqrt": sympy.sqrt,
-    "cbrt": sympy.cbrt, "min": sympy.Min, "max": sympy.Max, "floor": sympy.floor, "ceil": sympy.ceiling,
-}  # fmt: skip
+    "S": S,
+    "P": P,
+    "log": lambda x: sympy.log(x, 2),
+    "log2": lambda x: sympy.log(x, 2),
+    "sqrt": sympy.sqrt,
+    "cbrt": sympy.cbrt,
+    "min": sympy.Min,
+    "max": sympy.Max,
+    "floor": sympy.floor,
+    "ceil": sympy.ceiling,
+}
 
 #: a formula as a user gives it: text such as "4.5 us + 2.67 ns/B * S", a number, or an expression of sympy
 Formula: TypeAlias = "str | float | sympy.Expr"

@@ -68,9 +68,14 @@ class LogGP:
         """Return them as changes of the simulator's model: ``models.get("loggps", **net.options())``."""
         o = ((0, self.overhead_s, 0.0),)
         return {
-            "latency_s": self.latency_s, "gap_s": self.gap_s, "gap_per_byte_s": self.gap_per_byte_s,
-            "send_overhead": o, "isend_overhead": o, "recv_overhead": o, "envelope_bytes": 0,
-        }  # fmt: skip
+            "latency_s": self.latency_s,
+            "gap_s": self.gap_s,
+            "gap_per_byte_s": self.gap_per_byte_s,
+            "send_overhead": o,
+            "isend_overhead": o,
+            "recv_overhead": o,
+            "envelope_bytes": 0,
+        }
 
     def step_s(self, size: float) -> float:
         """Return how long after a send the next one can follow: max(o, g + G k)."""

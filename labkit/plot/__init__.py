@@ -80,10 +80,7 @@ _NAMED = {
     "waits_figure": ("delays", "waits"),
 }
 #: what is there besides
-_OTHERS = {
-    "Figure": "figure", "page": "figure", "render_page": "figure",
-    "report": "report_panes",
-}  # fmt: skip
+_OTHERS = {"Figure": "figure", "page": "figure", "render_page": "figure", "report": "report_panes"}
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}
 #: what people ask for under another name, and what to write

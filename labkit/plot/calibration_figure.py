@@ -107,9 +107,15 @@ def _times(found: Calibration, span: Range1d, width: int, height: int) -> Any:
             "predicted": [quantity(float(v), "s") for v in rows["predicted_s"]],
         })  # fmt: skip
         points = fig.scatter(
-            "x", "y", source=source, marker=_MARKERS[name], size=6, color=color, alpha=0.65,
+            "x",
+            "y",
+            source=source,
+            marker=_MARKERS[name],
+            size=6,
+            color=color,
+            alpha=0.65,
             legend_label=label,
-        )  # fmt: skip
+        )
         tips = [(label, "@size"), ("measured", "@measured"), ("predicted", "@predicted")]
         fig.add_tools(HoverTool(renderers=[points], tooltips=tips))
     values = found.residuals[["measured_s", "predicted_s"]]
@@ -127,9 +133,14 @@ def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> An
     largest = float(found.residuals["error"].abs().max()) * 1.1
     limit = min(max(largest, _LEAST_SHOWN), _MOST_SHOWN)
     fig = figure(
-        width=width, height=height, x_axis_type="log", x_range=span, y_range=Range1d(-limit, limit),
-        tools=TOOLS, active_drag=None,
-    )  # fmt: skip
+        width=width,
+        height=height,
+        x_axis_type="log",
+        x_range=span,
+        y_range=Range1d(-limit, limit),
+        tools=TOOLS,
+        active_drag=None,
+    )
     for name, color in zip(_NAMES, COLORS, strict=False):
         rows = found.residuals[found.residuals["experiment"] == name]
         fig.scatter(rows["bytes"], rows["error"], marker=_MARKERS[name], size=6, color=color, alpha=0.65)

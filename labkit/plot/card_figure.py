@@ -91,10 +91,17 @@ def _times(
     low, high = float(values.min()), float(values.max())
     room = max((high / low) ** 0.05, 1.15)
     fig = figure(
-        frame_width=size[0], frame_height=size[1], x_axis_type="log", y_axis_type="log", x_range=shared,
-        y_range=Range1d(low / room, high * room), tools=TOOLS, active_drag=None, y_axis_label="time",
+        frame_width=size[0],
+        frame_height=size[1],
+        x_axis_type="log",
+        y_axis_type="log",
+        x_range=shared,
+        y_range=Range1d(low / room, high * room),
+        tools=TOOLS,
+        active_drag=None,
+        y_axis_label="time",
         min_border_left=_LEFT,
-    )  # fmt: skip
+    )
     value_axis(fig.yaxis[0], "s", low / room, high * room)
     items = []
     others = [name for name in data["algorithm"].unique() if name not in winners]
@@ -128,10 +135,14 @@ def _line(fig: Any, data: pd.DataFrame, axis: str, name: str, column: str, **loo
     rows = data[(data["algorithm"] == name) & (data[column] > 0)].sort_values(axis)
     if rows.empty:
         return None
-    source = ColumnDataSource({
-        "x": rows[axis], "y": rows[column], "name": [name] * len(rows),
-        "text": [quantity(float(value), "s", 3) for value in rows[column]],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "x": rows[axis],
+            "y": rows[column],
+            "name": [name] * len(rows),
+            "text": [quantity(float(value), "s", 3) for value in rows[column]],
+        }
+    )
     drawn = fig.line("x", "y", source=source, **look)
     what = column.removesuffix("_s")
     tips = [("", "@name"), (axis, "@x{0,0}"), (what, "@text")]
@@ -154,10 +165,15 @@ def _measured(fig: Any, data: pd.DataFrame, axis: str, winners: list[str]) -> An
         COLORS[winners.index(name) % len(COLORS)] if name in winners else "#ffffff"
         for name in rows["algorithm"]
     ]
-    source = ColumnDataSource({
-        "x": rows[axis], "y": rows["measured_s"], "name": rows["algorithm"], "color": colors,
-        "text": [quantity(float(value), "s", 3) for value in rows["measured_s"]],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "x": rows[axis],
+            "y": rows["measured_s"],
+            "name": rows["algorithm"],
+            "color": colors,
+            "text": [quantity(float(value), "s", 3) for value in rows["measured_s"]],
+        }
+    )
     drawn = fig.scatter(
         "x", "y", source=source, marker="star", size=14, fill_color="color", line_color=_BLACK, line_width=1
     )
@@ -170,10 +186,16 @@ def _measured(fig: Any, data: pd.DataFrame, axis: str, winners: list[str]) -> An
 def _ratios(data: pd.DataFrame, axis: str, winners: list[str], shared: Range1d, size: tuple[int, int]) -> Any:
     """Draw what formula and LogGP say of the winners, by what was simulated."""
     fig = figure(
-        frame_width=size[0], frame_height=size[1], x_axis_type="log", y_axis_type="log", x_range=shared,
-        tools=TOOLS, active_drag=None, y_axis_label="of simulated",
+        frame_width=size[0],
+        frame_height=size[1],
+        x_axis_type="log",
+        y_axis_type="log",
+        x_range=shared,
+        tools=TOOLS,
+        active_drag=None,
+        y_axis_label="of simulated",
         min_border_left=_LEFT,
-    )  # fmt: skip
+    )
     fig.add_layout(Span(location=1.0, dimension="width", line_color="#888888", line_width=1))
     every = [1.0]
     for number, name in enumerate(winners):
@@ -183,9 +205,12 @@ def _ratios(data: pd.DataFrame, axis: str, winners: list[str], shared: Range1d, 
             is_known = np.isfinite(ratio) & (ratio > 0)
             every += ratio[is_known].tolist()
             fig.line(
-                rows[axis][is_known], ratio[is_known], line_color=COLORS[number % len(COLORS)],
-                line_dash=dash, line_width=2,
-            )  # fmt: skip
+                rows[axis][is_known],
+                ratio[is_known],
+                line_color=COLORS[number % len(COLORS)],
+                line_dash=dash,
+                line_width=2,
+            )
     low, high = min(every), max(every)
     room = max((high / low) ** 0.1, 1.1)
     fig.y_range = Range1d(low / room, high * room)

@@ -140,10 +140,15 @@ def _panel(
     x = np.unique(np.concatenate([curve.samples.x for curve in programs.values()]))
     margin = (x[-1] / x[0]) ** 0.06 if x.size > 1 else 1.2
     fig = figure(
-        frame_width=size[0], frame_height=size[1],
-        x_axis_type="log", y_axis_type="log", x_range=Range1d(float(x[0] / margin), float(x[-1] * margin)),
-        y_range=Range1d(*span), tools=TOOLS, active_drag=None,
-    )  # fmt: skip
+        frame_width=size[0],
+        frame_height=size[1],
+        x_axis_type="log",
+        y_axis_type="log",
+        x_range=Range1d(float(x[0] / margin), float(x[-1] * margin)),
+        y_range=Range1d(*span),
+        tools=TOOLS,
+        active_drag=None,
+    )
     items = [
         LegendItem(label=name, renderers=_line(fig, curve, names.index(name), name))
         for name, curve in programs.items()
@@ -172,9 +177,14 @@ def _line(fig: Any, curve: Curve, number: int, name: str) -> list[Any]:
     )
     line = fig.line("x", "y", source=source, color=color, width=2.2, line_dash=DASHES[number % len(DASHES)])
     marks = fig.scatter(
-        "x", "y", source=source, color=color, size=8, marker=MARKERS[number % len(MARKERS)],
+        "x",
+        "y",
+        source=source,
+        color=color,
+        size=8,
+        marker=MARKERS[number % len(MARKERS)],
         line_color="white",
-    )  # fmt: skip
+    )
     fig.add_tools(HoverTool(renderers=[marks], tooltips=[("", "@name"), ("at", "@x{0,0}"), ("", "@text")]))
     return [line, marks]
 

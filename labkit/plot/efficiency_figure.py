@@ -153,9 +153,12 @@ def _line(
 
 
 def _panel(
-    lines: Mapping[str, tuple[Floats, Floats, Floats]], every: Floats, which: int, size: tuple[int, int],
+    lines: Mapping[str, tuple[Floats, Floats, Floats]],
+    every: Floats,
+    which: int,
+    size: tuple[int, int],
     title: str,
-) -> Any:  # fmt: skip
+) -> Any:
     is_speedup = which == 1
     margin = (every[-1] / every[0]) ** 0.06 if every.size > 1 else 1.2
     values = np.concatenate([line[which] for line in lines.values()])
@@ -166,12 +169,22 @@ def _panel(
     else:
         y_range, y_type = Range1d(0.0, max(1.08, 1.08 * float(values.max()))), "linear"
     fig = figure(
-        frame_width=size[0], frame_height=size[1], tools=TOOLS, active_drag=None, x_axis_type="log",
-        y_axis_type=y_type, x_range=x_range, y_range=y_range,
-    )  # fmt: skip
+        frame_width=size[0],
+        frame_height=size[1],
+        tools=TOOLS,
+        active_drag=None,
+        x_axis_type="log",
+        y_axis_type=y_type,
+        x_range=x_range,
+        y_range=y_range,
+    )
     ideal = every if is_speedup else np.ones_like(every)
-    items = [LegendItem(label="ideal", renderers=[
-        fig.line(every, ideal, color="#444444", line_width=1.4, line_dash=[2, 3])])]  # fmt: skip
+    items = [
+        LegendItem(
+            label="ideal",
+            renderers=[fig.line(every, ideal, color="#444444", line_width=1.4, line_dash=[2, 3])],
+        )
+    ]
     for i, (name, line) in enumerate(lines.items()):
         items.append(LegendItem(label=name or "measured", renderers=_curve(fig, i, line, which, name)))
     rank_axis(fig.xaxis[0], every, room=max(3, size[0] // 44))

@@ -73,10 +73,13 @@ def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520)
     mapper = LinearColorMapper(palette=HEAT, low=0.0, high=top)
     fig = draw_layout(layout, width, height, lambda a, b: shares.get(min((a, b), (b, a)), 0.0), mapper)
     bar = ColorBar(
-        color_mapper=mapper, title="mean use of a cable's busier direction",
+        color_mapper=mapper,
+        title="mean use of a cable's busier direction",
         formatter=share_ticks(),
-        title_text_font=FONT, major_label_text_font=FONT, title_text_font_style="normal",
-    )  # fmt: skip
+        title_text_font=FONT,
+        major_label_text_font=FONT,
+        title_text_font_style="normal",
+    )
     fig.add_layout(bar, "below")
     ranked = sorted(shares.items(), key=lambda item: (-item[1], item[0]))[:3]
     busiest = ", ".join(f"{a} to {b} {format_share(share)}" for (a, b), share in ranked)
@@ -129,12 +132,14 @@ def utilisation(explanation: Explanation | Run, *, width: int = 760) -> Figure:
     mapper = LinearColorMapper(palette=HEAT, low=0.0, high=1.0)
     step = explanation.makespan_s / table.shape[1]
     row, column = np.nonzero(table > 0.0)
-    source = ColumnDataSource({
-        "link": [names[i] for i in row],
-        "left": column * step,
-        "right": (column + 1) * step,
-        "share": table[row, column],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "link": [names[i] for i in row],
+            "left": column * step,
+            "right": (column + 1) * step,
+            "share": table[row, column],
+        }
+    )
     drawn = fig.hbar(
         y="link", left="left", right="right", height=0.86, source=source, line_color=None,
         fill_color={"field": "share", "transform": mapper},
@@ -142,12 +147,16 @@ def utilisation(explanation: Explanation | Run, *, width: int = 760) -> Figure:
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@link"), ("in use", "@share{0.[0] %}")]))
     fig.add_layout(
         ColorBar(
-            color_mapper=mapper, title="in use", formatter=share_ticks(),
-            ticker=FixedTicker(ticks=[0, 0.5, 1.0]), title_text_font=FONT, major_label_text_font=FONT,
+            color_mapper=mapper,
+            title="in use",
+            formatter=share_ticks(),
+            ticker=FixedTicker(ticks=[0, 0.5, 1.0]),
+            title_text_font=FONT,
+            major_label_text_font=FONT,
             title_text_font_style="normal",
         ),
         "right",
-    )  # fmt: skip
+    )
     time_axis(fig.xaxis)
     style_axes([fig])
     fig.grid.visible = False
@@ -229,13 +238,19 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
 def _steps(rows: pd.DataFrame) -> ColumnDataSource:
     """Steps of the path, with their lengths as text."""
     lengths = (rows["end_s"] - rows["begin_s"]).to_numpy()
-    return ColumnDataSource({
-        **{name: rows[name].to_numpy() for name in ("rank", "begin_s", "end_s", "phase")},
-        "text": [quantity(float(s), "s") for s in lengths],
-    })  # fmt: skip
+    return ColumnDataSource(
+        {
+            **{name: rows[name].to_numpy() for name in ("rank", "begin_s", "end_s", "phase")},
+            "text": [quantity(float(s), "s") for s in lengths],
+        }
+    )
 
 
 def _spoken(kind: str) -> str:
-    names = {"overhead": "start-ups and calls", "transfer": "transfers", "probe": "waiting for a send",
-             "collective": "collectives"}  # fmt: skip
+    names = {
+        "overhead": "start-ups and calls",
+        "transfer": "transfers",
+        "probe": "waiting for a send",
+        "collective": "collectives",
+    }
     return names.get(kind, kind)

@@ -183,9 +183,15 @@ def _prose(text: str) -> Markup:
 VARIABLE = "LABKIT_BROWSER"
 
 _NAMES = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "headless_shell",
-    "microsoft-edge", "msedge",
-)  # fmt: skip
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+    "chrome",
+    "headless_shell",
+    "microsoft-edge",
+    "msedge",
+)
 
 _PLACES = (
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",

@@ -43,18 +43,29 @@ def phase_lanes(run: Run, span: Range1d, width: int) -> Any:
     """Draw a lane for every phase: its height is the share of the ranks that are in the phase."""
     names = _phase_names(run)
     fig = figure(
-        width=width, height=24 + 24 * len(names), x_range=span, tools=TOOLS, active_drag=None,
-        y_range=Range1d(len(names) - 0.05, -0.05), min_border_left=70,
-    )  # fmt: skip
+        width=width,
+        height=24 + 24 * len(names),
+        x_range=span,
+        tools=TOOLS,
+        active_drag=None,
+        y_range=Range1d(len(names) - 0.05, -0.05),
+        min_border_left=70,
+    )
     for i, name in enumerate(names):
         rows = run.phases[run.phases["phase"] == name]
         at, inside = _steps(rows["begin_s"].to_numpy(), rows["end_s"].to_numpy())
         share = np.minimum(inside / run.all_ranks, 1.0)
         x, y = np.repeat(at, 2)[1:-1], np.repeat(share[:-1], 2)
         drawn = fig.varea(
-            x, np.full(x.size, i + 0.88), i + 0.88 - 0.76 * y, fill_color=COLORS[i % len(COLORS)],
-            hatch_pattern=HATCHES[i % len(HATCHES)], hatch_color="white", hatch_alpha=0.45, hatch_scale=7,
-        )  # fmt: skip
+            x,
+            np.full(x.size, i + 0.88),
+            i + 0.88 - 0.76 * y,
+            fill_color=COLORS[i % len(COLORS)],
+            hatch_pattern=HATCHES[i % len(HATCHES)],
+            hatch_color="white",
+            hatch_alpha=0.45,
+            hatch_scale=7,
+        )
         begin, end = float(rows["begin_s"].min()), float(rows["end_s"].max())
         text = f"{quantity(begin, 's', 3)} to {quantity(end, 's', 3)}"
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("phase", name), ("first to last", text)]))
@@ -86,15 +97,27 @@ def phase_bars(fig: Any, run: Run) -> list[LegendItem]:
     items = []
     for i, name in enumerate(_phase_names(run)):
         part = rows[rows["phase"] == name]
-        source = ColumnDataSource({
-            "rank": part["rank"], "left": part["begin_s"], "right": part["end_s"],
-            "text": [quantity(float(s), "s") for s in part["seconds"]],
-        })  # fmt: skip
+        source = ColumnDataSource(
+            {
+                "rank": part["rank"],
+                "left": part["begin_s"],
+                "right": part["end_s"],
+                "text": [quantity(float(s), "s") for s in part["seconds"]],
+            }
+        )
         drawn = fig.hbar(
-            y="rank", left="left", right="right", height=0.74, source=source, line_color=None,
-            fill_color=COLORS[i % len(COLORS)], hatch_pattern=HATCHES[i % len(HATCHES)],
-            hatch_color="white", hatch_alpha=0.45, hatch_scale=7,
-        )  # fmt: skip
+            y="rank",
+            left="left",
+            right="right",
+            height=0.74,
+            source=source,
+            line_color=None,
+            fill_color=COLORS[i % len(COLORS)],
+            hatch_pattern=HATCHES[i % len(HATCHES)],
+            hatch_color="white",
+            hatch_alpha=0.45,
+            hatch_scale=7,
+        )
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("rank", "@rank"), (name, "@text")]))
         items.append(LegendItem(label=name, renderers=[drawn]))
     return items
@@ -103,9 +126,14 @@ def phase_bars(fig: Any, run: Run) -> list[LegendItem]:
 def profile(what: Activity, run: Run, span: Range1d, width: int) -> Any:
     """Draw the share of all ranks that did each kind of thing, over time, as stacked areas."""
     fig = figure(
-        width=width, height=150, x_range=span, y_range=Range1d(0, 1), tools=TOOLS, active_drag=None,
+        width=width,
+        height=150,
+        x_range=span,
+        y_range=Range1d(0, 1),
+        tools=TOOLS,
+        active_drag=None,
         min_border_left=70,
-    )  # fmt: skip
+    )
     shares = what.cells(1, _BINS)[:, 0]
     edges = np.linspace(0.0, what.makespan_s, _BINS + 1)
     x = np.repeat(edges, 2)[1:-1]
@@ -115,9 +143,15 @@ def profile(what: Activity, run: Run, span: Range1d, width: int) -> Any:
             continue
         top = bottom + np.repeat(shares[kind], 2)
         drawn = fig.varea(
-            x, bottom, top, fill_color=state.color, hatch_pattern=state.hatch,
-            hatch_color=state.hatch_color, hatch_alpha=0.55, hatch_scale=7,
-        )  # fmt: skip
+            x,
+            bottom,
+            top,
+            fill_color=state.color,
+            hatch_pattern=state.hatch,
+            hatch_color=state.hatch_color,
+            hatch_alpha=0.55,
+            hatch_scale=7,
+        )
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", state.name)]))
         bottom = top
     fig.yaxis.formatter = share_ticks()
@@ -241,9 +275,14 @@ def _idlest(what: Activity) -> str:
 def _canvas(span: Range1d, run: Run, width: int, height: int) -> Any:
     ranks = run.all_ranks
     fig = figure(
-        width=width, height=height, x_range=span, tools=TOOLS, active_drag=None,
-        y_range=Range1d(ranks - 0.4, -0.6, bounds=(-0.6, ranks - 0.4)), min_border_left=70,
-    )  # fmt: skip
+        width=width,
+        height=height,
+        x_range=span,
+        tools=TOOLS,
+        active_drag=None,
+        y_range=Range1d(ranks - 0.4, -0.6, bounds=(-0.6, ranks - 0.4)),
+        min_border_left=70,
+    )
     time_axis(fig.xaxis, run.model is not None)
     count_axis(fig.yaxis[0], "rank", ranks)
     style_axes([fig])
@@ -259,17 +298,29 @@ def time_bars(what: Activity, run: Run, span: Range1d, width: int, height: int) 
         rows = np.flatnonzero(what.kind == kind)
         if not rows.size:
             continue
-        source = ColumnDataSource({
-            "rank": what.rank[rows], "left": what.begin_s[rows], "right": what.end_s[rows],
-            "text": [quantity(float(s), "s") for s in what.end_s[rows] - what.begin_s[rows]],
-            "at": [quantity(float(s), "s") for s in what.begin_s[rows]],
-            "message": _causes(run, what.message[rows]),
-        })  # fmt: skip
+        source = ColumnDataSource(
+            {
+                "rank": what.rank[rows],
+                "left": what.begin_s[rows],
+                "right": what.end_s[rows],
+                "text": [quantity(float(s), "s") for s in what.end_s[rows] - what.begin_s[rows]],
+                "at": [quantity(float(s), "s") for s in what.begin_s[rows]],
+                "message": _causes(run, what.message[rows]),
+            }
+        )
         drawn = fig.hbar(
-            y="rank", left="left", right="right", height=0.74, source=source, fill_color=state.color,
-            line_color=None, hatch_pattern=state.hatch, hatch_color=state.hatch_color, hatch_alpha=0.55,
+            y="rank",
+            left="left",
+            right="right",
+            height=0.74,
+            source=source,
+            fill_color=state.color,
+            line_color=None,
+            hatch_pattern=state.hatch,
+            hatch_color=state.hatch_color,
+            hatch_alpha=0.55,
             hatch_scale=7,
-        )  # fmt: skip
+        )
         tips = [("rank", "@rank"), (state.name, "@text"), ("from", "@at")]
         if kind > CALLS:
             tips.append(("in" if kind == COLLECTIVE else "for", "@message"))
@@ -289,10 +340,18 @@ def _names(fig: Any, what: Activity, run: Run, rows: Any) -> None:
     wide = length / what.makespan_s > np.array([0.0085 * (len(name) + 1.5) for name in names])
     source = ColumnDataSource({"x": middle[wide], "y": what.rank[rows][wide], "name": names[wide]})
     fig.text(
-        "x", "y", text="name", source=source, text_align="center", text_baseline="middle",
-        text_font=value(FONT), text_font_size="10px", text_color="white", padding=2,
+        "x",
+        "y",
+        text="name",
+        source=source,
+        text_align="center",
+        text_baseline="middle",
+        text_font=value(FONT),
+        text_font_size="10px",
+        text_color="white",
+        padding=2,
         background_fill_color=STATES[COLLECTIVE].color,
-    )  # fmt: skip
+    )
 
 
 def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:
@@ -303,15 +362,27 @@ def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:
     begin, end = table["begin_s"].to_numpy(), np.minimum(table["end_s"].to_numpy(), makespan_s)
     lane = lanes_of(table["rank"].to_numpy(), begin, end)
     height = 0.11 / (lane.max() + 1)
-    source = ColumnDataSource({
-        "y": table["rank"] + 0.39 + height * (lane + 0.5), "rank": table["rank"], "name": table["name"],
-        "left": begin, "right": end, "text": [quantity(float(s), "s") for s in end - begin],
-        "at": [quantity(float(s), "s") for s in begin],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "y": table["rank"] + 0.39 + height * (lane + 0.5),
+            "rank": table["rank"],
+            "name": table["name"],
+            "left": begin,
+            "right": end,
+            "text": [quantity(float(s), "s") for s in end - begin],
+            "at": [quantity(float(s), "s") for s in begin],
+        }
+    )
     drawn = fig.hbar(
-        y="y", left="left", right="right", height=0.9 * height, source=source, fill_color="#111111",
-        line_color="white", line_width=0.5,
-    )  # fmt: skip
+        y="y",
+        left="left",
+        right="right",
+        height=0.9 * height,
+        source=source,
+        fill_color="#111111",
+        line_color="white",
+        line_width=0.5,
+    )
     tips = [("rank", "@rank"), ("beside it", "@name"), ("under way", "@text"), ("from", "@at")]
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     return [LegendItem(label="nonblocking collective", renderers=[drawn])]
@@ -348,19 +419,31 @@ def _arrows(fig: Any, run: Run) -> bool:
     if table.empty:
         return False
     rows = table.index.to_numpy()
-    source = ColumnDataSource({
-        "x0": table["start_s"], "y0": table["source"], "x1": table["end_s"], "y1": table["destination"],
-        "turn": np.where(table["destination"] > table["source"], np.pi, 0.0),
-        "message": _messages(run, rows),
-        "text": [quantity(float(s), "s") for s in table["end_s"] - table["start_s"]],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "x0": table["start_s"],
+            "y0": table["source"],
+            "x1": table["end_s"],
+            "y1": table["destination"],
+            "turn": np.where(table["destination"] > table["source"], np.pi, 0.0),
+            "message": _messages(run, rows),
+            "text": [quantity(float(s), "s") for s in table["end_s"] - table["start_s"]],
+        }
+    )
     # A light edge: seen on dark bars too.
     fig.segment("x0", "y0", "x1", "y1", source=source, color="white", line_width=2.6, alpha=0.55)
     lines = fig.segment("x0", "y0", "x1", "y1", source=source, color="#111111", line_width=1, alpha=0.8)
     fig.scatter(
-        "x1", "y1", angle="turn", marker="triangle", size=8, fill_color="#111111", line_color="white",
-        line_width=0.8, source=source,
-    )  # fmt: skip
+        "x1",
+        "y1",
+        angle="turn",
+        marker="triangle",
+        size=8,
+        fill_color="#111111",
+        line_color="white",
+        line_width=0.8,
+        source=source,
+    )
     fig.add_tools(HoverTool(renderers=[lines], tooltips=[("message", "@message"), ("under way", "@text")]))
     return True
 
@@ -382,15 +465,25 @@ def _cells(what: Activity, run: Run, span: Range1d, width: int, height: int) -> 
         chosen = np.flatnonzero((largest == kind) & taken)
         if not chosen.size:
             continue
-        data = {"left": column[chosen] * step, "right": (column[chosen] + 1) * step,
-                "bottom": first[chosen] - 0.5, "top": last[chosen] - 0.5,
-                "first": first[chosen], "last": last[chosen] - 1}  # fmt: skip
+        data = {
+            "left": column[chosen] * step,
+            "right": (column[chosen] + 1) * step,
+            "bottom": first[chosen] - 0.5,
+            "top": last[chosen] - 0.5,
+            "first": first[chosen],
+            "last": last[chosen] - 1,
+        }
         data |= {f"share{k}": shares[k].ravel()[chosen].astype(np.float32) for k in present}
         source = ColumnDataSource(data)
         drawn = fig.quad(
-            left="left", right="right", bottom="bottom", top="top", source=source,
-            fill_color=STATES[kind].color, line_color=None,
-        )  # fmt: skip
+            left="left",
+            right="right",
+            bottom="bottom",
+            top="top",
+            source=source,
+            fill_color=STATES[kind].color,
+            line_color=None,
+        )
         tips = [("ranks", "@first to @last"), *((STATES[k].name, f"@share{k}{{0 %}}") for k in present)]
         fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
         items.append(LegendItem(label=STATES[kind].name, renderers=[drawn]))

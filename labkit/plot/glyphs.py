@@ -18,9 +18,12 @@ Axes = Any
 Drawn = Any
 
 _DASHES: dict[str, Any] = {
-    "solid": "-", "dashed": (0, (5, 3)), "dotted": (0, (1.2, 2)), "dotdash": (0, (1.2, 2, 5, 2)),
+    "solid": "-",
+    "dashed": (0, (5, 3)),
+    "dotted": (0, (1.2, 2)),
+    "dotdash": (0, (1.2, 2, 5, 2)),
     "dashdot": (0, (5, 2, 1.2, 2)),
-}  # fmt: skip
+}
 _MARKERS = {
     "circle": "o", "square": "s", "triangle": "^", "diamond": "D", "inverted_triangle": "v", "plus": "P",
     "star": "*", "hex": "H", "x": "X", "cross": "P", "dash": "_", "dot": ".",
@@ -151,9 +154,12 @@ def _line(columns: Columns, prefix: str = "line") -> dict[str, Any]:
 def _draw_line(axes: Axes, columns: Columns) -> Drawn:
     look = _line(columns)
     return axes.plot(
-        columns.places("x"), columns.places("y"), color=look["colors"], linewidth=look["linewidths"],
+        columns.places("x"),
+        columns.places("y"),
+        color=look["colors"],
+        linewidth=look["linewidths"],
         linestyle=look["linestyles"],
-    )[0]  # fmt: skip
+    )[0]
 
 
 def _draw_scatter(axes: Axes, columns: Columns) -> Drawn:
@@ -167,10 +173,16 @@ def _draw_scatter(axes: Axes, columns: Columns) -> Drawn:
     for kind in dict.fromkeys(kinds):
         keep = [i for i, one in enumerate(kinds) if one == kind]
         drawn = axes.scatter(
-            x[keep], y[keep], s=_kept(sizes, keep), c=None, marker=_MARKERS.get(kind, "o"),
-            facecolors=_kept(face, keep), edgecolors=_kept(edge, keep),
-            linewidths=pt * float(columns.one("line_width", 1)), zorder=3,
-        )  # fmt: skip
+            x[keep],
+            y[keep],
+            s=_kept(sizes, keep),
+            c=None,
+            marker=_MARKERS.get(kind, "o"),
+            facecolors=_kept(face, keep),
+            edgecolors=_kept(edge, keep),
+            linewidths=pt * float(columns.one("line_width", 1)),
+            zorder=3,
+        )
     return drawn
 
 
@@ -184,9 +196,14 @@ def _draw_boxes(axes: Axes, columns: Columns, corners: Any) -> Drawn:
 
     left, right, bottom, top = corners
     points = np.stack(
-        [np.stack([left, bottom], 1), np.stack([right, bottom], 1), np.stack([right, top], 1),
-         np.stack([left, top], 1)], axis=1,
-    )  # fmt: skip
+        [
+            np.stack([left, bottom], 1),
+            np.stack([right, bottom], 1),
+            np.stack([right, top], 1),
+            np.stack([left, top], 1),
+        ],
+        axis=1,
+    )
     face, look = _colors(columns, "fill"), _line(columns)
     hatches = columns.all("hatch_pattern")
     kinds = hatches if isinstance(hatches, list) else [hatches] * len(points)
@@ -198,15 +215,20 @@ def _draw_boxes(axes: Axes, columns: Columns, corners: Any) -> Drawn:
         if hatch and (isinstance(edge, str) or columns.has("hatch_color")):
             edge = (0, 0, 0, 0.25)
         made = PolyCollection(
-            list(points[keep]), facecolors=_kept(face, keep), edgecolors=edge,
-            linewidths=0 if hatch else _kept(look["linewidths"], keep), hatch=hatch,
-        )  # fmt: skip
+            list(points[keep]),
+            facecolors=_kept(face, keep),
+            edgecolors=edge,
+            linewidths=0 if hatch else _kept(look["linewidths"], keep),
+            hatch=hatch,
+        )
         axes.add_collection(made, autolim=True)
         if hatch and columns.has("hatch_color"):  # one colour is that of the hatch: the outline comes on top
             outline = PolyCollection(
-                list(points[keep]), facecolors="none", edgecolors=_kept(look["colors"], keep),
+                list(points[keep]),
+                facecolors="none",
+                edgecolors=_kept(look["colors"], keep),
                 linewidths=_kept(look["linewidths"], keep),
-            )  # fmt: skip
+            )
             axes.add_collection(outline, autolim=True)
         color = _kept(face, keep)
         shown = color[0] if isinstance(color, list) and color else color
@@ -236,9 +258,14 @@ def _draw_vbar(axes: Axes, columns: Columns) -> Drawn:
 
 def _draw_varea(axes: Axes, columns: Columns) -> Drawn:
     return axes.fill_between(
-        columns.places("x"), columns.places("y1"), columns.places("y2"), facecolor=_colors(columns, "fill"),
-        hatch=_HATCHES.get(str(columns.one("hatch_pattern"))), edgecolor=(0, 0, 0, 0.3), linewidth=0,
-    )  # fmt: skip
+        columns.places("x"),
+        columns.places("y1"),
+        columns.places("y2"),
+        facecolor=_colors(columns, "fill"),
+        hatch=_HATCHES.get(str(columns.one("hatch_pattern"))),
+        edgecolor=(0, 0, 0, 0.3),
+        linewidth=0,
+    )
 
 
 def _draw_segments(axes: Axes, columns: Columns) -> Drawn:
@@ -272,19 +299,33 @@ def _draw_text(axes: Axes, columns: Columns) -> Drawn:
 
     for i, text in enumerate(texts if isinstance(texts, list) else [texts] * columns.rows):
         axes.annotate(
-            str(text), (x[i], y[i]), xytext=(pt * float(at(across, i)), -pt * float(at(up, i))),
-            textcoords="offset points", ha=at(align, i), fontsize=points, color=at(colors, i),
-            va=_ALIGNED.get(at(baseline, i), "baseline"), annotation_clip=True, zorder=4,
+            str(text),
+            (x[i], y[i]),
+            xytext=(pt * float(at(across, i)), -pt * float(at(up, i))),
+            textcoords="offset points",
+            ha=at(align, i),
+            fontsize=points,
+            color=at(colors, i),
+            va=_ALIGNED.get(at(baseline, i), "baseline"),
+            annotation_clip=True,
+            zorder=4,
             rotation=np.degrees(float(columns.one("angle", 0) or 0)),
-        )  # fmt: skip
+        )
     return None
 
 
 GLYPHS: dict[str, Callable[[Axes, Columns], Drawn]] = {
-    "Line": _draw_line, "Scatter": _draw_scatter, "Rect": _draw_rect, "Quad": _draw_quad, "HBar": _draw_hbar,
-    "VBar": _draw_vbar, "VArea": _draw_varea, "Segment": _draw_segments, "MultiLine": _draw_multi_line,
+    "Line": _draw_line,
+    "Scatter": _draw_scatter,
+    "Rect": _draw_rect,
+    "Quad": _draw_quad,
+    "HBar": _draw_hbar,
+    "VBar": _draw_vbar,
+    "VArea": _draw_varea,
+    "Segment": _draw_segments,
+    "MultiLine": _draw_multi_line,
     "Text": _draw_text,
-}  # fmt: skip
+}
 
 
 def draw_glyph(axes: Axes, glyph: Any, columns: Columns) -> Drawn:

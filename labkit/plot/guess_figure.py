@@ -74,15 +74,26 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width:
         width=width, height=130 + 34 * len(names), y_range=FactorRange(*reversed(names)), x_range=span,
         x_axis_type="log" if is_log else "linear", tools=TOOLS, active_drag=None, sizing_mode="fixed",
     )  # fmt: skip
-    source = ColumnDataSource({
-        "name": names, "own": own, "out": out, "mine": [_predicted(v, unit) for v in own],
-        "text": [quantity(float(v), unit, 3) for v in out],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "name": names,
+            "own": own,
+            "out": out,
+            "mine": [_predicted(v, unit) for v in own],
+            "text": [quantity(float(v), unit, 3) for v in out],
+        }
+    )
     fig.segment("own", "name", "out", "name", source=source, color="#999999", line_width=2)
     mine = fig.scatter(
-        "own", "name", source=source, size=13, marker="diamond", fill_color="white", line_color=COLORS[1],
+        "own",
+        "name",
+        source=source,
+        size=13,
+        marker="diamond",
+        fill_color="white",
+        line_color=COLORS[1],
         line_width=2.5,
-    )  # fmt: skip
+    )
     came = fig.scatter("out", "name", source=source, size=11, color="#111111", line_color="white")
     tips = [("", "@name"), ("predicted", "@mine"), ("found", "@text")]
     fig.add_tools(HoverTool(renderers=[mine, came], tooltips=tips))

@@ -86,13 +86,25 @@ def matrix(
     )  # fmt: skip
     mapper = LinearColorMapper(palette=HEAT, low=0.0, high=float(np.log2(_DARKEST)))
     cells = fig.rect(
-        x="column", y="row", width=0.96, height=0.94, source=source, line_color=None,
+        x="column",
+        y="row",
+        width=0.96,
+        height=0.94,
+        source=source,
+        line_color=None,
         fill_color={"field": "shade", "transform": mapper},
-    )  # fmt: skip
+    )
     fig.text(
-        x="column", y="row", text="text", source=source, text_color="ink", text_align="center",
-        text_baseline="middle", text_font_size="11px", text_font=value(FONT),
-    )  # fmt: skip
+        x="column",
+        y="row",
+        text="text",
+        source=source,
+        text_color="ink",
+        text_align="center",
+        text_baseline="middle",
+        text_font_size="11px",
+        text_font=value(FONT),
+    )
     tips = [(columns, "@column"), (rows, "@row"), (metric, "@text"), ("times the least of the row", "@ratio")]
     fig.add_tools(HoverTool(renderers=[cells], tooltips=tips))
     fixed = "".join(f", {key} = {one}" for key, one in (where or {}).items())

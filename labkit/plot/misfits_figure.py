@@ -55,9 +55,14 @@ def misfits(found: Misfits, *, width: int = 860) -> Figure:
     rest = np.flatnonzero(is_drawn & (owner < 0))
     rest = rest[:: max(1, -(-len(rest) // _POINTS))]
     fig = figure(
-        width=width, height=380, y_axis_type="log", tools=TOOLS, active_drag=None, x_axis_label="",
+        width=width,
+        height=380,
+        y_axis_type="log",
+        tools=TOOLS,
+        active_drag=None,
+        x_axis_label="",
         y_axis_label="measured / predicted",
-    )  # fmt: skip
+    )
     fig.add_layout(Span(location=1.0, dimension="width", line_color="#444444", line_width=1))
     items = []
     for number in range(-1, min(len(found.findings), _SHOWN)):
@@ -80,17 +85,28 @@ def _points(fig: Any, found: Misfits, own: Any, ratio: Any, kind: str, number: i
     own = own[rows["kind"].to_numpy()[own] == kind]
     if not len(own):
         return None
-    source = ColumnDataSource({
-        "x": rows["at_s"].to_numpy()[own], "y": ratio[own],
-        "what": [", ".join(one[0] for one in labels.values() if one) for labels in rows["labels"].iloc[own]],
-        "measured": [quantity(float(s), "s", 3) for s in rows["measured_s"].to_numpy()[own]],
-        "predicted": [quantity(float(s), "s", 3) for s in rows["predicted_s"].to_numpy()[own]],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "x": rows["at_s"].to_numpy()[own],
+            "y": ratio[own],
+            "what": [
+                ", ".join(one[0] for one in labels.values() if one) for labels in rows["labels"].iloc[own]
+            ],
+            "measured": [quantity(float(s), "s", 3) for s in rows["measured_s"].to_numpy()[own]],
+            "predicted": [quantity(float(s), "s", 3) for s in rows["predicted_s"].to_numpy()[own]],
+        }
+    )
     drawn = fig.scatter(
-        "x", "y", source=source, marker=_MARKERS[kind], size=5 if number < 0 else 8,
+        "x",
+        "y",
+        source=source,
+        marker=_MARKERS[kind],
+        size=5 if number < 0 else 8,
         fill_color="#b5b5b5" if number < 0 else COLORS[(number + 1) % len(COLORS)],
-        line_color="#777777" if number < 0 else "#222222", line_width=0.5, fill_alpha=0.6,
-    )  # fmt: skip
+        line_color="#777777" if number < 0 else "#222222",
+        line_width=0.5,
+        fill_alpha=0.6,
+    )
     tips = [(kind, "@what"), ("measured", "@measured"), ("predicted", "@predicted")]
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     return drawn

@@ -123,10 +123,18 @@ def shares(
             "text": [markup.quantity(float(v), "s", 3) for v in values[i]],
         })  # fmt: skip
         bar = fig.vbar(
-            x="x", bottom="bottom", top="top", source=source, width=0.72, color=COLORS[i % len(COLORS)],
-            line_color="white", hatch_pattern=HATCHES[i % len(HATCHES)], hatch_color="white",
-            hatch_alpha=0.45, hatch_scale=9,
-        )  # fmt: skip
+            x="x",
+            bottom="bottom",
+            top="top",
+            source=source,
+            width=0.72,
+            color=COLORS[i % len(COLORS)],
+            line_color="white",
+            hatch_pattern=HATCHES[i % len(HATCHES)],
+            hatch_color="white",
+            hatch_alpha=0.45,
+            hatch_scale=9,
+        )
         tips = [("phase", "@name"), ("share", "@share{0.0 %}"), ("time", "@text")]
         fig.add_tools(HoverTool(renderers=[bar], tooltips=tips))
         items.append(LegendItem(label=name, renderers=[bar]))

@@ -66,20 +66,31 @@ def plan(made: Synthesized, *, width: int = 620) -> Figure:
     end_s, bound_s = max(made.plan.end_s, made.bound.seconds), made.bound.seconds
     names = [_lane(*pair) for pair in sorted(lanes, reverse=True)]
     fig = figure(
-        frame_width=width, frame_height=max(90, 15 * len(names)), tools=TOOLS, active_drag=None,
-        x_range=Range1d(0.0, 1.02 * end_s), y_range=FactorRange(*names, range_padding=0.02),
-    )  # fmt: skip
+        frame_width=width,
+        frame_height=max(90, 15 * len(names)),
+        tools=TOOLS,
+        active_drag=None,
+        x_range=Range1d(0.0, 1.02 * end_s),
+        y_range=FactorRange(*names, range_padding=0.02),
+    )
     chunks = 1 + max(chunk for one in transfers for chunk in one.chunks)
     mapper = LinearColorMapper(palette=Cividis256, low=0, high=max(chunks - 1, 1))
     for is_combined in (False, True):
         some = [one for one in shown if one.is_combined == is_combined]
         if some:
             bars = fig.hbar(
-                y="lane", left="begin", right="end", height=0.78, source=ColumnDataSource(_columns(some)),
-                fill_color={"field": "chunk", "transform": mapper}, line_color="white", line_width=0.5,
-                hatch_pattern="right_diagonal_line" if is_combined else "blank", hatch_color="white",
+                y="lane",
+                left="begin",
+                right="end",
+                height=0.78,
+                source=ColumnDataSource(_columns(some)),
+                fill_color={"field": "chunk", "transform": mapper},
+                line_color="white",
+                line_width=0.5,
+                hatch_pattern="right_diagonal_line" if is_combined else "blank",
+                hatch_color="white",
                 hatch_alpha=0.8,
-            )  # fmt: skip
+            )
             tips = [("from, to", "@lane"), ("carries", "@carries"), ("under way", "@when"), ("", "@what")]
             fig.add_tools(HoverTool(renderers=[bars], tooltips=tips))
     fig.add_layout(

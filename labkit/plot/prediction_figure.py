@@ -84,23 +84,32 @@ def _one(
     rows: pd.DataFrame, name: str, kinds: list[str], limit: float, is_first: bool, size: tuple[int, int]
 ) -> Any:
     fig = figure(
-        frame_width=size[0], frame_height=size[1], x_axis_type="log", tools=TOOLS, active_drag=None,
-        x_range=Range1d(6e4, 6.5e6), y_range=Range1d(-limit, limit),
-    )  # fmt: skip
+        frame_width=size[0],
+        frame_height=size[1],
+        x_axis_type="log",
+        tools=TOOLS,
+        active_drag=None,
+        x_range=Range1d(6e4, 6.5e6),
+        y_range=Range1d(-limit, limit),
+    )
     fig.add_layout(BoxAnnotation(bottom=-_GOAL, top=_GOAL, fill_color="#009E73", fill_alpha=0.12))
     fig.add_layout(Span(location=0.0, dimension="width", line_color="#444444", line_width=1))
     for index, kind in enumerate(kinds):
         problem, algorithm = kind.split(" ", 1)
         part = rows[(rows["problem"] == problem) & (rows["algorithm"] == algorithm)]
-        source = ColumnDataSource({
-            "x": part["bytes"],
-            "y": part["error"],
-            "text": [quantity(float(v), "B") for v in part["bytes"]],
-        })  # fmt: skip
+        source = ColumnDataSource(
+            {"x": part["bytes"], "y": part["error"], "text": [quantity(float(v), "B") for v in part["bytes"]]}
+        )
         points = fig.scatter(
-            "x", "y", source=source, size=9, alpha=0.85, marker=MARKERS[index % len(MARKERS)],
-            color=COLORS[index % len(COLORS)], name=kind,
-        )  # fmt: skip
+            "x",
+            "y",
+            source=source,
+            size=9,
+            alpha=0.85,
+            marker=MARKERS[index % len(MARKERS)],
+            color=COLORS[index % len(COLORS)],
+            name=kind,
+        )
         fig.add_tools(HoverTool(renderers=[points], tooltips=[(kind, "@text"), ("error", "@y{0.0 %}")]))
     style_axes([fig])
     value_axis(fig.xaxis[0], "B", 6e4, 6.5e6)

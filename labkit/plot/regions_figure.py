@@ -110,11 +110,19 @@ def _cells(tuned: Tuned, size_of: dict[Any, str]) -> pd.DataFrame:
         second = f"{others.index[0]}, {quantity(float(others.iloc[0]), 's')}" if len(others) else "none"
         taken = next((leaf.algorithm for leaf in tuned.tree if leaf.holds(p, n)), name)
         loss = float(here[taken]) / time_s - 1 if time_s > 0 else 0.0
-        rows.append({
-            "x": size_of[n], "y": f"{p:,}", "at": f"p = {p:,}, {size_of[n]}",
-            "fastest": name, "time": quantity(float(time_s), "s"), "next": second, "taken": taken,
-            "tree": taken if loss <= _EQUAL else f"{taken}, {format_share(loss)} slower", "loss": loss,
-        })  # fmt: skip
+        rows.append(
+            {
+                "x": size_of[n],
+                "y": f"{p:,}",
+                "at": f"p = {p:,}, {size_of[n]}",
+                "fastest": name,
+                "time": quantity(float(time_s), "s"),
+                "next": second,
+                "taken": taken,
+                "tree": taken if loss <= _EQUAL else f"{taken}, {format_share(loss)} slower",
+                "loss": loss,
+            }
+        )
     return pd.DataFrame(rows)
 
 

@@ -79,24 +79,34 @@ def tree_data(rows: Sequence[Row], chosen: int, width: int) -> dict[str, Any]:
     """Return the columns of a pane's source: `rows`, of which the node `chosen` is marked."""
     left = [6 + _STEP_PX * row.depth for row in rows]
     return {
-        "y": list(range(len(rows))), "node": [row.node for row in rows], "tip": [row.tip for row in rows],
+        "y": list(range(len(rows))),
+        "node": [row.node for row in rows],
+        "tip": [row.tip for row in rows],
         "back": ["#FFE9A8" if row.node == chosen else "#FFFFFF" for row in rows],
-        "x_mark": left, "mark": [row.mark for row in rows], "x_box": [at + 17 for at in left],
-        "color": [row.color for row in rows], "x_value": [at + 26 for at in left],
+        "x_mark": left,
+        "mark": [row.mark for row in rows],
+        "x_box": [at + 17 for at in left],
+        "color": [row.color for row in rows],
+        "x_value": [at + 26 for at in left],
         "text": [_cut(row, at, width) for row, at in zip(rows, left, strict=True)],
-    }  # fmt: skip
+    }
 
 
 def tree_pane(title: str, data: dict[str, Any], room: int, name: str, width: int, height: int) -> Any:
     """Draw a pane."""
     fig = figure(
-        width=width, height=height, tools=TOOLS, active_drag=None, x_range=Range1d(0, width),
-        y_range=Range1d(room - 0.4, -0.6), toolbar_location=None,
-    )  # fmt: skip
+        width=width,
+        height=height,
+        tools=TOOLS,
+        active_drag=None,
+        x_range=Range1d(0, width),
+        y_range=Range1d(room - 0.4, -0.6),
+        toolbar_location=None,
+    )
     source = ColumnDataSource(data)
     bars = fig.hbar(
-        y="y", left=0, right=width, height=1.0, fill_color="back", line_color=None, source=source, name=name,
-    )  # fmt: skip
+        y="y", left=0, right=width, height=1.0, fill_color="back", line_color=None, source=source, name=name
+    )
     bars.nonselection_glyph = bars.selection_glyph = None
     letters: dict[str, Any] = {"text_font": value(FONT), "text_baseline": "middle", "text_color": "#222222"}
     fig.text(x="x_mark", y="y", text="mark", text_font_size="11px", source=source, **letters)
@@ -149,9 +159,14 @@ def drawing_of(machine: Any) -> Layout | None:
 
 
 def machine_data(
-    values: NDArray[np.float64], hosts: Sequence[int], layout: Layout | None, shape: tuple[int, int],
-    color_of: Callable[[float], str], text_of: Callable[[float], str], chosen: int,
-) -> dict[str, Any]:  # fmt: skip
+    values: NDArray[np.float64],
+    hosts: Sequence[int],
+    layout: Layout | None,
+    shape: tuple[int, int],
+    color_of: Callable[[float], str],
+    text_of: Callable[[float], str],
+    chosen: int,
+) -> dict[str, Any]:
     """Return the columns of the pane's source.
 
     Parameters
@@ -187,13 +202,15 @@ def machine_data(
     colors = [color_of(one) for one in sums]
     return {
         "ink": [ink_on(color) for color in colors],
-        "x": x, "y": y, "node": np.array([ranks[0] for ranks in groups]),
+        "x": x,
+        "y": y,
+        "node": np.array([ranks[0] for ranks in groups]),
         "color": colors,
         "tip": [f"{name}: {text_of(one)}" for name, one in zip(named, sums, strict=True)],
         "edge": ["#D55E00" if chosen in ranks else "#888888" for ranks in groups],
         "wide": np.array([3.0 if chosen in ranks else 0.6 for ranks in groups]),
         "text": [str(ranks[0]) if len(ranks) == 1 else f"{ranks[0]}…" for ranks in groups],
-    }  # fmt: skip
+    }
 
 
 def machine_pane(title: str, data: dict[str, Any], layout: Layout | None, width: int, height: int) -> Any:
@@ -249,9 +266,13 @@ def _cables(fig: Any, layout: Layout, busy: set[tuple[float, float]], size: int)
         ([at for at in layout.hosts.values() if at not in busy], "circle", "white"),
     ):
         fig.scatter(
-            x=[x for x, _ in points], y=[y for _, y in points], marker=marker, size=max(size - 3, 3),
-            fill_color=color, line_color="#BBBBBB",
-        )  # fmt: skip
+            x=[x for x, _ in points],
+            y=[y for _, y in points],
+            marker=marker,
+            size=max(size - 3, 3),
+            fill_color=color,
+            line_color="#BBBBBB",
+        )
 
 
 def _ranges(layout: Layout, width: int, height: int) -> tuple[Range1d, Range1d]:
@@ -397,17 +418,22 @@ class Drawn:
         where = "the program" if view.row == 0 else view.shown.paths[view.row].label
         titles = [
             "metric" if view.rank is None else f"metric of rank {view.rank}",
-            f"{view.label()} by call path", f"{where} by {on}",
-        ]  # fmt: skip
+            f"{view.label()} by call path",
+            f"{where} by {on}",
+        ]
         data = {
             "metrics": tree_data(view.metric_rows(), view.number, self._wide[0]),
             "paths": tree_data(view.path_rows(), view.row, self._wide[1]),
             "machine": machine_data(
-                view.by_rank(), view.shown.hosts, self._layout, self._shape,
-                view.color(view.by_host(self._layout)), view.on_machine,
+                view.by_rank(),
+                view.shown.hosts,
+                self._layout,
+                self._shape,
+                view.color(view.by_host(self._layout)),
+                view.on_machine,
                 -1 if view.rank is None else view.rank,
             ),
-        }  # fmt: skip
+        }
         return titles, data
 
 
@@ -425,9 +451,16 @@ class View:
     """
 
     def __init__(
-        self, shown: Report, metric: str, row: int, rank: int | None, inclusive: bool, scale: str,
-        base: Report, folded: Collection[tuple[str, int]],
-    ) -> None:  # fmt: skip
+        self,
+        shown: Report,
+        metric: str,
+        row: int,
+        rank: int | None,
+        inclusive: bool,
+        scale: str,
+        base: Report,
+        folded: Collection[tuple[str, int]],
+    ) -> None:
         if scale not in SCALES:
             raise DataError(f"a scale is {', '.join(SCALES)}; got {scale!r}")
         if rank is not None and not 0 <= rank < shown.ranks:

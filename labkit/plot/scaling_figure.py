@@ -246,10 +246,16 @@ def draw(
     left, right = float(curves.at[0]), float(curves.at[-1])
     margin = (right / left) ** 0.03 if right > left else 1.2
     fig = figure(
-        width=width, height=height, x_axis_type="log", y_axis_type="log",
-        x_range=Range1d(left / margin, right * margin), y_range=Range1d(low, high),
-        tools=TOOLS, active_drag=None, sizing_mode="fixed",
-    )  # fmt: skip
+        width=width,
+        height=height,
+        x_axis_type="log",
+        y_axis_type="log",
+        x_range=Range1d(left / margin, right * margin),
+        y_range=Range1d(low, high),
+        tools=TOOLS,
+        active_drag=None,
+        sizing_mode="fixed",
+    )
     items: list[tuple[str, list[Any]]] = []
     if curves.low is not None and curves.high is not None and verdict is not None:
         band = fig.varea(

@@ -139,9 +139,14 @@ def send_tables(
 
 
 def _matrix(
-    table: NDArray[np.float64], title: str, unit: str, ranks: int, block: int, size: int,
+    table: NDArray[np.float64],
+    title: str,
+    unit: str,
+    ranks: int,
+    block: int,
+    size: int,
     both: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> Any:  # fmt: skip
+) -> Any:
     row, column = np.nonzero(both[1])
     values = table[row, column]
     fig = figure(
@@ -165,9 +170,14 @@ def _matrix(
         "messages": both[1][row, column].astype(np.int64),
     })  # fmt: skip
     drawn = fig.quad(
-        left="left", right="right", bottom="bottom", top="top", source=source, line_color=None,
+        left="left",
+        right="right",
+        bottom="bottom",
+        top="top",
+        source=source,
+        line_color=None,
         fill_color={"field": "value", "transform": mapper},
-    )  # fmt: skip
+    )
     tips = [("from", "@who"), ("to", "@whom"), ("", "@bytes in @messages{0,0} messages")]
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     count_axis(fig.xaxis[0], "to rank", ranks)
@@ -176,9 +186,12 @@ def _matrix(
     ticks = {} if unit or is_wide else {"ticker": whole_ticker()}
     bar = ColorBar(
         **ticks,
-        color_mapper=mapper, formatter=CustomJSTickFormatter(code=SI_JS, args={"unit": unit}), width=12,
-        major_label_text_font=FONT, padding=4,
-    )  # fmt: skip
+        color_mapper=mapper,
+        formatter=CustomJSTickFormatter(code=SI_JS, args={"unit": unit}),
+        width=12,
+        major_label_text_font=FONT,
+        padding=4,
+    )
     fig.add_layout(bar, "right")
     fig.add_layout(heading(f"{title}{' (logarithmic)' if is_wide else ''}", 14), "above")
     style_axes([fig])

@@ -74,16 +74,31 @@ def draw_above(axes: Any, plot: Any) -> None:
     for line in titles((plot.title, *plot.above)):
         points = pt * line.size_px
         axes.annotate(
-            line.text, (0, 1), xycoords="axes fraction", xytext=(0, above), textcoords="offset points",
-            fontsize=points, color=line.color, va="bottom", annotation_clip=False, weight=_weight(line),
-        )  # fmt: skip
+            line.text,
+            (0, 1),
+            xycoords="axes fraction",
+            xytext=(0, above),
+            textcoords="offset points",
+            fontsize=points,
+            color=line.color,
+            va="bottom",
+            annotation_clip=False,
+            weight=_weight(line),
+        )
         above += 1.35 * points * (line.text.count("\n") + 1)
 
 
 def draw_line(page: Any, line: Line, left: float, middle: float) -> None:
     """Draw a line at a place of a page, in shares of it."""
-    page.text(left, middle, line.text, fontsize=pt * line.size_px, color=line.color, va="center",
-              weight=_weight(line))  # fmt: skip
+    page.text(
+        left,
+        middle,
+        line.text,
+        fontsize=pt * line.size_px,
+        color=line.color,
+        va="center",
+        weight=_weight(line),
+    )
 
 
 def _weight(line: Line) -> str:
@@ -114,9 +129,11 @@ _PLACES = {
 }  # fmt: skip
 #: where a legend or title stands outside: matplotlib's place, and the anchor in shares of the frame
 _OUTSIDE = {
-    "below": ("upper center", (0.5, 0.0)), "above": ("lower center", (0.5, 1.02)),
-    "right": ("upper left", (1.02, 1.0)), "left": ("upper right", (-0.12, 1.0)),
-}  # fmt: skip
+    "below": ("upper center", (0.5, 0.0)),
+    "above": ("lower center", (0.5, 1.02)),
+    "right": ("upper left", (1.02, 1.0)),
+    "left": ("upper right", (-0.12, 1.0)),
+}
 
 
 def is_live() -> bool:
@@ -179,9 +196,13 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
     words = [] if figure.has_words else wrap(figure.reading, max(30, int(width / 7.4)))
     under = reading.height_px * len(words) + (6 if words else 0)
     settings = {
-        "font.family": _FONTS, "svg.fonttype": "none", "svg.hashsalt": "labkit", "hatch.linewidth": 0.5,
-        "axes.unicode_minus": False, "path.simplify_threshold": 0.3,
-    }  # fmt: skip
+        "font.family": _FONTS,
+        "svg.fonttype": "none",
+        "svg.hashsalt": "labkit",
+        "hatch.linewidth": 0.5,
+        "axes.unicode_minus": False,
+        "path.simplify_threshold": 0.3,
+    }
     with rc_context(settings):
         whole = height + under
         page = Page(figsize=(width / _PER_INCH, whole / _PER_INCH), dpi=_PER_INCH)
@@ -366,8 +387,12 @@ def _annotate(page: Any, axes: Any, thing: Any, side: str, shown: dict[str, Any]
         _color_bar(page, axes, thing)
     elif kind == "Span":
         line = axes.axhline if thing.dimension == "width" else axes.axvline
-        line(thing.location, color=thing.line_color or "#444444", linewidth=pt * (thing.line_width or 1),
-             linestyle=":" if thing.line_dash else "-")  # fmt: skip
+        line(
+            thing.location,
+            color=thing.line_color or "#444444",
+            linewidth=pt * (thing.line_width or 1),
+            linestyle=":" if thing.line_dash else "-",
+        )
     elif kind == "BoxAnnotation":
         look = {"color": thing.fill_color, "alpha": thing.fill_alpha, "linewidth": 0}
         if _is_number(thing.bottom) and _is_number(thing.top):
@@ -403,9 +428,17 @@ def _legend(axes: Any, legend: Any, side: str, shown: dict[str, Any]) -> None:
             columns = min(columns, max(1, int(110 / max(len(label) + 6 for label in labels))))
     columns = legend.ncols if isinstance(legend.ncols, int) and legend.ncols > 1 else columns
     made = axes.legend(
-        handles, labels, fontsize=8.5, frameon=side == "center", framealpha=0.85, ncols=columns,
-        borderaxespad=0.3, edgecolor="#dddddd", title=legend.title, **where,
-    )  # fmt: skip
+        handles,
+        labels,
+        fontsize=8.5,
+        frameon=side == "center",
+        framealpha=0.85,
+        ncols=columns,
+        borderaxespad=0.3,
+        edgecolor="#dddddd",
+        title=legend.title,
+        **where,
+    )
     made.set_zorder(5)
 
 

@@ -215,8 +215,12 @@ def whole_ticker(room: int = 6) -> BasicTicker:
 
 def count_axis(axis: Any, label: str, most: int) -> None:
     """Name a linear axis of whole things (ranks) from 0 to `most`, with ticks at whole numbers only."""
-    axis.ticker = BasicTicker(base=2 if most >= 16 else 10, mantissas=[1] if most >= 16 else [1, 2, 5],
-                              min_interval=1, num_minor_ticks=0)  # fmt: skip
+    axis.ticker = BasicTicker(
+        base=2 if most >= 16 else 10,
+        mantissas=[1] if most >= 16 else [1, 2, 5],
+        min_interval=1,
+        num_minor_ticks=0,
+    )
     axis.formatter = CustomJSTickFormatter(code=COUNT_JS)
     axis.axis_label = label
 
@@ -334,9 +338,12 @@ def grid_of(small: Sequence[Any], columns: int | None = None) -> Any:
     """Lay small figures out in rows of `columns` (default: one row) with one toolbar for all."""
     quiet = {"logo": None, "autohide": True, "active_drag": None, "active_inspect": "auto"}
     return gridplot(
-        list(small), ncols=columns or len(small), toolbar_location="right", merge_tools=True,
+        list(small),
+        ncols=columns or len(small),
+        toolbar_location="right",
+        merge_tools=True,
         toolbar_options=quiet,
-    )  # fmt: skip
+    )
 
 
 def dress(layout: Any, words: dict[str, str]) -> None:

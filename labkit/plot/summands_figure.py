@@ -68,9 +68,14 @@ def summands(subject: Model | Verdict, *, title: str = "", width: int = 760, hei
     values = np.array([part(at) for part in parts])
     shares = values / values.sum(axis=0)
     fig = figure(
-        width=width, height=height, x_axis_type="log", x_range=Range1d(first, end), y_range=Range1d(0, 1),
-        tools=TOOLS, active_drag=None,
-    )  # fmt: skip
+        width=width,
+        height=height,
+        x_axis_type="log",
+        x_range=Range1d(first, end),
+        y_range=Range1d(0, 1),
+        tools=TOOLS,
+        active_drag=None,
+    )
     items = _stack(fig, at, parts, values, shares, model.unit)
     fig.add_layout(Legend(items=items[::-1], label_text_font=FONT, border_line_color=None), "right")
     for place, dash in ((last, "dashed"), (takeover.at if takeover and is_near else None, "solid")):
@@ -110,9 +115,16 @@ def _stack(
         top = bottom + shares[i]
         color = COLORS[i % len(COLORS)]
         area = fig.varea(
-            at, bottom, top, color=color, alpha=0.8, hatch_pattern=HATCHES[i % len(HATCHES)],
-            hatch_color="white", hatch_alpha=0.45, hatch_scale=9,
-        )  # fmt: skip
+            at,
+            bottom,
+            top,
+            color=color,
+            alpha=0.8,
+            hatch_pattern=HATCHES[i % len(HATCHES)],
+            hatch_color="white",
+            hatch_alpha=0.45,
+            hatch_scale=9,
+        )
         texts = [markup.quantity(float(v), unit, 3) for v in values[i]]
         source = ColumnDataSource({"x": at, "y": top, "share": shares[i], "text": texts})
         edge = fig.line("x", "y", source=source, color="white", line_width=1.5)

@@ -147,13 +147,15 @@ def _heated(
     rows = [(value_of(*ends), ends, line) for ends, several in layout.cables.items() for line in several]
     rows.sort(key=lambda row: row[0])
     top = max((row[0] for row in rows), default=0.0) or 1.0
-    source = ColumnDataSource({
-        "xs": [[x for x, _ in line] for _, _, line in rows],
-        "ys": [[y for _, y in line] for _, _, line in rows],
-        "value": [v for v, _, _ in rows],
-        "wide": [1.0 + 3.0 * v / top for v, _, _ in rows],
-        "name": [f"{a} to {b}" for _, (a, b), _ in rows],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "xs": [[x for x, _ in line] for _, _, line in rows],
+            "ys": [[y for _, y in line] for _, _, line in rows],
+            "value": [v for v, _, _ in rows],
+            "wide": [1.0 + 3.0 * v / top for v, _, _ in rows],
+            "name": [f"{a} to {b}" for _, (a, b), _ in rows],
+        }
+    )
     color: Any = {"field": "value", "transform": mapper} if mapper is not None else "#9a9a9a"
     drawn = fig.multi_line(
         xs="xs", ys="ys", line_color=color, line_width="wide", line_cap="round", source=source
@@ -166,28 +168,44 @@ def _multi(fig: Any, lines: list[list[tuple[float, float]]], color: str, width: 
         fig.multi_line(
             xs=[[x for x, _ in line] for line in lines],
             ys=[[y for _, y in line] for line in lines],
-            line_color=color, line_width=width, line_alpha=alpha, line_cap="round",
-        )  # fmt: skip
+            line_color=color,
+            line_width=width,
+            line_alpha=alpha,
+            line_cap="round",
+        )
 
 
 def _nodes(
-    fig: Any, nodes: dict[str, tuple[float, float]], busy: set[str], ends: set[str],
-    marker: str, color: str, size: int,
-) -> Any:  # fmt: skip
+    fig: Any,
+    nodes: dict[str, tuple[float, float]],
+    busy: set[str],
+    ends: set[str],
+    marker: str,
+    color: str,
+    size: int,
+) -> Any:
     if not nodes:
         return None
-    source = ColumnDataSource({
-        "x": [x for x, _ in nodes.values()],
-        "y": [y for _, y in nodes.values()],
-        "name": list(nodes),
-        "line": [COLORS[1] if name in busy else "white" for name in nodes],
-        "wide": [3.0 if name in ends else 2.0 if name in busy else 1.0 for name in nodes],
-        "size": [size + 5 if name in ends else size for name in nodes],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "x": [x for x, _ in nodes.values()],
+            "y": [y for _, y in nodes.values()],
+            "name": list(nodes),
+            "line": [COLORS[1] if name in busy else "white" for name in nodes],
+            "wide": [3.0 if name in ends else 2.0 if name in busy else 1.0 for name in nodes],
+            "size": [size + 5 if name in ends else size for name in nodes],
+        }
+    )
     drawn = fig.scatter(
-        x="x", y="y", size="size", marker=marker, source=source, fill_color=color, line_color="line",
+        x="x",
+        y="y",
+        size="size",
+        marker=marker,
+        source=source,
+        fill_color=color,
+        line_color="line",
         line_width="wide",
-    )  # fmt: skip
+    )
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name")]))
     return drawn
 
@@ -202,27 +220,42 @@ def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
     is_round = max(radii) - min(radii) < 1e-9 * max(radii) and len(radii) > 2
     right = 0 if is_round or is_tree or is_fly else 5 + points // 4
     down = 0 if is_round else 12 if is_tree else 10 if is_fly else 5
-    source = ColumnDataSource({
-        "x": [x * 1.1 if is_round else x for x, _ in chosen.values()],
-        "y": [y * 1.1 if is_round else y for _, y in chosen.values()],
-        "text": [name.removeprefix("host ") for name in chosen],
-        "right": [right + (3 if right and name in ends else 0) for name in chosen],  # ends are drawn larger
-        "down": [down + (3 if down and name in ends else 0) for name in chosen],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "x": [x * 1.1 if is_round else x for x, _ in chosen.values()],
+            "y": [y * 1.1 if is_round else y for _, y in chosen.values()],
+            "text": [name.removeprefix("host ") for name in chosen],
+            "right": [
+                right + (3 if right and name in ends else 0) for name in chosen
+            ],  # ends are drawn larger
+            "down": [down + (3 if down and name in ends else 0) for name in chosen],
+        }
+    )
     fig.text(
-        x="x", y="y", text="text", source=source, x_offset="right", y_offset="down",
-        text_font=value(FONT), text_font_size=f"{points}px", text_color="#222222",
+        x="x",
+        y="y",
+        text="text",
+        source=source,
+        x_offset="right",
+        y_offset="down",
+        text_font=value(FONT),
+        text_font_size=f"{points}px",
+        text_color="#222222",
         text_align="center" if is_round or is_tree or is_fly else "left",
         text_baseline="middle" if is_round else "top",
-    )  # fmt: skip
+    )
     if layout.notes:
         fig.text(
-            x=[x for x, _, _ in layout.notes], y=[y for _, y, _ in layout.notes],
+            x=[x for x, _, _ in layout.notes],
+            y=[y for _, y, _ in layout.notes],
             text=[text for _, _, text in layout.notes],
-            text_font=value(FONT), text_font_size="12px", text_color="#444444",
-            text_align="right" if is_tree else "center" if is_fly else "left", text_baseline="middle",
+            text_font=value(FONT),
+            text_font_size="12px",
+            text_color="#444444",
+            text_align="right" if is_tree else "center" if is_fly else "left",
+            text_baseline="middle",
             x_offset=-12 if is_tree else 0,
-        )  # fmt: skip
+        )
 
 
 def _frame(fig: Any, layout: Layout, width: int, height: int) -> None:

@@ -98,9 +98,14 @@ def _panel(one: Decision, width: int) -> Any:
             "name": [row.name for row in rows], "text": [quantity(row.estimate_s, "s") for row in rows],
         })  # fmt: skip
         mark = fig.scatter(
-            "x", "y", source=source, size=12, color=color, line_color="white",
+            "x",
+            "y",
+            source=source,
+            size=12,
+            color=color,
+            line_color="white",
             marker="star" if is_winner else "diamond",
-        )  # fmt: skip
+        )
         items.append(LegendItem(label=label, renderers=[mark]))
     tips = [("codelet", "@name"), ("time", "@text")]
     fig.add_tools(HoverTool(tooltips=tips))

@@ -108,19 +108,26 @@ def wait_for(error: DeadlockError) -> Drawing:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" width="{width:g}" '
         f'height="{height:g}" font-family="{_FONT}" role="img">',
         f"<title>{escape(_reading(error))}</title><desc>{escape(_alt(error))}</desc>",
-        f'<rect width="{width:g}" height="{height:g}" rx="6" fill="#ffffff"/>', _HEADS,
-        *_arrows(error, places), *_ranks(error, names, ended, places, width / 2),
+        f'<rect width="{width:g}" height="{height:g}" rx="6" fill="#ffffff"/>',
+        _HEADS,
+        *_arrows(error, places),
+        *_ranks(error, names, ended, places, width / 2),
         f'<text x="12" y="{height - 10:g}" font-size="12" fill="#444444">',
         f"{escape(_legend(error, ended))}</text></svg>",
-    ]  # fmt: skip
+    ]
     return Drawing("".join(parts), _reading(error), _alt(error))
 
 
-_HEADS = "<defs>" + "".join(
-    f'<marker id="labkit-{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="{size}" '
-    f'markerHeight="{size}" orient="auto-start-reverse"><path d="M0 0L10 5L0 10z" fill="{color}"/></marker>'
-    for name, color, size in (("cycle", _ORANGE, 5), ("other", _GREY, 7))
-) + "</defs>"  # fmt: skip
+_HEADS = (
+    "<defs>"
+    + "".join(
+        f'<marker id="labkit-{name}" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="{size}" '
+        f'markerHeight="{size}" orient="auto-start-reverse">'
+        f'<path d="M0 0L10 5L0 10z" fill="{color}"/></marker>'
+        for name, color, size in (("cycle", _ORANGE, 5), ("other", _GREY, 7))
+    )
+    + "</defs>"
+)
 
 
 def _circle(names: list[int]) -> tuple[float, float, dict[int, tuple[float, float]]]:

@@ -105,10 +105,14 @@ def delays(run: Run, *, width: int = 860, height: int = 0) -> Figure:
     chosen, said = _chosen(waiting)
     row_of = {rank: row for row, rank in enumerate(chosen)}
     fig = figure(
-        width=width, height=height or min(150 + 22 * len(chosen), 760), tools=TOOLS, active_drag=None,
+        width=width,
+        height=height or min(150 + 22 * len(chosen), 760),
+        tools=TOOLS,
+        active_drag=None,
         x_range=Range1d(0.0, waiting.makespan_s, bounds=(0.0, waiting.makespan_s)),
-        y_range=Range1d(len(chosen) - 0.4, -0.6, bounds=(-0.6, len(chosen) - 0.4)), min_border_left=70,
-    )  # fmt: skip
+        y_range=Range1d(len(chosen) - 0.4, -0.6, bounds=(-0.6, len(chosen) - 0.4)),
+        min_border_left=70,
+    )
     time_axis(fig.xaxis, not waiting.is_real)
     if len(chosen) == waiting.ranks:
         count_axis(fig.yaxis[0], "rank", waiting.ranks)
@@ -146,10 +150,11 @@ def _of(run: Run | Waiting) -> Waiting:
 def _places(phase: Any, call: Any) -> list[str]:
     """Name call paths briefly: computation by its phase alone."""
     return [
-        (place if place != NO_PHASE else "outside phases") if what == COMPUTATION
+        (place if place != NO_PHASE else "outside phases")
+        if what == COMPUTATION
         else (what if place == NO_PHASE else f"{place}: {what}")
         for place, what in zip(phase.astype(str), call.astype(str), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _states(waited: pd.DataFrame) -> list[str]:
@@ -176,16 +181,25 @@ def _table(rows: pd.DataFrame, amount: str, title: str, ranks: int, size: int, w
         "ranks": [str(a) if b - a == 1 else f"{a} to {b - 1}" for a, b in zip(first, last, strict=True)],
     })  # fmt: skip
     fig = figure(
-        width=width, height=90 + row_px * len(labels), tools=TOOLS, active_drag=None,
+        width=width,
+        height=90 + row_px * len(labels),
+        tools=TOOLS,
+        active_drag=None,
         title=heading(title, 13),
         x_range=Range1d(-0.5, ranks - 0.5, bounds=(-0.5, ranks - 0.5)),
-        y_range=FactorRange(factors=labels[::-1]), min_border_left=330,
-    )  # fmt: skip
+        y_range=FactorRange(factors=labels[::-1]),
+        min_border_left=330,
+    )
     colors = LinearColorMapper(palette=HEAT, low=0.0, high=float(cells.max()))
     drawn = fig.hbar(
-        y="what", left="left", right="right", height=0.86, source=source, line_color=None,
+        y="what",
+        left="left",
+        right="right",
+        height=0.86,
+        source=source,
+        line_color=None,
         fill_color={"field": "seconds", "transform": colors},
-    )  # fmt: skip
+    )
     fig.add_tools(
         HoverTool(renderers=[drawn], tooltips=[("", "@what"), ("rank", "@ranks"), ("in all", "@text")])
     )
@@ -245,17 +259,28 @@ def _causes(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendIt
     rows = waiting.delays[waiting.delays["rank"].isin(row_of)].copy()
     rows["cost_s"] = rows["direct_s"] + rows["indirect_s"]
     rows = rows.nlargest(_BARS, "cost_s")
-    source = ColumnDataSource({
-        "row": [row_of[rank] for rank in rows["rank"]], "left": rows["begin_s"], "right": rows["end_s"],
-        "cost": rows["cost_s"], "rank": rows["rank"], "what": _places(rows["phase"], rows["call"]),
-        "text": [quantity(float(s), "s", 3) for s in rows["cost_s"]],
-        "own": [quantity(float(s), "s", 3) for s in rows["end_s"] - rows["begin_s"]],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "row": [row_of[rank] for rank in rows["rank"]],
+            "left": rows["begin_s"],
+            "right": rows["end_s"],
+            "cost": rows["cost_s"],
+            "rank": rows["rank"],
+            "what": _places(rows["phase"], rows["call"]),
+            "text": [quantity(float(s), "s", 3) for s in rows["cost_s"]],
+            "own": [quantity(float(s), "s", 3) for s in rows["end_s"] - rows["begin_s"]],
+        }
+    )
     colors = LinearColorMapper(palette=HEAT, low=0.0, high=float(rows["cost_s"].max()))
     drawn = fig.hbar(
-        y="row", left="left", right="right", height=0.74, source=source, line_color=None,
+        y="row",
+        left="left",
+        right="right",
+        height=0.74,
+        source=source,
+        line_color=None,
         fill_color={"field": "cost", "transform": colors},
-    )  # fmt: skip
+    )
     tips = [("rank", "@rank"), ("did", "@what"), ("for", "@own"), ("made others wait", "@text")]
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     return [LegendItem(label="made others wait (stronger: longer)", renderers=[drawn])]
@@ -268,12 +293,17 @@ def _waits(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendIte
         state = state_named(kind)
         rows = waiting.waits[(waiting.waits["state"] == kind) & waiting.waits["rank"].isin(row_of)]
         rows = rows.nlargest(_BARS, "seconds")
-        source = ColumnDataSource({
-            "row": [row_of[rank] for rank in rows["rank"]], "left": rows["begin_s"], "right": rows["end_s"],
-            "rank": rows["rank"], "cause": [str(c) if c >= 0 else "not known" for c in rows["cause"]],
-            "where": _places(rows["phase"], rows["call"]),
-            "text": [quantity(float(s), "s", 3) for s in rows["seconds"]],
-        })  # fmt: skip
+        source = ColumnDataSource(
+            {
+                "row": [row_of[rank] for rank in rows["rank"]],
+                "left": rows["begin_s"],
+                "right": rows["end_s"],
+                "rank": rows["rank"],
+                "cause": [str(c) if c >= 0 else "not known" for c in rows["cause"]],
+                "where": _places(rows["phase"], rows["call"]),
+                "text": [quantity(float(s), "s", 3) for s in rows["seconds"]],
+            }
+        )
         drawn = fig.hbar(
             y="row", left="left", right="right", height=0.5, source=source, line_color="#555555",
             line_width=0.5, fill_color=state.color, hatch_pattern=state.hatch,
@@ -291,12 +321,14 @@ def _arrows(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> None:
     rows = rows[rows["rank"].isin(row_of) & rows["cause"].isin(row_of) & (rows["cause"] != rows["rank"])]
     rows = rows.nlargest(_ARROWS, "seconds")
     down = [row_of[a] > row_of[b] for a, b in zip(rows["rank"], rows["cause"], strict=True)]
-    source = ColumnDataSource({
-        "x": rows["end_s"],
-        "y0": [row_of[c] + (0.37 if d else -0.37) for c, d in zip(rows["cause"], down, strict=True)],
-        "y1": [row_of[r] + (-0.25 if d else 0.25) for r, d in zip(rows["rank"], down, strict=True)],
-        "turn": np.where(down, np.pi, 0.0),
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "x": rows["end_s"],
+            "y0": [row_of[c] + (0.37 if d else -0.37) for c, d in zip(rows["cause"], down, strict=True)],
+            "y1": [row_of[r] + (-0.25 if d else 0.25) for r, d in zip(rows["rank"], down, strict=True)],
+            "turn": np.where(down, np.pi, 0.0),
+        }
+    )
     fig.segment("x", "y0", "x", "y1", source=source, color="#111111", line_width=1, alpha=0.7)
     fig.scatter("x", "y1", angle="turn", marker="triangle", size=7, fill_color="#111111", line_color="white",
                 line_width=0.6, source=source)  # fmt: skip

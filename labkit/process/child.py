@@ -63,10 +63,16 @@ class ChildProcess:
     """
 
     def __init__(
-        self, words: Sequence[str], *, target: Callable[[], object] | None = None,
-        environment: Mapping[str, str] | None = None, token: str = "", is_watched: bool = False,
-        pass_fds: Sequence[int] = (), **streams: Any,
-    ) -> None:  # fmt: skip
+        self,
+        words: Sequence[str],
+        *,
+        target: Callable[[], object] | None = None,
+        environment: Mapping[str, str] | None = None,
+        token: str = "",
+        is_watched: bool = False,
+        pass_fds: Sequence[int] = (),
+        **streams: Any,
+    ) -> None:
         self.token = token or secrets.token_hex(16)
         own = {**(os.environ if environment is None else environment), JOB_VARIABLE: self.token}
         self._held = inherited = None
@@ -79,9 +85,12 @@ class ChildProcess:
                 self.popen: Any = _Fork(target, own, pass_fds, **streams)
             else:
                 self.popen = subprocess.Popen(
-                    words, env=own, start_new_session=True, pass_fds=pass_fds,
+                    words,
+                    env=own,
+                    start_new_session=True,
+                    pass_fds=pass_fds,
                     **{"stdin": subprocess.DEVNULL, **streams},
-                )  # fmt: skip
+                )
         except BaseException:
             self._let_go()
             raise

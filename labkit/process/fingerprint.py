@@ -42,9 +42,17 @@ __all__ = [
 
 #: names that import modules, or run files, that are given as texts
 _BY_NAME = frozenset(
-    {"import_module", "__import__", "run_module", "run_path", "spec_from_file_location", "SourceFileLoader",
-     "exec", "execfile"}
-)  # fmt: skip
+    {
+        "import_module",
+        "__import__",
+        "run_module",
+        "run_path",
+        "spec_from_file_location",
+        "SourceFileLoader",
+        "exec",
+        "execfile",
+    }
+)
 
 
 def program_digests(file: Path, package: str = "") -> dict[str, str]:
@@ -223,9 +231,16 @@ def _spec(name: str, search: list[str]) -> ModuleSpec | None:
 
 #: parts of a class that say nothing about it, or are made again in every process
 _CLASS_NOISE = {
-    "__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__",
-    "_abc_impl", "__slotnames__", "__annotations_cache__",
-}  # fmt: skip
+    "__dict__",
+    "__weakref__",
+    "__module__",
+    "__doc__",
+    "__firstlineno__",
+    "__static_attributes__",
+    "_abc_impl",
+    "__slotnames__",
+    "__annotations_cache__",
+}
 
 
 def fingerprint(*things: Any) -> str:

@@ -17,9 +17,16 @@ from labkit.errors import MachineError
 from labkit.process.watchdog import whereabouts
 
 __all__ = [
-    "RUN_LINK", "SHARED_MEMORY", "Leftover", "leftovers", "make_folder", "no_room", "private_folder",
-    "remove_leftovers", "shared_folder",
-]  # fmt: skip
+    "RUN_LINK",
+    "SHARED_MEMORY",
+    "Leftover",
+    "leftovers",
+    "make_folder",
+    "no_room",
+    "private_folder",
+    "remove_leftovers",
+    "shared_folder",
+]
 
 #: the file system in memory that the processes of a host share
 SHARED_MEMORY = "/dev/shm"

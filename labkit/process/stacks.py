@@ -40,9 +40,17 @@ _OWN_THREADS = ("labkit/process/watchdog.py", "labkit/trace/recorder/session.py"
 
 #: labkit's files between a rank's start and its program, and between the program and MPI
 _FRAMEWORK = (
-    "comm/", "sim/", "real/", "process/", "result/", "trace/recorder/", "schedule/execute.py", "context.py",
-    "request.py", "run.py",
-)  # fmt: skip
+    "comm/",
+    "sim/",
+    "real/",
+    "process/",
+    "result/",
+    "trace/recorder/",
+    "schedule/execute.py",
+    "context.py",
+    "request.py",
+    "run.py",
+)
 _PACKAGE = str(Path(__file__).absolute().parents[1])
 
 #: different places that a message shows

@@ -62,7 +62,7 @@ def gather_runs(
     output: Sequence[bytes],
     clocks: Sequence[Sequence[int]] | None = None,
     **facts: Any,
-) -> list[Run]:  # fmt: skip
+) -> list[Run]:
     """Turn the ranks' shares into one run per repetition."""
     runs = []
     for repetition in range(len(shares[0])):

@@ -50,9 +50,13 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
 def pack_job(request: RunRequest, **more: Any) -> tuple[dict[str, Any], bytes]:
     """Pack a run for ranks of their own."""
     header = {
-        "sources": unwritten_sources(), "ranks": request.ranks, "seed": request.seed,
-        "repeats": request.repeats, "numbers": _how_numbers_are_shown(), **more,
-    }  # fmt: skip
+        "sources": unwritten_sources(),
+        "ranks": request.ranks,
+        "seed": request.seed,
+        "repeats": request.repeats,
+        "numbers": _how_numbers_are_shown(),
+        **more,
+    }
     if "measuring" in request.options:
         header["measuring"] = request.options["measuring"]
     if request.regions:

@@ -53,7 +53,13 @@ def read_trace(path: str | os.PathLike[str]) -> Run:
     phases = phase_frame(by_entry(found.phases))
     trace, said = trace_of(found.timelines, found.clocks, found.spans, phases)
     return Run(
-        folder.stem, len(found.spans), found.machine, results=[None] * len(found.spans),
-        makespan_s=max(end for _, end in found.spans), phases=phases, output=[""] * len(found.spans),
-        trace=trace, notes=[f"trace: {one}" for one in (*found.notes, *said)],
-    )  # fmt: skip
+        folder.stem,
+        len(found.spans),
+        found.machine,
+        results=[None] * len(found.spans),
+        makespan_s=max(end for _, end in found.spans),
+        phases=phases,
+        output=[""] * len(found.spans),
+        trace=trace,
+        notes=[f"trace: {one}" for one in (*found.notes, *said)],
+    )

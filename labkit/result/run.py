@@ -703,10 +703,14 @@ def _phases(run: Shown) -> str:
     head = "".join(
         f"<th scope='col' style='{style}'>{name}</th>"
         for name, style in (
-            ("phase", _NAME), ("max over ranks", _CELL), ("mean", _CELL), ("imbalance", _CELL),
-            ("of makespan", _CELL), ("", _NAME),
+            ("phase", _NAME),
+            ("max over ranks", _CELL),
+            ("mean", _CELL),
+            ("imbalance", _CELL),
+            ("of makespan", _CELL),
+            ("", _NAME),
         )
-    )  # fmt: skip
+    )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 

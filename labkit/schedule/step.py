@@ -184,9 +184,13 @@ class Column:
         """Yield (rank, operation) in array order, as plain numbers."""
         section, source = (map(Blocks, *map(_each, fields)) for fields in (self.section, self.source))
         each = (
-            repeat(self.kind), _each(self.peer), repeat(self.label), section, source,
+            repeat(self.kind),
+            _each(self.peer),
+            repeat(self.label),
+            section,
+            source,
             map(bool, _each(self.is_source_first)),
-        )  # fmt: skip
+        )
         return zip(self.ranks.tolist(), map(Op, *each))  # noqa: B905 - numbers are for every entry
 
 

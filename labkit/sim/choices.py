@@ -22,9 +22,13 @@ def choices_on(machine: Platform, ranks: int, model: Any = None, coll: Any = Non
     node, network = node_of(machine.rank_hosts(ranks)), machine.network(model)
     selector = coll if isinstance(coll, Selector) else selector_of(coll)
     return Choices(
-        selector.on(partial(time_alone, machine, model, node)), machine.spec, node,
-        network.copied_below_bytes, [row[0] for row in network.collective_network], ranks,
-    )  # fmt: skip
+        selector.on(partial(time_alone, machine, model, node)),
+        machine.spec,
+        node,
+        network.copied_below_bytes,
+        [row[0] for row in network.collective_network],
+        ranks,
+    )
 
 
 def time_alone(machine: Platform, model: Any, node: int, at: Situation, name: str) -> float:

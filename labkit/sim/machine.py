@@ -63,9 +63,17 @@ class Simulated(Machine):
     name = "a simulated run"
     is_real = False
     options = (
-        "storage", "stdin", "stream", "start", "explore", "check", "summary", "shape", "warnings",
+        "storage",
+        "stdin",
+        "stream",
+        "start",
+        "explore",
+        "check",
+        "summary",
+        "shape",
+        "warnings",
         "leave_out",
-    )  # fmt: skip
+    )
 
     def owns(self, on: Any) -> bool:
         """Whether it is a platform: nobody else's, then."""
@@ -101,15 +109,18 @@ class Simulated(Machine):
             request.on, request.ranks, request.model, request.mapping, request.options.get("shape")
         )
         return request.changed(
-            on=on, mapping=None, coll=selector_of(request.coll),
-            calibration=on.kernel_costs(request.calibration), noise=noise_of(request.noise),
+            on=on,
+            mapping=None,
+            coll=selector_of(request.coll),
+            calibration=on.kernel_costs(request.calibration),
+            noise=noise_of(request.noise),
             compute=measured_of("charged" if request.compute is None else request.compute),
             options={
                 **request.options,
                 "storage": storage_of(request.options.get("storage")),
                 "explore": check_tries(request.options.get("explore", 0)),
             },
-        )  # fmt: skip
+        )
 
     def run(self, request: RunRequest) -> Run:
         """Simulate: deterministic, so that repetitions differ only in the seed."""

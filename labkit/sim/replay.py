@@ -263,15 +263,21 @@ def replayed_calls(columns: Mapping[str, Any]) -> pd.DataFrame:
     comm = np.asarray(columns["comm"], np.int64)[order]
     words = [_NAMES.get(name, name.capitalize()) for name in columns["names"]]
     phases = np.array([*columns["phases"], NO_PHASE], object)  # the last: of a call outside, -1
-    return pd.DataFrame({
-        "rank": rank, "call": np.array(words, object)[np.asarray(columns["action"])[order]],
-        "bytes": np.asarray(columns["bytes"])[order], "begin_s": begin,
-        "end_s": np.asarray(columns["end_s"])[order],
-        "joint": join_calls({"rank": rank, "context": comm, "sequence": _numbered(rank, comm)}),
-        "root": np.asarray(columns["root"], np.int64)[order],
-        "position": np.asarray(columns["position"], np.int64)[order], "place": "",
-        "phase": phases[np.asarray(columns["phase"])[order]], "algorithm": "",
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "rank": rank,
+            "call": np.array(words, object)[np.asarray(columns["action"])[order]],
+            "bytes": np.asarray(columns["bytes"])[order],
+            "begin_s": begin,
+            "end_s": np.asarray(columns["end_s"])[order],
+            "joint": join_calls({"rank": rank, "context": comm, "sequence": _numbered(rank, comm)}),
+            "root": np.asarray(columns["root"], np.int64)[order],
+            "position": np.asarray(columns["position"], np.int64)[order],
+            "place": "",
+            "phase": phases[np.asarray(columns["phase"])[order]],
+            "algorithm": "",
+        }
+    )
 
 
 def _numbered(rank: NDArray[np.int64], comm: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -63,12 +63,19 @@ def simulate(request: RunRequest) -> Run:
     if request.trial is not None:
         built = request.trial.platform(built)
     simulation = Simulation(
-        built, network.build(), ranks, trace=request.trace, timeout_s=request.timeout_s,
-        choices=choices_on(machine, ranks, network, request.coll), tolerance=request.tolerance,
-        calibration=request.calibration, measured=_on_host(request.compute, machine.host_speed),
-        has_counts=request.count, is_whole=request.isolate is None,
+        built,
+        network.build(),
+        ranks,
+        trace=request.trace,
+        timeout_s=request.timeout_s,
+        choices=choices_on(machine, ranks, network, request.coll),
+        tolerance=request.tolerance,
+        calibration=request.calibration,
+        measured=_on_host(request.compute, machine.host_speed),
+        has_counts=request.count,
+        is_whole=request.isolate is None,
         spare_ranks=request.options.get("spare_ranks", 0),
-    )  # fmt: skip
+    )
     simulation.title = f"{request.name} on {machine.name}, {ranks:,} ranks"
     simulation.output.streams = request.options.get("streams")
     simulation.context.trial = request.trial

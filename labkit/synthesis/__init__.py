@@ -115,9 +115,15 @@ def synthesize(
         tried = search(task, time, bound.seconds * _GOOD)
     best = min(tried, key=lambda one: one.time_s)
     return of_attempt(
-        best, tried, platform=machine, ranks=members, model=network, n_bytes=n_bytes,
-        proof=prove(best.schedule), bound=bound,
-    )  # fmt: skip
+        best,
+        tried,
+        platform=machine,
+        ranks=members,
+        model=network,
+        n_bytes=n_bytes,
+        proof=prove(best.schedule),
+        bound=bound,
+    )
 
 
 def exact_points(

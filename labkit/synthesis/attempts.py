@@ -171,8 +171,11 @@ class _Way:
             return f"a special plan: {self.kind}, {words[0]}{two}"
         words[0] = f"greedy matching in time, {words[0]}"
         if self.options.batch > 1:
-            words.append("as many as available in a message" if self.options.batch == _WHOLE else
-                         f"up to {self.options.batch} in a message")  # fmt: skip
+            words.append(
+                "as many as available in a message"
+                if self.options.batch == _WHOLE
+                else f"up to {self.options.batch} in a message"
+            )
         if self.options.reach:
             words.append("to far ranks too")
         if self.options.window > 1:
@@ -265,9 +268,16 @@ def _cuts(task: Task) -> list[_Way]:
 
 #: what is changed of the best way so far, one thing after the other
 _CHANGES: tuple[dict[str, Any], ...] = (
-    {"is_paced": False}, {"window": 2}, {"batch": 4}, {"batch": _WHOLE}, {"reach": 8}, {"parts": 1},
-    {"parts": 3 / 2}, {"parts": 3 / 4}, {"is_rarest": False},
-)  # fmt: skip
+    {"is_paced": False},
+    {"window": 2},
+    {"batch": 4},
+    {"batch": _WHOLE},
+    {"reach": 8},
+    {"parts": 1},
+    {"parts": 3 / 2},
+    {"parts": 3 / 4},
+    {"is_rarest": False},
+)
 
 
 def _changed(task: Task, best: _Way, change: dict[str, Any]) -> list[_Way]:

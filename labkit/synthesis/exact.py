@@ -188,8 +188,12 @@ class _Case:
     @property
     def least_bandwidth(self) -> Fraction:
         """Rounds for each chunk that the narrowest cut takes at least."""
-        problem = {"reduce": "bcast", "reduce_scatter": "allgather", "reduce_scatter_block": "allgather",
-                   "allreduce": "allgather"}.get(self.problem, self.problem)  # fmt: skip
+        problem = {
+            "reduce": "bcast",
+            "reduce_scatter": "allgather",
+            "reduce_scatter_block": "allgather",
+            "allreduce": "allgather",
+        }.get(self.problem, self.problem)
         bound = lower_bound(self.fabric, problem, 1e6, self.root)
         rate = self.fabric.ideal(1e6).rate_factor
         return Fraction(bound.bandwidth_s * rate * self.unit / 1e6).limit_denominator(720)

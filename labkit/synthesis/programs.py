@@ -76,9 +76,14 @@ def _column(ranks: NDArray[np.int64], columns: NDArray[np.int64]) -> Column:
     """Return entries that have kind, label and buffers in common."""
     kind, _, label, target, _, _, source, _, _ = columns[:, 0].tolist()
     return Column(
-        Kind(kind), ranks, columns[1], (target, columns[4], columns[5], 0, 1),
-        (source, columns[7], columns[8], 0, 1), label, 0,
-    )  # fmt: skip
+        Kind(kind),
+        ranks,
+        columns[1],
+        (target, columns[4], columns[5], 0, 1),
+        (source, columns[7], columns[8], 0, 1),
+        label,
+        0,
+    )
 
 
 #: first block, buffer and length of no section
@@ -206,10 +211,14 @@ class _Writer:
                 state.entries.append((_WAIT, -1, -1, *_NOWHERE, *_NOWHERE))
             self._end(rank)
         return build(
-            self.problem, Listed.of([state.entries for state in self.ranks]), self.size, name="synthesized",
-            root=self.root, parts=self.parts,
+            self.problem,
+            Listed.of([state.entries for state in self.ranks]),
+            self.size,
+            name="synthesized",
+            root=self.root,
+            parts=self.parts,
             temporaries=[self._temporary(name) for name in self.temporaries],
-        )  # fmt: skip
+        )
 
     def _temporary(self, name: str) -> Temporary:
         counts = {
@@ -234,7 +243,7 @@ class _Writer:
                     state,
                     Place(self.number("send"), me * parts, parts),
                     Place(self.number("recv"), me * parts, parts),
-                )  # fmt: skip
+                )
             elif PROBLEMS[self.problem].is_reduction:
                 blocks = parts if self.is_split else p * parts
                 self._copy(
@@ -398,11 +407,16 @@ class Plan:
         last = self.end_s
         return Plan.of(
             Transfer(
-                last - one.end_s, last - one.begin_s, one.destination, one.source, one.chunks,
-                one.links[::-1], True,
+                last - one.end_s,
+                last - one.begin_s,
+                one.destination,
+                one.source,
+                one.chunks,
+                one.links[::-1],
+                True,
             )
             for one in self.transfers
-        )  # fmt: skip
+        )
 
     def mirrored(self, ways: Sequence[Sequence[Way | None]]) -> Plan:
         """Return the same plan with every message on the other one's way, source and destination as they are.
@@ -418,11 +432,16 @@ class Plan:
         shift = self.end_s
         moved = (
             Transfer(
-                shift + one.begin_s, shift + one.end_s, one.source, one.destination, one.chunks, one.links,
+                shift + one.begin_s,
+                shift + one.end_s,
+                one.source,
+                one.destination,
+                one.chunks,
+                one.links,
                 one.is_combined,
             )
             for one in other.transfers
-        )  # fmt: skip
+        )
         return Plan((*self.transfers, *moved))
 
 

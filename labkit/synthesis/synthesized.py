@@ -40,9 +40,13 @@ _MOST_COUNTED = 64
 
 
 _NAMES = {
-    "allgather": "allgather", "allreduce": "allreduce", "alltoall": "alltoall", "bcast": "broadcast",
-    "reduce": "reduce", "reduce_scatter_block": "reduce_scatter",
-}  # fmt: skip
+    "allgather": "allgather",
+    "allreduce": "allreduce",
+    "alltoall": "alltoall",
+    "bcast": "broadcast",
+    "reduce": "reduce",
+    "reduce_scatter_block": "reduce_scatter",
+}
 
 
 @dataclass
@@ -149,9 +153,13 @@ class _Gpu:
             for letter, names in (("i", ("send",)), ("o", ("recv", "data")))
         }
         gpu = ET.SubElement(
-            root, "gpu", id=str(self.rank), i_chunks=str(sizes["i"]), o_chunks=str(sizes["o"]),
+            root,
+            "gpu",
+            id=str(self.rank),
+            i_chunks=str(sizes["i"]),
+            o_chunks=str(sizes["o"]),
             s_chunks=str(self.scratch_chunks),
-        )  # fmt: skip
+        )
         for steps in self.steps:
             for step in steps:
                 for block, at in step.after:
@@ -320,7 +328,7 @@ class Synthesized:
             ("lower bound", f"{quantity(bound.seconds, 's')}: {bound.reason}"),
             ("ratio", f"{self.ratio:.4g}"),
             ("checked", str(self.proof)),
-        ]  # fmt: skip
+        ]
         if self.schedule.size <= _MOST_COUNTED:
             steps, volume, _ = count(self.schedule, self.n_bytes)
             one_port = f"{steps:g} messages, {quantity(volume, 'B')} one after another with one port each way"
@@ -339,6 +347,5 @@ def of_attempt(best: Attempt, tried: Sequence[Attempt], **facts: Any) -> Synthes
     """Return what the best attempt gives."""
     every = [(one.text, one.time_s) for one in tried]
     return Synthesized(
-        best.schedule, time_s=best.time_s, plan=best.plan, tried=every,
-        method=best.text, **facts,
-    )  # fmt: skip
+        best.schedule, time_s=best.time_s, plan=best.plan, tried=every, method=best.text, **facts
+    )

@@ -55,9 +55,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--scaling-update", action="store_true", help="write the baselines of scaling tests again"
     )
     group.addoption(
-        "--scaling-figures", metavar="FOLDER", default=".labkit/scaling",
+        "--scaling-figures",
+        metavar="FOLDER",
+        default=".labkit/scaling",
         help="where figures of failed scaling tests go (default: .labkit/scaling; 'none' for no figures)",
-    )  # fmt: skip
+    )
     undecided = "what becomes of a scaling test whose verdict is undecided: fail (the default) or xfail"
     slower = f"fail above this factor of the baseline's measurements (default: {_SLOWER:g}; 'none' for never)"
     group.addoption("--scaling-undecided", choices=_UNDECIDED, help=undecided)
@@ -106,9 +108,8 @@ class Baseline:
     def of(cls, model: Model, study: Study) -> Baseline:
         """Return the baseline of a model fitted to a study."""
         return cls(
-            str(model.term), model.formula, model.parameter,
-            by_place(model.x, model.y), made_with(study),
-        )  # fmt: skip
+            str(model.term), model.formula, model.parameter, by_place(model.x, model.y), made_with(study)
+        )
 
     def factor(self, values: Mapping[str, float]) -> tuple[float, str] | None:
         """Return how many times larger values are than these, and where that is; None where nothing compares.
@@ -151,9 +152,12 @@ def made_with(study: Study) -> dict[str, Any]:
     }
     probes = {f"engine with model {name}": probe(name) for name in names("model")}
     return {
-        "labkit": labkit.__version__, "on": ", ".join(names("on")),
-        "network model": ", ".join(names("model")), **contents, **probes,
-    }  # fmt: skip
+        "labkit": labkit.__version__,
+        "on": ", ".join(names("on")),
+        "network model": ", ".join(names("model")),
+        **contents,
+        **probes,
+    }
 
 
 @cache

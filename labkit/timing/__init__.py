@@ -5,5 +5,13 @@ from labkit.timing.clocks import ClockMeter, Clocks, ClockSample
 from labkit.timing.repeats import Conduct, Interval, Repeats, interval
 
 __all__ = [
-    "Bench", "ClockMeter", "ClockSample", "Clocks", "Conduct", "Interval", "Repeats", "interval", "measure",
-]  # fmt: skip
+    "Bench",
+    "ClockMeter",
+    "ClockSample",
+    "Clocks",
+    "Conduct",
+    "Interval",
+    "Repeats",
+    "interval",
+    "measure",
+]

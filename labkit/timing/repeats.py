@@ -203,8 +203,10 @@ class Conduct:
         if float(self.asked.get("within", 0.0)) and not self.is_precise:
             wanted, reach = self.asked["within"], self.reach
             got = "has no interval yet" if reach is None else f"is known to within {reach:.1%} only"
-            why = {"time": f"the {self.asked['most_s']:g} s for a point had passed",
-                   "most": "the maximum number was reached"}.get(self.stopped, "it ended")  # fmt: skip
+            why = {
+                "time": f"the {self.asked['most_s']:g} s for a point had passed",
+                "most": "the maximum number was reached",
+            }.get(self.stopped, "it ended")
             said.append(
                 f"after {self.repeats} repetitions the {self.asked['statistic']} {got}, not {wanted:.0%} as "
                 f"wanted: {why}; allow more (repeats=lk.Repeats(most=..., most_s=...)), or a quieter machine"
@@ -294,11 +296,16 @@ class Series:
         found = self.interval() if self.times_s else None
         known = found is not None and math.isfinite(found.low + found.high)
         return Conduct(
-            repeats=len(self.times_s), late=self.late, kept_late=self.kept_late, warmup=self.warmup,
-            asked=self.asked.to_dict(), stopped=self.stopped,
+            repeats=len(self.times_s),
+            late=self.late,
+            kept_late=self.kept_late,
+            warmup=self.warmup,
+            asked=self.asked.to_dict(),
+            stopped=self.stopped,
             value_s=found.value if found else None,
-            low_s=found.low if found and known else None, high_s=found.high if found and known else None,
-        )  # fmt: skip
+            low_s=found.low if found and known else None,
+            high_s=found.high if found and known else None,
+        )
 
 
 # Confidence intervals of what repeated measurements centre on: the median (from ranks), or the mean.

@@ -13,9 +13,12 @@ __all__ = ["Bottlenecks", "Contrast", "Explanation", "Trace", "contrast"]
 
 #: name -> its module: whoever only runs a program needs none of them
 _HOMES = {
-    "Bottlenecks": "explanation", "Contrast": "explanation", "Explanation": "explanation", "Trace": "trace",
+    "Bottlenecks": "explanation",
+    "Contrast": "explanation",
+    "Explanation": "explanation",
+    "Trace": "trace",
     "contrast": "explanation",
-}  # fmt: skip
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -135,9 +135,16 @@ COMPUTING, CALLS, MESSAGE, COLLECTIVE, BEGINNING = range(5)
 #: waits are pale; neighbours in the table of wait states differ in tint and hatch
 _PALE = ("#CDE7DC", "#F5E6B8", "#DCD3EC", "#CFE3F3", "#F6D5C6", "#E3E8B4", "#EBD0E0")
 _LINES = (
-    "vertical_line", "horizontal_line", "left_diagonal_line", "dot", "diagonal_cross", "cross",
-    "right_diagonal_line", "ring", "blank",
-)  # fmt: skip
+    "vertical_line",
+    "horizontal_line",
+    "left_diagonal_line",
+    "dot",
+    "diagonal_cross",
+    "cross",
+    "right_diagonal_line",
+    "ring",
+    "blank",
+)
 
 
 def _named() -> list[int]:
@@ -220,10 +227,12 @@ class Activity:
         size = -(-self.ranks // groups)
         group = self.rank // size
         step = self.makespan_s / bins if self.makespan_s > 0 else 1.0
-        spent = np.array([
-            _overlaps(group[of], self.begin_s[of], self.end_s[of], groups, bins, step)
-            for of in (self.kind == kind for kind in range(len(STATES)))
-        ])  # fmt: skip
+        spent = np.array(
+            [
+                _overlaps(group[of], self.begin_s[of], self.end_s[of], groups, bins, step)
+                for of in (self.kind == kind for kind in range(len(STATES)))
+            ]
+        )
         members = np.clip(self.ranks - size * np.arange(groups), 0, size)
         out: NDArray[np.float64] = spent / (np.maximum(members, 1)[:, None] * step)
         return out
@@ -249,11 +258,16 @@ def activity(trace: Trace, named: pd.DataFrame | None = None) -> Activity:
     ended_by = np.where(waits.call >= 0, -2 - waits.call, waits.message)
     none = np.full(len(work), -1, np.int64)
     parts = [
-        (work["rank"].to_numpy(np.int64), none * 0 + COMPUTING, none,
-         work["begin_s"].to_numpy(np.float64), work["end_s"].to_numpy(np.float64)),
+        (
+            work["rank"].to_numpy(np.int64),
+            none * 0 + COMPUTING,
+            none,
+            work["begin_s"].to_numpy(np.float64),
+            work["end_s"].to_numpy(np.float64),
+        ),
         (waits.rank, side, ended_by, waits.begin_s, cut),
         (waits.rank, moving, ended_by, cut, waits.end_s),
-    ]  # fmt: skip
+    ]
     if trace.begins_s is not None:
         before = np.asarray(trace.begins_s, np.float64)
         ranks = np.arange(len(before))
@@ -277,10 +291,14 @@ def waits_of(trace: Trace) -> Waits:
     if "ready_s" in table:
         start = table["ready_s"].to_numpy(np.float64)
     none = np.full(len(rank), -1)
-    whole = {name: _column(trace.messages, name, message, none)
-             for name in ("source", "destination", "tag", "bytes")}  # fmt: skip
-    posted = {name: _column(trace.messages, name, message, none * np.nan)
-              for name in ("send_posted_s", "recv_posted_s")}  # fmt: skip
+    whole = {
+        name: _column(trace.messages, name, message, none)
+        for name in ("source", "destination", "tag", "bytes")
+    }
+    posted = {
+        name: _column(trace.messages, name, message, none * np.nan)
+        for name in ("send_posted_s", "recv_posted_s")
+    }
     return Waits(rank, begin, end, start, message, call, **whole, **posted)
 
 
@@ -359,9 +377,13 @@ def _own_time(
 
 
 def _overlaps(
-    group: NDArray[np.int64], begin: NDArray[np.float64], end: NDArray[np.float64],
-    groups: int, bins: int, step: float,
-) -> NDArray[np.float64]:  # fmt: skip
+    group: NDArray[np.int64],
+    begin: NDArray[np.float64],
+    end: NDArray[np.float64],
+    groups: int,
+    bins: int,
+    step: float,
+) -> NDArray[np.float64]:
     """Sum the lengths of intervals by group and bin."""
     shape = (groups, bins + 1)
     low = np.clip((begin / step).astype(np.int64), 0, bins - 1)

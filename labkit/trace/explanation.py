@@ -302,11 +302,18 @@ def find_bottlenecks(
     links = int(built.link_count)
     bins = max(1, min(bins, CELLS // max(links, 1)))
     found = _kernels.analyse_transfers(
-        built, model,
-        rows["source"].to_numpy(np.int32), rows["destination"].to_numpy(np.int32),
-        rows["bytes"].to_numpy(np.uint64), rows["start_s"].to_numpy(np.float64),
-        rows["arrived_s"].to_numpy(np.float64), _ways(rows), makespan_s, bins, work,
-    )  # fmt: skip
+        built,
+        model,
+        rows["source"].to_numpy(np.int32),
+        rows["destination"].to_numpy(np.int32),
+        rows["bytes"].to_numpy(np.uint64),
+        rows["start_s"].to_numpy(np.float64),
+        rows["arrived_s"].to_numpy(np.float64),
+        _ways(rows),
+        makespan_s,
+        bins,
+        work,
+    )
     found["utilisation"] = found["utilisation"].reshape(links, bins)
     return Bottlenecks(**found)
 
@@ -470,10 +477,16 @@ def explain_run(run: RecordedRun) -> Explanation:
     steps = critical_path(trace)
     if trace.setting is None:
         return Explanation(
-            run.program, run.on, run.makespan_s, _own_reasons(steps, clock, run.makespan_s),
-            _path(steps, clock), _no_links(), None, trace,
+            run.program,
+            run.on,
+            run.makespan_s,
+            _own_reasons(steps, clock, run.makespan_s),
+            _path(steps, clock),
+            _no_links(),
+            None,
+            trace,
             run.collectives,
-        )  # fmt: skip
+        )
     machine, network = trace.setting
     if network.sharing != "maxmin":
         raise DataError(
@@ -483,9 +496,16 @@ def explain_run(run: RecordedRun) -> Explanation:
     built = disturbed(machine.build(run.ranks), run.machine.get("noise"))
     found = find_bottlenecks(trace, built, network.build(), run.makespan_s, BINS)
     return Explanation(
-        run.program, run.on, run.makespan_s, _reasons(steps, clock, found, built, run.makespan_s),
-        _path(steps, clock), _links(built, found, run.makespan_s), found, trace, run.collectives,
-    )  # fmt: skip
+        run.program,
+        run.on,
+        run.makespan_s,
+        _reasons(steps, clock, found, built, run.makespan_s),
+        _path(steps, clock),
+        _links(built, found, run.makespan_s),
+        found,
+        trace,
+        run.collectives,
+    )
 
 
 def _reasons(
@@ -569,10 +589,18 @@ def _links(built: Any, found: Bottlenecks, makespan_s: float) -> pd.DataFrame:
     for number in used.tolist():
         name, capacity = built.link(number)[:2]
         carried = float(found.link_bytes[number])
-        rows.append((
-            name, kind_of(name), capacity, carried, carried / capacity / makespan_s,
-            float(found.link_full_s[number]) / makespan_s, float(found.link_held_s[number]), number,
-        ))  # fmt: skip
+        rows.append(
+            (
+                name,
+                kind_of(name),
+                capacity,
+                carried,
+                carried / capacity / makespan_s,
+                float(found.link_full_s[number]) / makespan_s,
+                float(found.link_held_s[number]),
+                number,
+            )
+        )
     return pd.DataFrame(rows, columns=_LINK_COLUMNS)
 
 

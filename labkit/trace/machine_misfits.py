@@ -213,12 +213,17 @@ def _frame(
 ) -> pd.DataFrame:
     import pandas as pd
 
-    return pd.DataFrame({
-        "kind": kind, "measured_s": np.asarray(measured_s, float),
-        "predicted_s": np.asarray(predicted_s, float),
-        "at_s": np.asarray(at_s, float), "is_grouped": np.asarray(grouped, bool), "ranks": ranks,
-        "labels": labels,
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "kind": kind,
+            "measured_s": np.asarray(measured_s, float),
+            "predicted_s": np.asarray(predicted_s, float),
+            "at_s": np.asarray(at_s, float),
+            "is_grouped": np.asarray(grouped, bool),
+            "ranks": ranks,
+            "labels": labels,
+        }
+    )
 
 
 def _computations(both: pd.DataFrame, hosts: Any, whole_s: float) -> pd.DataFrame:
@@ -232,11 +237,13 @@ def _computations(both: pd.DataFrame, hosts: Any, whole_s: float) -> pd.DataFram
     half = _part(rows["since_s"], whole_s, 2)
     labels = [
         {
-            "rank": [f"rank {rank}"], "host": [f"host {hosts[rank]}"], "phase": [f"phase {phase}"],
+            "rank": [f"rank {rank}"],
+            "host": [f"host {hosts[rank]}"],
+            "phase": [f"phase {phase}"],
             "rank in a half of the run": [f"rank {rank} in the {_HALVES[part]} half of the run"],
         }
         for rank, phase, part in zip(rows["rank"], rows["phase"], half, strict=True)
-    ]  # fmt: skip
+    ]
     ranks = [(rank,) for rank in rows["rank"].tolist()]
     return _frame("computation", taken, expected, rows["since_s"], expected >= _SHORT_S, ranks, labels)
 
@@ -244,23 +251,34 @@ def _computations(both: pd.DataFrame, hosts: Any, whole_s: float) -> pd.DataFram
 def _collectives(both: pd.DataFrame, whole_s: float) -> pd.DataFrame:
     rows = both[(both["joint"] >= 0) & (both["joint_predicted"] >= 0)]
     joint = rows.groupby("joint").agg(
-        call=("call", "first"), bytes=("bytes", "max"), at_s=("begin_s", "max"), end_s=("end_s", "max"),
-        begin_predicted=("begin_s_predicted", "max"), end_predicted=("end_s_predicted", "max"),
-        kinds=("joint_predicted", "nunique"), phase=("phase", "first"),
-    )  # fmt: skip
+        call=("call", "first"),
+        bytes=("bytes", "max"),
+        at_s=("begin_s", "max"),
+        end_s=("end_s", "max"),
+        begin_predicted=("begin_s_predicted", "max"),
+        end_predicted=("end_s_predicted", "max"),
+        kinds=("joint_predicted", "nunique"),
+        phase=("phase", "first"),
+    )
     joint = joint[joint["kinds"] == 1]
     quarter = _part(joint["at_s"], whole_s, 4)
     labels = [
         {
-            "call": [call], "call and size": [f"{call} of {format_bytes(int(size))}"],
+            "call": [call],
+            "call and size": [f"{call} of {format_bytes(int(size))}"],
             "quarter of the run": [f"quarter {part} of the run"],
         }
         for call, size, part in zip(joint["call"], joint["bytes"], quarter, strict=True)
-    ]  # fmt: skip
+    ]
     return _frame(
-        "collective", joint["end_s"] - joint["at_s"], joint["end_predicted"] - joint["begin_predicted"],
-        joint["at_s"], np.ones(len(joint), bool), [()] * len(joint), labels,
-    )  # fmt: skip
+        "collective",
+        joint["end_s"] - joint["at_s"],
+        joint["end_predicted"] - joint["begin_predicted"],
+        joint["at_s"],
+        np.ones(len(joint), bool),
+        [()] * len(joint),
+        labels,
+    )
 
 
 def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.DataFrame:
@@ -633,11 +651,17 @@ class Misfits:
 
     def _repr_html_(self) -> str:
         rows = [
-            [escape(one.where), escape(one.kind), escape(one.what),
-             "" if one.what == "stall" else f"{one.factor:.3g}", quantity(one.excess_s, "s", 3),
-             str(one.members), _odds(one.chance)]
+            [
+                escape(one.where),
+                escape(one.kind),
+                escape(one.what),
+                "" if one.what == "stall" else f"{one.factor:.3g}",
+                quantity(one.excess_s, "s", 3),
+                str(one.members),
+                _odds(one.chance),
+            ]
             for one in self.findings
-        ]  # fmt: skip
+        ]
         head = ["where", "of", "what", "times as long", "longer by", "times", "by chance"]
         inner = f"<p>{escape(self.reading())}</p>{table(head, rows) if rows else ''}"
         return card(f"Measured against predicted: {escape(self.program)}", inner)
@@ -696,9 +720,11 @@ def _sentence(one: Finding) -> str:
             else f"at {quantity(one.begin_s, 's', 3)}"
         )
         return f"{where} stalled: {many}, {when} ({odds})."
-    times = f"{one.factor:.3g} times as long as predicted" if one.factor >= 1 else (
-        f"{one.factor:.2g} of the predicted time"
-    )  # fmt: skip
+    times = (
+        f"{one.factor:.3g} times as long as predicted"
+        if one.factor >= 1
+        else (f"{one.factor:.2g} of the predicted time")
+    )
     longer = "longer" if one.excess_s >= 0 else "shorter"
     return f"{_subject(one)} took {times}, {amount} {longer} in all ({one.members} times; {odds})."
 

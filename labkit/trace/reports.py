@@ -41,12 +41,19 @@ def _over(a: Any, b: Any) -> Any:
 
 
 _BINARY: dict[type, Any] = {
-    ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: _over, ast.Pow: np.power
-}  # fmt: skip
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: _over,
+    ast.Pow: np.power,
+}
 
 _CALLS: dict[str, tuple[Any, int]] = {
-    "min": (np.minimum, 2), "max": (np.maximum, 2), "abs": (np.abs, 1), "sqrt": (np.sqrt, 1)
-}  # fmt: skip
+    "min": (np.minimum, 2),
+    "max": (np.maximum, 2),
+    "abs": (np.abs, 1),
+    "sqrt": (np.sqrt, 1),
+}
 
 
 @dataclass(frozen=True)
@@ -109,9 +116,12 @@ def _check(node: ast.expr, names: dict[str, None], text: str) -> None:
     elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
         pass
     elif (
-        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS
-        and not node.keywords and len(node.args) == _CALLS[node.func.id][1]
-    ):  # fmt: skip
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in _CALLS
+        and not node.keywords
+        and len(node.args) == _CALLS[node.func.id][1]
+    ):
         for one in node.args:
             _check(one, names, text)
     else:
@@ -393,9 +403,12 @@ def difference(one: Report, other: Report) -> Report:
     same = one.title == other.title
     names = [f"{each.title} ({at})" if same else each.title for at, each in enumerate((one, other), 1)]
     return replace(
-        first, title=" minus ".join(names), values=values, is_difference=True,
+        first,
+        title=" minus ".join(names),
+        values=values,
+        is_difference=True,
         makespan_s=one.makespan_s - other.makespan_s,
-    )  # fmt: skip
+    )
 
 
 def mean(*reports: Report) -> Report:
@@ -528,9 +541,10 @@ def report_of(run: RecordedRun) -> Report:
         Metric("calls", "calls", "s", f"time in calls of MPI, {_WITHOUT if waiting else _WITH}", "time"),
     ]
     values = {
-        "time": table(profile, own + waited), "computation": table(profile, own * works),
+        "time": table(profile, own + waited),
+        "computation": table(profile, own * works),
         "calls": table(profile, own * ~(works | before | (call == UNTOLD))),
-    }  # fmt: skip
+    }
     untold = call == UNTOLD
     if untold.any():
         said = "time of a run whose calls are not known"
@@ -567,10 +581,11 @@ def _add_costs(
         Metric("critical_path", "critical path", "s", "time on the critical path"),
     ]
     values |= {
-        "delay_cost": table(delays, direct + indirect), "direct_cost": table(delays, direct),
+        "delay_cost": table(delays, direct + indirect),
+        "direct_cost": table(delays, direct),
         "indirect_cost": table(delays, indirect),
         "critical_path": table(profile, profile["critical_s"].to_numpy()),
-    }  # fmt: skip
+    }
 
 
 def _tree(paths: Any, program: str) -> tuple[list[CallPath], NDArray[np.int64]]:

@@ -151,10 +151,16 @@ class Score:
         first = self.rows.head(12)
         names = ("phase", "call", "visits", "posts", "buffer_bytes")
         shown = [
-            [escape(str(phase)), escape(str(call)), f"{visits:,}", f"{posts:,}", format_bytes(int(buffer)),
-             format_share(buffer / max(self.buffer_bytes, 1))]
+            [
+                escape(str(phase)),
+                escape(str(call)),
+                f"{visits:,}",
+                f"{posts:,}",
+                format_bytes(int(buffer)),
+                format_share(buffer / max(self.buffer_bytes, 1)),
+            ]
             for phase, call, visits, posts, buffer in zip(*(first[n].tolist() for n in names), strict=True)
-        ]  # fmt: skip
+        ]
         head = ["phase", "call", "visits", "sends and receives", "buffer", "share"]
         return card(
             f"Buffers of a trace: {escape(self.program)}",
@@ -192,9 +198,12 @@ def score_of(run: RecordedRun) -> Score:
     by_rank = np.bincount(profile["rank"], profile["buffer_bytes"], run.ranks)
     groups = profile.groupby(["phase", "call"], observed=True, sort=False)
     rows = groups.agg(
-        visits=("visits", "sum"), posts=("posts", "sum"), buffer_bytes=("buffer_bytes", "sum"),
-        seconds=("spent", "sum"), waiting_s=("waiting_s", _sum),
-    ).reset_index()  # fmt: skip
+        visits=("visits", "sum"),
+        posts=("posts", "sum"),
+        buffer_bytes=("buffer_bytes", "sum"),
+        seconds=("spent", "sum"),
+        waiting_s=("waiting_s", _sum),
+    ).reset_index()
     rows = rows.astype({"phase": object, "call": object})
     entries = _entries(run, profile["phase"].astype(str).unique().tolist())
     rows = _with_entries(rows, entries)
@@ -229,9 +238,15 @@ def _posts(run: RecordedRun, waiting: Waiting, call_path: NDArray[np.int32]) -> 
     is_own = run.trace.is_own
     sides = (
         ("source", sent_in(run.trace)),
-        ("destination", calls_at(calls, messages["destination"].to_numpy(np.int64),
-                                 messages["recv_posted_s"].to_numpy(np.float64))),
-    )  # fmt: skip
+        (
+            "destination",
+            calls_at(
+                calls,
+                messages["destination"].to_numpy(np.int64),
+                messages["recv_posted_s"].to_numpy(np.float64),
+            ),
+        ),
+    )
     for side, row in sides:
         known = is_own & (row >= 0)
         np.add.at(found, (messages[side].to_numpy(np.int64)[known], call_path[row[known]]), 1)
@@ -253,10 +268,17 @@ def _with_entries(rows: pd.DataFrame, entries: dict[str, int]) -> pd.DataFrame:
 
     if not entries:
         return rows
-    more = pd.DataFrame({
-        "phase": list(entries), "call": "(phase)", "visits": list(entries.values()), "posts": 0,
-        "buffer_bytes": [PHASE_BYTES * count for count in entries.values()], "seconds": 0.0, "waiting_s": 0.0,
-    })  # fmt: skip
+    more = pd.DataFrame(
+        {
+            "phase": list(entries),
+            "call": "(phase)",
+            "visits": list(entries.values()),
+            "posts": 0,
+            "buffer_bytes": [PHASE_BYTES * count for count in entries.values()],
+            "seconds": 0.0,
+            "waiting_s": 0.0,
+        }
+    )
     return pd.concat([rows, more], ignore_index=True)
 
 

@@ -32,9 +32,7 @@ __all__ = [
 ]
 
 #: what is summed up, in the order of a row's values
-SUMS = (
-    "visits", "spent_s", "messages", "bytes", "empty_messages", "collective_bytes", "empty_collectives",
-)  # fmt: skip
+SUMS = ("visits", "spent_s", "messages", "bytes", "empty_messages", "collective_bytes", "empty_collectives")
 _KEYS = ("rank", "phase", "name", "call", "place")
 
 #: rank, phase (``"solve > exchange"``), name (its innermost phase), call, place, `SUMS`, counters by names
@@ -71,10 +69,14 @@ def summed_columns(
         Of the host, in the order in which they are summed up.
     """
     paths = [
-        (text or NO_PHASE, name or NO_PHASE, calls[call] if call >= 0 else COMPUTATION,
-         places[place] if place >= 0 else "")
+        (
+            text or NO_PHASE,
+            name or NO_PHASE,
+            calls[call] if call >= 0 else COMPUTATION,
+            places[place] if place >= 0 else "",
+        )
         for text, name, call, place in sums["paths"]
-    ]  # fmt: skip
+    ]
     path = sums["path"]
     columns: Columns = {"rank": sums["rank"]}
     for name, texts in zip(_KEYS[1:], zip(*paths, strict=True), strict=True):

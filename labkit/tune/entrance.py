@@ -126,9 +126,15 @@ class Tune:
         return Request(comm, functions, settings)
 
     def neighborhood(
-        self, comm: Any, *arrays: Any, width: int = 1, send: Sequence[Any] | None = None,
-        recv: Sequence[Any] | None = None, forms: Sequence[str] | None = None, **plan: Any,
-    ) -> Request:  # fmt: skip
+        self,
+        comm: Any,
+        *arrays: Any,
+        width: int = 1,
+        send: Sequence[Any] | None = None,
+        recv: Sequence[Any] | None = None,
+        forms: Sequence[str] | None = None,
+        **plan: Any,
+    ) -> Request:
         """Make a request for an exchange with neighbours: of halos on a grid, of any regions on a graph.
 
         A call, ``exchange(array)``, sends the array's regions and fills those that are received; with one

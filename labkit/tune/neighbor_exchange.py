@@ -183,8 +183,13 @@ _NOTHING = Region((1,), (0,), (0,))
 
 
 def _forms() -> Iterator[tuple[str, dict[str, Hashable]]]:
-    for calls, patterns in (("IsIr", ("aao", "pair")), ("SIr", ("aao", "pair")), ("S_R", ("pair",)),
-                            ("Sendrecv", ("pair",)), ("Persistent", ("aao",))):  # fmt: skip
+    for calls, patterns in (
+        ("IsIr", ("aao", "pair")),
+        ("SIr", ("aao", "pair")),
+        ("S_R", ("pair",)),
+        ("Sendrecv", ("pair",)),
+        ("Persistent", ("aao",)),
+    ):
         for copies in ("", "_pack"):
             for pattern in patterns:
                 yield (
@@ -201,9 +206,14 @@ def _forms() -> Iterator[tuple[str, dict[str, Hashable]]]:
             for transfer in ("Put", "Get"):
                 yield (
                     f"{synchronisation}{transfer}_{pattern}",
-                    {"pattern": pattern, "copies": "types", "sides": "one",
-                     "synchronisation": synchronisation, "transfer": transfer},
-                )  # fmt: skip
+                    {
+                        "pattern": pattern,
+                        "copies": "types",
+                        "sides": "one",
+                        "synchronisation": synchronisation,
+                        "transfer": transfer,
+                    },
+                )
     yield "Neighbor_alltoallw", {}
 
 
@@ -385,8 +395,13 @@ class Exchange:
 
     def free(self) -> None:
         """Give back what MPI holds."""
-        for kept in (*(one for made in self._persistent.values() for one in made), *self._groups.values(),
-                     *self._types.values(), self._element, self.window):  # fmt: skip
+        for kept in (
+            *(one for made in self._persistent.values() for one in made),
+            *self._groups.values(),
+            *self._types.values(),
+            self._element,
+            self.window,
+        ):
             kept.Free()
 
 
@@ -439,9 +454,13 @@ def _begun(
 
 
 def neighborhood_set(
-    comm: Any, arrays: Sequence[NDArray[Any]], width: int = 1, send: Sequence[Any] | None = None,
-    recv: Sequence[Any] | None = None, forms: Sequence[str] | None = None,
-) -> FunctionSet:  # fmt: skip
+    comm: Any,
+    arrays: Sequence[NDArray[Any]],
+    width: int = 1,
+    send: Sequence[Any] | None = None,
+    recv: Sequence[Any] | None = None,
+    forms: Sequence[str] | None = None,
+) -> FunctionSet:
     """Return the forms of an exchange of arrays' regions; see `labkit.tune.entrance.Tune.neighborhood`.
 
     Raises

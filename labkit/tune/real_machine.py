@@ -33,10 +33,18 @@ COLUMNS = ["operation", "ranks", "bytes", "algorithm", "time_s", "low_s", "high_
 #: operations that can be called with a number of bytes alone, and their buffers: 0 and 1 have a rank's bytes,
 #: 2 and 3 those of all ranks
 _BUFFERS = {
-    "allgather": (0, 2), "allreduce": (0, 1), "alltoall": (2, 3), "barrier": (), "bcast": (0,),
-    "exscan": (0, 1), "gather": (0, 2), "reduce": (0, 1), "reduce_scatter_block": (2, 0), "scan": (0, 1),
+    "allgather": (0, 2),
+    "allreduce": (0, 1),
+    "alltoall": (2, 3),
+    "barrier": (),
+    "bcast": (0,),
+    "exscan": (0, 1),
+    "gather": (0, 2),
+    "reduce": (0, 1),
+    "reduce_scatter_block": (2, 0),
+    "scan": (0, 1),
     "scatter": (2, 0),
-}  # fmt: skip
+}
 
 
 class RealMachine:

@@ -194,9 +194,13 @@ def _between(below: float, above: float) -> float:
 
 
 def write_rules(
-    path: Path, operation: str, tree: Sequence[Leaf], rows: Sequence[Mapping[str, Any]], title: str,
+    path: Path,
+    operation: str,
+    tree: Sequence[Leaf],
+    rows: Sequence[Mapping[str, Any]],
+    title: str,
     times: pd.DataFrame,
-) -> Path:  # fmt: skip
+) -> Path:
     """Write a tree in the form that the file's ending says; see `labkit.tune.Tuned.save`."""
     ranks = sorted({int(p) for p in times["ranks"]})
     texts: dict[Path, str]
@@ -216,9 +220,14 @@ def write_rules(
 
 
 def _text(
-    path: Path, operation: str, tree: Sequence[Leaf], rows: Sequence[Mapping[str, Any]], title: str,
-    times: pd.DataFrame, ranks: Sequence[int],
-) -> str:  # fmt: skip
+    path: Path,
+    operation: str,
+    tree: Sequence[Leaf],
+    rows: Sequence[Mapping[str, Any]],
+    title: str,
+    times: pd.DataFrame,
+    ranks: Sequence[int],
+) -> str:
     if path.name.endswith(".mpich.json"):
         library_names("mpich", operation)
         return mpich.write(operation, _bands(tree, ranks))

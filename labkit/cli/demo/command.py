@@ -32,10 +32,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit demo``."""
     parser.add_argument("--json", action="store_true", help="print one JSON object; progress goes to stderr")
     extent = parser.add_mutually_exclusive_group()
-    extent.add_argument("--quick", action="store_const", dest="extent", const="quick", default="full",
-        help="fewer ranks and columns")  # fmt: skip
-    extent.add_argument("--large", action="store_const", dest="extent", const="large",
-        help="every phase judged up to 1024 simulated ranks instead of 256: about ten minutes")  # fmt: skip
+    extent.add_argument(
+        "--quick",
+        action="store_const",
+        dest="extent",
+        const="quick",
+        default="full",
+        help="fewer ranks and columns",
+    )
+    extent.add_argument(
+        "--large",
+        action="store_const",
+        dest="extent",
+        const="large",
+        help="every phase judged up to 1024 simulated ranks instead of 256: about ten minutes",
+    )
     parser.add_argument(
         "--out",
         type=Path,

@@ -106,9 +106,16 @@ def simulate_one(
         return {}
 
     study = sweep(
-        sort_generated, list(ranks), on, model=MODEL, progress=False, measure=examine,
-        timeout_s=limit_s, sorter=sorter, n_local=n_local,
-    )  # fmt: skip
+        sort_generated,
+        list(ranks),
+        on,
+        model=MODEL,
+        progress=False,
+        measure=examine,
+        timeout_s=limit_s,
+        sorter=sorter,
+        n_local=n_local,
+    )
     if wrong:
         found = ", ".join(map(str, dict.fromkeys(wrong)))
         raise CheckError(f"{title(sorter)} simulated on {on} differs from NumPy's at ranks {found}")
@@ -158,14 +165,23 @@ def extrapolate(swept: SimulatedSort, ranks: int, limit_s: float | None = 60.0) 
     from labkit.study import sweep
 
     study = sweep(
-        sort_generated, ranks, swept.on, model=MODEL, progress=False, timeout_s=limit_s,
-        sorter=swept.sorter, n_local=swept.n_local,
-    )  # fmt: skip
+        sort_generated,
+        ranks,
+        swept.on,
+        model=MODEL,
+        progress=False,
+        timeout_s=limit_s,
+        sorter=swept.sorter,
+        n_local=swept.n_local,
+    )
     simulated_s = float(study.data.loc[study.data["metric"] == "makespan_s", "value"].median())
     model, verdict = swept.table.models["whole run"], swept.table.verdicts.get("whole run")
     reference = verdict.reference if verdict is not None else None
     return Extrapolation(
-        swept.sorter, swept.machine, ranks, simulated_s,
+        swept.sorter,
+        swept.machine,
+        ranks,
+        simulated_s,
         float(model.predict(ranks)) if model is not None else float("nan"),
         float(reference.predict(ranks)) if reference is not None else float("nan"),
-    )  # fmt: skip
+    )

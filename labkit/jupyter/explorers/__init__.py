@@ -40,15 +40,23 @@ if TYPE_CHECKING:
     from labkit.jupyter.explorers.waits_explorer import waits as waits
 
 _HOMES = {
-    "collective": "collective_player", "CollectivePlayer": "collective_player",
-    "messages": "messages_player", "MessagePlayer": "messages_player",
-    "model": "model_explorer", "ModelExplorer": "model_explorer",
-    "schedule": "schedule_player", "SchedulePlayer": "schedule_player",
-    "sorting": "sorting_player", "SortingPlayer": "sorting_player",
-    "topology": "topology_explorer", "TopologyExplorer": "topology_explorer",
-    "vary": "vary_explorer", "Varied": "vary_explorer",
-    "waits": "waits_explorer", "WaitsExplorer": "waits_explorer",
-}  # fmt: skip
+    "collective": "collective_player",
+    "CollectivePlayer": "collective_player",
+    "messages": "messages_player",
+    "MessagePlayer": "messages_player",
+    "model": "model_explorer",
+    "ModelExplorer": "model_explorer",
+    "schedule": "schedule_player",
+    "SchedulePlayer": "schedule_player",
+    "sorting": "sorting_player",
+    "SortingPlayer": "sorting_player",
+    "topology": "topology_explorer",
+    "TopologyExplorer": "topology_explorer",
+    "vary": "vary_explorer",
+    "Varied": "vary_explorer",
+    "waits": "waits_explorer",
+    "WaitsExplorer": "waits_explorer",
+}
 _VERBS = ("collective", "messages", "model", "schedule", "sorting", "topology", "vary", "waits")
 
 __all__ = [

@@ -327,9 +327,14 @@ def choice(label: str, options: Sequence[Any], value: Any, tip: str = "") -> Any
 def text(label: str, value: str, hint: str = "", tip: str = "") -> Any:
     """Return a field of text, answered when it is left or Enter is pressed."""
     return w.Text(
-        description=label, value=value, placeholder=hint, tooltip=tip, continuous_update=False, style=_STYLE,
+        description=label,
+        value=value,
+        placeholder=hint,
+        tooltip=tip,
+        continuous_update=False,
+        style=_STYLE,
         layout=_wide(),
-    )  # fmt: skip
+    )
 
 
 def number(label: str, value: int, least: int, most: int, tip: str = "") -> Any:
@@ -342,6 +347,12 @@ def number(label: str, value: int, least: int, most: int, tip: str = "") -> Any:
 def slider(label: str, value: int, least: int, most: int, tip: str = "", live: bool = False) -> Any:
     """Return a slider of whole numbers; unless live, it is answered when it is let go."""
     return w.IntSlider(
-        description=label, value=value, min=least, max=most, tooltip=tip, continuous_update=live,
-        style=_STYLE, layout=_wide(),
-    )  # fmt: skip
+        description=label,
+        value=value,
+        min=least,
+        max=most,
+        tooltip=tip,
+        continuous_update=live,
+        style=_STYLE,
+        layout=_wide(),
+    )

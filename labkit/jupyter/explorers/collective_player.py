@@ -71,8 +71,16 @@ class CollectivePlayer(Player):
         self.prepared = self._prepare()
         self._fit()
         place = w.VBox()
-        controls = [self.problem_name, self.algorithm, self.ranks, self.root, self.size, self.machine,
-                    self.buffer, self.step]  # fmt: skip
+        controls = [
+            self.problem_name,
+            self.algorithm,
+            self.ranks,
+            self.root,
+            self.size,
+            self.machine,
+            self.buffer,
+            self.step,
+        ]
         self.start([*controls, self.play], place, is_wide=True)
         place.children = [*self.pictures(), self._facts]
 
@@ -87,9 +95,13 @@ class CollectivePlayer(Player):
 
     def _prepare(self) -> Prepared:
         return prepare(
-            self.problem_name.value, self.algorithm.value, self.ranks.value, self.root.value,
-            self.size.value, self.machine.value.strip() or "star",
-        )  # fmt: skip
+            self.problem_name.value,
+            self.algorithm.value,
+            self.ranks.value,
+            self.root.value,
+            self.size.value,
+            self.machine.value.strip() or "star",
+        )
 
     def _fit(self) -> None:
         """Fit the range of rounds and the list of buffers to the algorithm."""
@@ -290,20 +302,33 @@ def _circle(ranks: int, sent: list[Sent]) -> Any:
     drawn = fig.multi_line("xs", "ys", source=source, line_color=COLORS[1], line_width=2, line_alpha=0.85)
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@who"), ("", "@what")]))
     fig.scatter(
-        [line[-1][0] for line in lines], [line[-1][1] for line in lines],
+        [line[-1][0] for line in lines],
+        [line[-1][1] for line in lines],
         angle=[math.atan2(b[1] - a[1], b[0] - a[0]) - math.pi / 2 for a, b in (line[-2:] for line in lines)],
-        marker="triangle", size=9, color=COLORS[1],
-    )  # fmt: skip
+        marker="triangle",
+        size=9,
+        color=COLORS[1],
+    )
     busy = {end for m in sent for end in (m.source, m.destination)}
     fig.scatter(
-        [x for x, _ in at], [y for _, y in at], size=22 if ranks <= _LABELLED else 15, color=COLORS[0],
-        fill_alpha=[1.0 if i in busy or not sent else 0.45 for i in range(ranks)], line_color="white",
-    )  # fmt: skip
+        [x for x, _ in at],
+        [y for _, y in at],
+        size=22 if ranks <= _LABELLED else 15,
+        color=COLORS[0],
+        fill_alpha=[1.0 if i in busy or not sent else 0.45 for i in range(ranks)],
+        line_color="white",
+    )
     fig.text(
-        [x for x, _ in at], [y for _, y in at], [str(i) for i in range(ranks)], text_align="center",
-        text_baseline="middle", text_color="white", text_font=constant(FONT), text_font_style="bold",
+        [x for x, _ in at],
+        [y for _, y in at],
+        [str(i) for i in range(ranks)],
+        text_align="center",
+        text_baseline="middle",
+        text_color="white",
+        text_font=constant(FONT),
+        text_font_style="bold",
         text_font_size="12px" if ranks <= _LABELLED else "9px",
-    )  # fmt: skip
+    )
     fig.add_layout(heading("who sends to whom", 14), "above")
     style_axes([fig])
     fig.axis.visible = fig.grid.visible = False
@@ -335,22 +360,39 @@ def _carried(message: Sent) -> str:
 def _table(title: str, ranks: int, columns: int, cells: dict[str, list[Any]], label: str) -> Any:
     """Cells by row (a rank) and column: colour, text, hover, and whether they are new."""
     fig = figure(
-        width=_WIDE, height=_SIDE + 30, tools=TOOLS, active_drag=None,
-        x_range=Range1d(-0.6, columns - 0.4), y_range=Range1d(ranks - 0.4, -0.6),
-    )  # fmt: skip
+        width=_WIDE,
+        height=_SIDE + 30,
+        tools=TOOLS,
+        active_drag=None,
+        x_range=Range1d(-0.6, columns - 0.4),
+        y_range=Range1d(ranks - 0.4, -0.6),
+    )
     source = ColumnDataSource(cells)
     drawn = fig.rect(
-        "column", "row", width=0.92, height=0.86, source=source, fill_color="color", line_color="edge",
+        "column",
+        "row",
+        width=0.92,
+        height=0.86,
+        source=source,
+        fill_color="color",
+        line_color="edge",
         line_width="wide",
-    )  # fmt: skip
+    )
     fig.add_tools(
         HoverTool(renderers=[drawn], tooltips=[("rank", "@row"), (label, "@column"), ("", "@said")])
     )
     if max(ranks, columns) <= _LABELLED:
         fig.text(
-            "column", "row", "text", source=source, text_align="center", text_baseline="middle",
-            text_color="ink", text_font=constant(FONT), text_font_size="11px" if columns <= 8 else "9px",
-        )  # fmt: skip
+            "column",
+            "row",
+            "text",
+            source=source,
+            text_align="center",
+            text_baseline="middle",
+            text_color="ink",
+            text_font=constant(FONT),
+            text_font_size="11px" if columns <= 8 else "9px",
+        )
     count_axis(fig.yaxis[0], "rank", ranks)
     count_axis(fig.xaxis[0], label, columns)
     if columns == 1:
@@ -413,8 +455,16 @@ def _knowledge(found: Rounds, step: int) -> Any:
         for other in range(ranks):
             knows, is_new = bool(now >> other & 1), bool((now & ~before) >> other & 1)
             said = f"{'knows' if knows else 'does not know'} that rank {other} has entered"
-            row = (rank, other, COLORS[0] if knows else "white", "white", "✓" if knows else "", said,
-                   COLORS[1] if is_new else "#dddddd", 3 if is_new else 1)  # fmt: skip
+            row = (
+                rank,
+                other,
+                COLORS[0] if knows else "white",
+                "white",
+                "✓" if knows else "",
+                said,
+                COLORS[1] if is_new else "#dddddd",
+                3 if is_new else 1,
+            )
             for key, one in zip(cells, row, strict=True):
                 cells[key].append(one)
     when = "the start" if not step else f"round {step}"

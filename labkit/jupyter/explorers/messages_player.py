@@ -155,18 +155,32 @@ def _arrows(fig: Any, found: Messages, step: int) -> None:
         for a, b, n in zip(table["source"], table["destination"], table["bytes"], strict=True)
     ]
     is_now = np.arange(step) == step - 1
-    source = ColumnDataSource({
-        "x0": table["start_s"], "y0": table["source"], "x1": table["end_s"], "y1": table["destination"],
-        "turn": np.where(table["destination"] > table["source"], np.pi, 0.0), "message": texts,
-        "color": np.where(is_now, "#000000", "#666666"), "wide": np.where(is_now, 4.0, 1.0),
-        "edge": np.where(is_now, 7.0, 2.4), "size": np.where(is_now, 14, 7),
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "x0": table["start_s"],
+            "y0": table["source"],
+            "x1": table["end_s"],
+            "y1": table["destination"],
+            "turn": np.where(table["destination"] > table["source"], np.pi, 0.0),
+            "message": texts,
+            "color": np.where(is_now, "#000000", "#666666"),
+            "wide": np.where(is_now, 4.0, 1.0),
+            "edge": np.where(is_now, 7.0, 2.4),
+            "size": np.where(is_now, 14, 7),
+        }
+    )
     fig.segment("x0", "y0", "x1", "y1", source=source, color="white", line_width="edge", alpha=0.8)
     lines = fig.segment("x0", "y0", "x1", "y1", source=source, color="color", line_width="wide")
     fig.scatter(
-        "x1", "y1", angle="turn", marker="triangle", size="size", fill_color="color", line_color="white",
+        "x1",
+        "y1",
+        angle="turn",
+        marker="triangle",
+        size="size",
+        fill_color="color",
+        line_color="white",
         source=source,
-    )  # fmt: skip
+    )
     fig.add_tools(HoverTool(renderers=[lines], tooltips=[("message", "@message")]))
 
 

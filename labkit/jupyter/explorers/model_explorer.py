@@ -220,10 +220,18 @@ class ModelExplorer(Explorer):
         self.expectation = text("expected", self._data()[2], "p log p", "in big-O notation")
         self.point = choice("point", [("", 0)], 0, "the point that the keyboard moves; the mouse moves any")
         self.factor = w.FloatLogSlider(
-            description="times", value=1.0, base=10, min=-1, max=1, step=0.02, readout_format=".2f",
-            continuous_update=True, tooltip="its value, times so much; arrow keys move it",
-            style={"description_width": "7.5em"}, layout=w.Layout(width="20em"),
-        )  # fmt: skip
+            description="times",
+            value=1.0,
+            base=10,
+            min=-1,
+            max=1,
+            step=0.02,
+            readout_format=".2f",
+            continuous_update=True,
+            tooltip="its value, times so much; arrow keys move it",
+            style={"description_width": "7.5em"},
+            layout=w.Layout(width="20em"),
+        )
         self.reset = w.Button(description="reset", tooltip="the points as they were", icon="undo")
         self.reset.on_click(lambda _: self._begin())
         self._says_fit = w.HTML(layout=w.Layout(max_width="34em"))
@@ -298,9 +306,14 @@ class ModelExplorer(Explorer):
         fig.varea("x", "low", "high", source=self._band, color=COLORS[5], alpha=0.22, legend_label="limits")
         fig.line("x", "y", source=self._line, color=COLORS[0], line_width=4, legend_label="model")
         fig.line(
-            "x", "y", source=self._expected, color=COLORS[1], line_width=2, line_dash=[7, 7],
+            "x",
+            "y",
+            source=self._expected,
+            color=COLORS[1],
+            line_width=2,
+            line_dash=[7, 7],
             legend_label="expected",
-        )  # fmt: skip
+        )
         fig.scatter(x, y, size=9, fill_color=None, line_color="#777777", legend_label="as it was")
         fig.scatter("x", "y", source=self.source, size=13, color="#111111", line_color="white")
         grabbed = CustomJS(

@@ -179,9 +179,15 @@ def inputs(kind: str, ranks: int, per_rank: int, seed: int) -> list[Keys]:
 
 
 def play(
-    algorithm: str, kind: str = "random", ranks: int = 6, per_rank: int = 16, seed: int = 0,
-    on: str = "star", oversampling: float = 1.0, is_drawn: bool = False,
-) -> Played:  # fmt: skip
+    algorithm: str,
+    kind: str = "random",
+    ranks: int = 6,
+    per_rank: int = 16,
+    seed: int = 0,
+    on: str = "star",
+    oversampling: float = 1.0,
+    is_drawn: bool = False,
+) -> Played:
     """Sort, and keep what every rank holds at the end of every phase."""
     version = registry.version_of("sorting", algorithm)
     return _played(algorithm, kind, ranks, per_rank, seed, on, oversampling, is_drawn, version)
@@ -189,9 +195,16 @@ def play(
 
 @lru_cache(maxsize=32)
 def _played(
-    algorithm: str, kind: str, ranks: int, per_rank: int, seed: int, on: str, oversampling: float,
-    is_drawn: bool, version: Any,
-) -> Played:  # fmt: skip
+    algorithm: str,
+    kind: str,
+    ranks: int,
+    per_rank: int,
+    seed: int,
+    on: str,
+    oversampling: float,
+    is_drawn: bool,
+    version: Any,
+) -> Played:
     """Sort, once for each version of the algorithm's file."""
     import labkit as lk
 
@@ -294,19 +307,36 @@ def _bars(played: Played, step: int) -> Any:
     key = np.concatenate(one.keys)
     tall = 0.12 + 0.7 * key / max(n - 1, 1)
     origin = played.steps[0].owner
-    source = ColumnDataSource({
-        "left": place + 0.04, "right": place + 0.96, "bottom": rank + 0.42, "top": rank + 0.42 - tall,
-        "color": [Cividis256[round(255 * k / max(n - 1, 1))] for k in key.tolist()],
-        "key": key, "rank": rank, "origin": origin[key], "target": target[key],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "left": place + 0.04,
+            "right": place + 0.96,
+            "bottom": rank + 0.42,
+            "top": rank + 0.42 - tall,
+            "color": [Cividis256[round(255 * k / max(n - 1, 1))] for k in key.tolist()],
+            "key": key,
+            "rank": rank,
+            "origin": origin[key],
+            "target": target[key],
+        }
+    )
     fig = figure(
-        width=530, height=_HEIGHT, tools=TOOLS, active_drag=None, x_range=Range1d(-0.3, longest + 0.3),
+        width=530,
+        height=_HEIGHT,
+        tools=TOOLS,
+        active_drag=None,
+        x_range=Range1d(-0.3, longest + 0.3),
         y_range=Range1d(ranks - 0.45, -0.55),
-    )  # fmt: skip
+    )
     drawn = fig.quad(
-        left="left", right="right", bottom="bottom", top="top", source=source, fill_color="color",
+        left="left",
+        right="right",
+        bottom="bottom",
+        top="top",
+        source=source,
+        fill_color="color",
         line_color=None,
-    )  # fmt: skip
+    )
     tips = [("key", "@key"), ("on rank", "@rank"), ("from rank", "@origin"), ("next to rank", "@target")]
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     if step + 1 < len(played.steps) and (played.steps[step + 1].owner != one.owner).any():
@@ -324,9 +354,13 @@ def _cuts(fig: Any, targets: list[Any]) -> None:
     """Mark where a rank's keys are cut into pieces for other ranks."""
     at = [(r, i + 1) for r, to in enumerate(targets) for i in np.flatnonzero(np.diff(to)).tolist()]
     fig.segment(
-        [x for _, x in at], [r - 0.46 for r, _ in at], [x for _, x in at], [r + 0.46 for r, _ in at],
-        color=COLORS[1], line_width=2.5,
-    )  # fmt: skip
+        [x for _, x in at],
+        [r - 0.46 for r, _ in at],
+        [x for _, x in at],
+        [r + 0.46 for r, _ in at],
+        color=COLORS[1],
+        line_width=2.5,
+    )
 
 
 def _matrix(played: Played, step: int) -> Any:
@@ -337,16 +371,25 @@ def _matrix(played: Played, step: int) -> Any:
     away = np.where(np.eye(ranks, dtype=bool), 0, table).ravel()
     top = max(int(table.max()), 1)
     shade = [HEAT[round((len(HEAT) - 1) * c / top)] if c else "white" for c in count.tolist()]
-    source = ColumnDataSource({
-        "row": row, "column": column, "count": count, "color": shade,
-        "text": [str(c) if c else "" for c in count.tolist()],
-        "ink": ["white" if c > 0.45 * top else "#222222" for c in count.tolist()],
-        "edge": [COLORS[1] if a else "#dddddd" for a in away.tolist()],
-    })  # fmt: skip
+    source = ColumnDataSource(
+        {
+            "row": row,
+            "column": column,
+            "count": count,
+            "color": shade,
+            "text": [str(c) if c else "" for c in count.tolist()],
+            "ink": ["white" if c > 0.45 * top else "#222222" for c in count.tolist()],
+            "edge": [COLORS[1] if a else "#dddddd" for a in away.tolist()],
+        }
+    )
     fig = figure(
-        width=350, height=_HEIGHT, tools=TOOLS, active_drag=None, x_range=Range1d(-0.6, ranks - 0.4),
+        width=350,
+        height=_HEIGHT,
+        tools=TOOLS,
+        active_drag=None,
+        x_range=Range1d(-0.6, ranks - 0.4),
         y_range=Range1d(ranks - 0.4, -0.6),
-    )  # fmt: skip
+    )
     drawn = fig.rect(
         "column", "row", width=0.9, height=0.9, source=source, fill_color="color", line_color="edge"
     )
@@ -354,9 +397,16 @@ def _matrix(played: Played, step: int) -> Any:
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     if ranks <= 12:
         fig.text(
-            "column", "row", "text", source=source, text_align="center", text_baseline="middle",
-            text_color="ink", text_font=constant(FONT), text_font_size="11px",
-        )  # fmt: skip
+            "column",
+            "row",
+            "text",
+            source=source,
+            text_align="center",
+            text_baseline="middle",
+            text_color="ink",
+            text_font=constant(FONT),
+            text_font_size="11px",
+        )
     count_axis(fig.xaxis[0], "to rank", ranks)
     count_axis(fig.yaxis[0], "from rank", ranks)
     fig.add_layout(heading("keys that went from rank to rank", 14), "above")
@@ -395,9 +445,11 @@ class SortingPlayer(Player):
         self.per_rank = slider("keys per rank", per_rank, 1, MOST_KEYS, "a sort of one key per rank has one")
         known = sorted({*OVERSAMPLING, oversampling}, reverse=True)
         self.oversampling = choice(
-            "oversampling", [(_share(one), one) for one in known], oversampling,
+            "oversampling",
+            [(_share(one), one) for one in known],
+            oversampling,
             "samples of a rank, in multiples of 32: the fewer samples, the worse the balance",
-        )  # fmt: skip
+        )
         self.is_drawn = choice("samples", [("evenly spaced", False), ("drawn at random", True)], False)
         self.seed = number("seed", seed, 0, 2**31 - 1)
         self.machine = text("machine", on, "star", "what it is simulated on, such as torus:4x4")
@@ -425,17 +477,28 @@ class SortingPlayer(Player):
 
     def _play(self) -> Played:
         return play(
-            self.algorithm.value, self.order.value, self.ranks.value, self.per_rank.value, self.seed.value,
-            self.machine.value.strip() or "star", self.oversampling.value, self.is_drawn.value,
-        )  # fmt: skip
+            self.algorithm.value,
+            self.order.value,
+            self.ranks.value,
+            self.per_rank.value,
+            self.seed.value,
+            self.machine.value.strip() or "star",
+            self.oversampling.value,
+            self.is_drawn.value,
+        )
 
     def _table(self) -> str:
         """All steps, the present one bold."""
         rows = []
         for i, one in enumerate(self.played.steps):
             sizes = [len(keys) for keys in one.keys]
-            cells = [str(i), escape(one.phase), f"{min(sizes)} to {max(sizes)}", f"{one.imbalance:.3g}",
-                     quantity(one.end_s, "s", 3)]  # fmt: skip
+            cells = [
+                str(i),
+                escape(one.phase),
+                f"{min(sizes)} to {max(sizes)}",
+                f"{one.imbalance:.3g}",
+                quantity(one.end_s, "s", 3),
+            ]
             rows.append([f"<b>{cell}</b>" if i == self.step.value else cell for cell in cells])
         if len(rows) > 14:  # a sort of many levels: those around the present one
             first = min(max(self.step.value - 6, 0), len(rows) - 13)

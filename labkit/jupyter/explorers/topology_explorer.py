@@ -258,9 +258,14 @@ def sized(machine: str | Platform) -> Platform:
 
 
 def look(
-    machine: str | Platform, route: Sequence[int] | None = None, pattern: str = "none", shift: int = 1,
-    seed: int = 0, width: int = 560, height: int = 430,
-) -> TopologyView:  # fmt: skip
+    machine: str | Platform,
+    route: Sequence[int] | None = None,
+    pattern: str = "none",
+    shift: int = 1,
+    seed: int = 0,
+    width: int = 560,
+    height: int = 430,
+) -> TopologyView:
     """Look at a machine."""
     whole = sized(machine)
     drawn = whole.description.smaller()
@@ -322,15 +327,24 @@ def _draw(
     else:
         mapper = LinearColorMapper(palette=HEAT, low=0.0, high=max(values.values()))
         fig = draw_layout(
-            layout, width, height, lambda a, b: values.get(min((a, b), (b, a)), 0.0), mapper,
-            hops=hops, form="0,0",
-        )  # fmt: skip
+            layout,
+            width,
+            height,
+            lambda a, b: values.get(min((a, b), (b, a)), 0.0),
+            mapper,
+            hops=hops,
+            form="0,0",
+        )
         bar = ColorBar(
-            color_mapper=mapper, title="messages in a cable's busier direction", height=10,
-            formatter=NumeralTickFormatter(format="0,0"), title_text_font=FONT,
+            color_mapper=mapper,
+            title="messages in a cable's busier direction",
+            height=10,
+            formatter=NumeralTickFormatter(format="0,0"),
+            title_text_font=FONT,
             ticker=whole_ticker(5),
-            major_label_text_font=FONT, title_text_font_style="normal",
-        )  # fmt: skip
+            major_label_text_font=FONT,
+            title_text_font_style="normal",
+        )
         fig.add_layout(bar, "below")
     (hosts,) = fig.select({"name": "hosts"})
     hosts.nonselection_glyph = hosts.selection_glyph = None
@@ -390,15 +404,19 @@ class TopologyExplorer(Explorer):
         """Draw the machine that the controls describe."""
         self._show_needed()
         machine = sized(
-            self._given if self._given is not None and self.kind.value == _GIVEN
+            self._given
+            if self._given is not None and self.kind.value == _GIVEN
             else spec_of(self.kind.value, self.shape.value, self.options.value)
-        )  # fmt: skip
+        )
         self.pattern.refuse(refused(machine.hosts or 1))
         try:
             view = look(
-                machine, (self.source.value, self.target.value), self.pattern.value, self.shift.value,
+                machine,
+                (self.source.value, self.target.value),
+                self.pattern.value,
+                self.shift.value,
                 self.seed.value,
-            )  # fmt: skip
+            )
         except LabkitError:  # what is asked of the machine does not fit; the machine is shown all the same
             self._show(look(machine))
             self.is_current = True

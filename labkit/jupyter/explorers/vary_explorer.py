@@ -39,11 +39,14 @@ class Varied(Explorer):
         self._function = function
         self.controls = {
             name: w.SelectionSlider(
-                description=name.replace("_", " "), options=list(choices), value=choices[len(choices) // 2],
-                continuous_update=False, style={"description_width": "auto"},
+                description=name.replace("_", " "),
+                options=list(choices),
+                value=choices[len(choices) // 2],
+                continuous_update=False,
+                style={"description_width": "auto"},
             )
             for name, choices in values.items()
-        }  # fmt: skip
+        }
         place = w.VBox()
         self.start(list(self.controls.values()), place, is_wide=True)
         place.children = self.pictures()

@@ -84,10 +84,15 @@ class WaitsExplorer(Explorer):
         """Draw what is chosen."""
         self.report, base = self._get(self.shown.value)
         view = View(
-            self.report, self.metric.value, self.path.value,
+            self.report,
+            self.metric.value,
+            self.path.value,
             None if self.rank.value == _ALL else self.rank.value,
-            self.values.value == _NARROW[0], self.scale.value, base or self.report, frozenset(self._folded),
-        )  # fmt: skip
+            self.values.value == _NARROW[0],
+            self.scale.value,
+            base or self.report,
+            frozenset(self._folded),
+        )
         layout = self._drawing()
         if self._drawn is not None and self._drawn.move(view, layout):
             picture = self.pictures()[0]
@@ -189,9 +194,10 @@ class WaitsExplorer(Explorer):
         with self.quiet():
             self._folded.clear()
             for control, options, value in (
-                (self.metric, self._metrics(), metric), (self.path, self._paths(), keys.get(key, 0)),
+                (self.metric, self._metrics(), metric),
+                (self.path, self._paths(), keys.get(key, 0)),
                 (self.rank, self._ranks(), rank),
-            ):  # fmt: skip
+            ):
                 control.options = options
                 control.value = value if any(value == one for _, one in options) else options[0][1]
 

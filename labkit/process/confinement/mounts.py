@@ -22,9 +22,12 @@ __all__ = ["close_view", "hide_clock", "leave_namespaces", "open_ways", "own_mem
 
 
 _NEW = {
-    "mount": 0x20000, "host name": 0x04000000, "ipc": 0x08000000, "network": 0x40000000,
+    "mount": 0x20000,
+    "host name": 0x04000000,
+    "ipc": 0x08000000,
+    "network": 0x40000000,
     "process": 0x20000000,
-}  # fmt: skip
+}
 _NEWUSER = 0x10000000
 _BIND, _REC, _PRIVATE, _NOSUID, _NODEV = 4096, 16384, 1 << 18, 2, 4
 _SET_ATTRIBUTES, _AT_FDCWD, _AT_RECURSIVE = 442, -100, 0x8000
@@ -145,9 +148,13 @@ def _mount(source: str | None, target: str, kind: str | None, flags: int, option
 def _set_attributes(path: str, attributes: _Attributes, flags: int) -> None:
     size = ctypes.c_size_t(ctypes.sizeof(attributes))
     done = _libc().syscall(
-        ctypes.c_long(_SET_ATTRIBUTES), ctypes.c_int(_AT_FDCWD), os.fsencode(path), ctypes.c_uint(flags),
-        ctypes.byref(attributes), size,
-    )  # fmt: skip
+        ctypes.c_long(_SET_ATTRIBUTES),
+        ctypes.c_int(_AT_FDCWD),
+        os.fsencode(path),
+        ctypes.c_uint(flags),
+        ctypes.byref(attributes),
+        size,
+    )
     if done != 0:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), path)

@@ -58,11 +58,17 @@ _ADVICE = When(2, _ALL, (4, 8, 14, 15))
 #: paths: what is needed to import, and tells names and sizes
 OPENING: dict[str, tuple[Numbers, When | None]] = {
     "openat": ((257, 56), When(2, _WRITING)),
-    "stat": ((4, None), None), "lstat": ((6, None), None), "newfstatat": ((262, 79), None),
-    "access": ((21, None), None), "faccessat": ((269, 48), None), "faccessat2": ((439, 439), None),
-    "readlink": ((89, None), None), "readlinkat": ((267, 78), None), "getdents64": ((217, 61), None),
+    "stat": ((4, None), None),
+    "lstat": ((6, None), None),
+    "newfstatat": ((262, 79), None),
+    "access": ((21, None), None),
+    "faccessat": ((269, 48), None),
+    "faccessat2": ((439, 439), None),
+    "readlink": ((89, None), None),
+    "readlinkat": ((267, 78), None),
+    "getdents64": ((217, 61), None),
     "getcwd": ((79, 17), None),
-}  # fmt: skip
+}
 
 RANK_MAY: dict[str, tuple[Numbers, When | None]] = {
     "read": ((0, 63), None), "write": ((1, 64), None), "close": ((3, 57), None), "fstat": ((5, 80), None),

@@ -34,9 +34,13 @@ _Call = Callable[..., Any]
 
 #: classes of communicators, each after the one that it is derived from, and that one
 _CLASSES = {
-    "Intracomm": "", "Topocomm": "Intracomm", "Cartcomm": "Topocomm", "Graphcomm": "Topocomm",
-    "Distgraphcomm": "Topocomm", "Intercomm": "",
-}  # fmt: skip
+    "Intracomm": "",
+    "Topocomm": "Intracomm",
+    "Cartcomm": "Topocomm",
+    "Graphcomm": "Topocomm",
+    "Distgraphcomm": "Topocomm",
+    "Intercomm": "",
+}
 
 #: the forms that a schedule can stand for, and the one method that none can
 _FORMS, _TYPES_OF_ALL = ("blocking", "nonblocking"), "Alltoallw"
@@ -120,10 +124,13 @@ class _Private:
 
 #: lower-case method -> the collectives on buffers that it is made of
 _MADE_OF = {
-    "barrier": ("barrier",), "bcast": ("bcast",), "gather": ("gather", "gatherv"),
-    "scatter": ("scatter", "scatterv"), "allgather": ("allgather", "allgatherv"),
+    "barrier": ("barrier",),
+    "bcast": ("bcast",),
+    "gather": ("gather", "gatherv"),
+    "scatter": ("scatter", "scatterv"),
+    "allgather": ("allgather", "allgatherv"),
     "alltoall": ("alltoall", "alltoallv"),
-}  # fmt: skip
+}
 
 
 def methods_of_objects(mpi: Any, native: Any, named: Mapping[str, str]) -> dict[str, Callable[..., Any]]:

@@ -129,9 +129,13 @@ class Reports:
 
 
 def watch(
-    target: Target, places: list[Place], header: Mapping[str, Any], payload: bytes, timeout_s: float | None,
+    target: Target,
+    places: list[Place],
+    header: Mapping[str, Any],
+    payload: bytes,
+    timeout_s: float | None,
     title: str = "a program",
-) -> Reports:  # fmt: skip
+) -> Reports:
     """Run a program on the engines, and return when no rank runs any more, or none can be reached.
 
     While it goes on, somebody who watches sees `title` and how far it is.
@@ -449,9 +453,13 @@ def run_on_engines(request: RunRequest) -> Run:
     ranks, timeout_s = request.ranks, request.timeout_s
     limit_bytes = request.options.get("output_limit_bytes", OUTPUT_LIMIT_BYTES)
     header, payload = pack_job(
-        request, path=[os.path.abspath(path) for path in sys.path], folder=os.getcwd(),
-        run=secrets.token_hex(8), limit_s=timeout_s, output_limit_bytes=max(1, limit_bytes // ranks),
-    )  # fmt: skip
+        request,
+        path=[os.path.abspath(path) for path in sys.path],
+        folder=os.getcwd(),
+        run=secrets.token_hex(8),
+        limit_s=timeout_s,
+        output_limit_bytes=max(1, limit_bytes // ranks),
+    )
     if isinstance(request.program, Path):
         header["script"] = str(request.program.resolve())
     recording = recording_for(request)
@@ -525,10 +533,16 @@ def _read_runs(places: list[Place], reports: Reports, name: str, engines: int) -
     notes += _left_behind(records)
     alone = None if len(hosts) == 1 else [[rank] for rank in range(len(places))]
     return gather_runs(
-        shares, [one["output"] for one in records], alone, program=name,
-        on="cluster", host_seconds=reports.host_seconds, machine=_machine(places, hosts, engines),
-        notes=notes, is_valid=is_valid,
-    )  # fmt: skip
+        shares,
+        [one["output"] for one in records],
+        alone,
+        program=name,
+        on="cluster",
+        host_seconds=reports.host_seconds,
+        machine=_machine(places, hosts, engines),
+        notes=notes,
+        is_valid=is_valid,
+    )
 
 
 def _validity(places: list[Place], hosts: Counter[str]) -> tuple[list[str], bool]:

@@ -201,9 +201,11 @@ class Parts:
 
     def _start_guard(self) -> None:
         self.guard = ChildProcess(
-            module_words("labkit.real.engines.guard"), stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            module_words("labkit.real.engines.guard"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
         what = json.dumps([self.token, self.folders, self.end_command()]).encode() + b"\n"
         assert self.guard.popen.stdin is not None
         self.guard.popen.stdin.write(what)
@@ -236,9 +238,16 @@ class Parts:
         log = logging.getLogger("labkit.cluster")
         log.setLevel(logging.CRITICAL)
         self.cluster = ipyparallel.Cluster(
-            n=self.count, engines="mpi", profile_dir=os.path.join(private, "profile"), cluster_file="",
-            config=config, load_profile=False, shutdown_atexit=False, delay=0.0, log=log,
-        )  # fmt: skip
+            n=self.count,
+            engines="mpi",
+            profile_dir=os.path.join(private, "profile"),
+            cluster_file="",
+            config=config,
+            load_profile=False,
+            shutdown_atexit=False,
+            delay=0.0,
+            log=log,
+        )
         self.cluster.start_cluster_sync()
 
     def tie(self, config: Any) -> dict[str, str]:
@@ -296,9 +305,15 @@ def _stop_all() -> None:
 
 
 def cluster(
-    engines: int, *, mpi: str | None = None, restart: bool = False, timeout_s: float | None = None,
-    launcher: Any = "mpi", host: str | None = None, **options: Any,
-) -> LocalCluster:  # fmt: skip
+    engines: int,
+    *,
+    mpi: str | None = None,
+    restart: bool = False,
+    timeout_s: float | None = None,
+    launcher: Any = "mpi",
+    host: str | None = None,
+    **options: Any,
+) -> LocalCluster:
     """Start an ipyparallel cluster of MPI engines: on this host, as a batch job of Slurm, or by ssh.
 
     A deadlock is told with its cycle while all engines are on this host; on others it ends at the time limit.
@@ -460,9 +475,14 @@ class _SlurmParts(_RemoteParts):
         folder = Path(self.folders[0])
         words = self.engine_command()
         script = batch_script(
-            self.options, folder, name=self.job_name, ranks=self.count, seconds=None, work=os.getcwd(),
+            self.options,
+            folder,
+            name=self.job_name,
+            ranks=self.count,
+            seconds=None,
+            work=os.getcwd(),
             command="ENGINES",
-        )  # fmt: skip
+        )
         head, _, _ = script.rpartition("exec ")
         # ipyparallel formats the script: what is a brace there is two here.
         template = head.replace("{", "{{").replace("}", "}}") + "exec {program_and_args}\n"
@@ -505,8 +525,11 @@ class _SlurmParts(_RemoteParts):
 
     def engine_output(self) -> list[str]:
         folder = Path(self.folders[0])
-        texts = [path.read_text("utf-8", "replace") for path in (folder / "refused", folder / "slurm.out")
-                 if path.is_file()]  # fmt: skip
+        texts = [
+            path.read_text("utf-8", "replace")
+            for path in (folder / "refused", folder / "slurm.out")
+            if path.is_file()
+        ]
         return texts[:1]
 
 

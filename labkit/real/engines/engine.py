@@ -104,9 +104,15 @@ class Communicator:
     mprobe: Any
 
     def Sendrecv(  # noqa: N802
-        self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = MPI.ANY_SOURCE,
-        recvtag: int = MPI.ANY_TAG, status: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        sendbuf: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = MPI.ANY_SOURCE,
+        recvtag: int = MPI.ANY_TAG,
+        status: Any = None,
+    ) -> None:
         """Send a buffer and receive into another one."""
         receive = _Comm.Irecv(self, recvbuf, source, recvtag)
         try:
@@ -133,9 +139,15 @@ class Communicator:
         return self.mprobe(source, tag, status).recv(status)
 
     def sendrecv(
-        self, sendobj: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = MPI.ANY_SOURCE,
-        recvtag: int = MPI.ANY_TAG, status: Any = None,
-    ) -> Any:  # fmt: skip
+        self,
+        sendobj: Any,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: Any = None,
+        source: int = MPI.ANY_SOURCE,
+        recvtag: int = MPI.ANY_TAG,
+        status: Any = None,
+    ) -> Any:
         """Send an object and receive another one."""
         request = _Comm.isend(self, sendobj, dest, sendtag)
         try:

@@ -300,9 +300,11 @@ class _Child:
     def about(self) -> dict[str, Any]:
         """Describe where this rank really runs, and the MPI that it runs under."""
         place: dict[str, Any] = {
-            **whereabouts(), "cores": available_cores(), "machine_cores": os.cpu_count() or 1,
+            **whereabouts(),
+            "cores": available_cores(),
+            "machine_cores": os.cpu_count() or 1,
             "affinity": _affinity(),
-        }  # fmt: skip
+        }
         module = self.mpi or sys.modules.get("mpi4py.MPI")
         if module is None or module.Is_finalized():
             return place

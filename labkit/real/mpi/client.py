@@ -274,10 +274,16 @@ def _read_runs(job: Launch, ending: LaunchEnding, request: RunRequest) -> list[R
     abouts = [share[0][0].get("about", {}) for share in shares]
     notes, is_valid = _validity(job.ranks, abouts)
     return gather_runs(
-        shares, read_output(job), clocks(abouts), program=request.name, on="mpi",
-        host_seconds=ending.host_seconds, machine=_machine(job.launcher, abouts),
-        notes=notes + ending_notes(ending), is_valid=is_valid,
-    )  # fmt: skip
+        shares,
+        read_output(job),
+        clocks(abouts),
+        program=request.name,
+        on="mpi",
+        host_seconds=ending.host_seconds,
+        machine=_machine(job.launcher, abouts),
+        notes=notes + ending_notes(ending),
+        is_valid=is_valid,
+    )
 
 
 def ending_notes(ending: LaunchEnding) -> list[str]:

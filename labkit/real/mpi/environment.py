@@ -86,9 +86,13 @@ def host_options(launcher: Launcher, hosts: HostFile, file: str, environment: Ma
 
 
 def rank_environment(
-    launcher: Launcher, base: Mapping[str, str], token: str, scratch: str, shared: str | None,
+    launcher: Launcher,
+    base: Mapping[str, str],
+    token: str,
+    scratch: str,
+    shared: str | None,
     hosts: HostFile | None = None,
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """Build the environment of the launcher and its ranks."""
     environment = without_inherited(base)
     environment[JOB_VARIABLE] = token

@@ -125,9 +125,15 @@ def _examine(path: str) -> Launcher:
         return bundled
     try:
         done = subprocess.run(
-            [path, "--version"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=20, check=False, text=True, errors="replace",
-        )  # fmt: skip
+            [path, "--version"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=20,
+            check=False,
+            text=True,
+            errors="replace",
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = "it does not answer" if isinstance(error, subprocess.TimeoutExpired) else str(error)
         raise MachineError(f"{path} cannot be used as mpiexec: {reason}; see labkit doctor") from None

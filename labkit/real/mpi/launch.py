@@ -74,9 +74,14 @@ class Launch:
     look_s = 0.1
 
     def __init__(
-        self, launcher: Launcher, ranks: int, header: dict[str, Any], payload: bytes, output_limit_bytes: int,
+        self,
+        launcher: Launcher,
+        ranks: int,
+        header: dict[str, Any],
+        payload: bytes,
+        output_limit_bytes: int,
         hosts: HostFile | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.launcher = launcher
         self.ranks = ranks
         self.directory = ""

@@ -63,9 +63,16 @@ class RealMpi(Machine):
     words = ("mpi",)
     takes_coll = True
     options = (
-        "mpi", "output_limit_bytes", "hostfile", "stdin", "start", "measuring", "leave_out", "summary",
+        "mpi",
+        "output_limit_bytes",
+        "hostfile",
+        "stdin",
+        "start",
+        "measuring",
+        "leave_out",
+        "summary",
         "counters",
-    )  # fmt: skip
+    )
 
     def checked(self, request: RunRequest) -> RunRequest:
         """Refuse what belongs to simulations, and what belongs to scripts for functions; read `coll`."""

@@ -67,19 +67,24 @@ class PageHead(ctypes.Structure):
     """Where the rank is."""
 
     _fields_ = [
-        ("magic", ctypes.c_uint64), ("epoch", ctypes.c_uint64),
+        ("magic", ctypes.c_uint64),
+        ("epoch", ctypes.c_uint64),
         *((name, ctypes.c_int32) for name in ("call", "waited", "comms", "members")),
         *((name, ctypes.c_uint32) for name in ("flags", "requests")),
-    ]  # fmt: skip
+    ]
 
 
 class Page(ctypes.Structure):
     """A rank's page."""
 
     _fields_ = [
-        ("head", PageHead), ("names", (ctypes.c_char * _NAME) * CALLS), ("waiting", Entry * WAITED),
-        ("rows", CommRow * _COMMS), ("member", ctypes.c_int32 * _MEMBERS), ("request", Entry * _REQUESTS),
-    ]  # fmt: skip
+        ("head", PageHead),
+        ("names", (ctypes.c_char * _NAME) * CALLS),
+        ("waiting", Entry * WAITED),
+        ("rows", CommRow * _COMMS),
+        ("member", ctypes.c_int32 * _MEMBERS),
+        ("request", Entry * _REQUESTS),
+    ]
 
 
 # The library that notes a real rank's blocking calls on its page (`labkit.real.mpi.waits_page`).

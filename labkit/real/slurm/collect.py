@@ -55,10 +55,13 @@ def collect_point(
     notes, is_valid = _validity(abouts)
     machine = _machine(job, number, abouts[0], started)
     facts = {
-        "program": job.about["program"], "on": job.about["label"],
-        "host_seconds": float(status.get("host_seconds", 0.0)), "machine": machine,
-        "notes": [*status.get("notes", []), *notes, *_sharing(started)], "is_valid": is_valid,
-    }  # fmt: skip
+        "program": job.about["program"],
+        "on": job.about["label"],
+        "host_seconds": float(status.get("host_seconds", 0.0)),
+        "machine": machine,
+        "notes": [*status.get("notes", []), *notes, *_sharing(started)],
+        "is_valid": is_valid,
+    }
     run = median_run(gather_runs(shares, output, clocks(abouts), **facts))
     if recording is not None:
         run.notes.extend(recording.collect_notes(_notes(job, number), ranks))

@@ -51,7 +51,7 @@ _CULPRITS = (
     ("node configuration is not", ("nodes", "ranks_per_node", "cpus_per_rank", "mem", "constraint")),
     ("Node count specification", ("nodes", "ranks_per_node")),
     ("More processors requested", ("ranks_per_node", "nodes")),
-)  # fmt: skip
+)
 
 
 class SilentError(Exception):
@@ -194,17 +194,25 @@ def _call(command: list[str]) -> subprocess.CompletedProcess[str]:
         )
     try:
         done = subprocess.run(
-            [path, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace",
-            timeout=ANSWER_S, check=False, env=_environment(), start_new_session=True,
-        )  # fmt: skip
+            [path, *command[1:]],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=ANSWER_S,
+            check=False,
+            env=_environment(),
+            start_new_session=True,
+        )
     except subprocess.TimeoutExpired:
         raise SilentError(f"{command[0]} did not answer within {ANSWER_S:g} s") from None
     except OSError as error:
         raise MachineError(f"{path} cannot be started: {error}") from error
     if done.returncode and re.search(
         r"Unable to contact slurm controller|Socket timed out|Connection refused|Transport endpoint|"
-        r"Zero Bytes were transmitted|Slurm backup controller in standby", done.stderr
-    ):  # fmt: skip
+        r"Zero Bytes were transmitted|Slurm backup controller in standby",
+        done.stderr,
+    ):
         raise SilentError(_first_line(done.stderr))
     return done
 

@@ -92,9 +92,14 @@ class Step(Launch):
     look_s = 0.5
 
     def __init__(
-        self, launcher: tuple[Launcher, list[str]], options: Slurm, folder: Path, ranks: int,
-        output_limit_bytes: int, paths: list[str],
-    ) -> None:  # fmt: skip
+        self,
+        launcher: tuple[Launcher, list[str]],
+        options: Slurm,
+        folder: Path,
+        ranks: int,
+        output_limit_bytes: int,
+        paths: list[str],
+    ) -> None:
         super().__init__(launcher[0], ranks, {}, b"", output_limit_bytes)
         self.directory = str(folder)
         self._words, self._options, self._paths = launcher[1], options, paths

@@ -105,10 +105,14 @@ class SlurmJob:
         reason = self._state.reason if self._state and self._state.word == "PENDING" else ""
         ranks = ", ".join(map(str, self.ranks[:6])) + (", ..." if len(self.ranks) > 6 else "")
         return (
-            self.id, self.state + (f" ({reason})" if reason not in ("", "None") else ""), self.program, ranks,
-            f"{self.done}/{self.points}", str(self._folder.about["created"])[:16].replace("T", " "),
+            self.id,
+            self.state + (f" ({reason})" if reason not in ("", "None") else ""),
+            self.program,
+            ranks,
+            f"{self.done}/{self.points}",
+            str(self._folder.about["created"])[:16].replace("T", " "),
             str(self._folder.about.get("name", "")),
-        )  # fmt: skip
+        )
 
     def __repr__(self) -> str:
         return f"<Slurm job {self.id} of {self.program}, {self.state}, {self.done} of {self.points} points>"

@@ -36,9 +36,13 @@ class SlurmCluster(Machine):
     words = ("slurm",)
     is_queued = True
     options = (
-        "output_limit_bytes", "measuring", "leave_out", "summary", "counters",
+        "output_limit_bytes",
+        "measuring",
+        "leave_out",
+        "summary",
+        "counters",
         *(one.name for one in dataclasses.fields(Slurm)),
-    )  # fmt: skip
+    )
 
     def owns(self, on: Any) -> bool:
         """Whether it is an object of `labkit.slurm`, or its text."""

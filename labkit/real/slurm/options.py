@@ -128,8 +128,11 @@ class Slurm:
 
     def record(self) -> dict[str, Any]:
         """Return the options that were given, as plain data."""
-        given = {one.name: getattr(self, one.name) for one in dataclasses.fields(self)
-                 if getattr(self, one.name) != one.default}  # fmt: skip
+        given = {
+            one.name: getattr(self, one.name)
+            for one in dataclasses.fields(self)
+            if getattr(self, one.name) != one.default
+        }
         return {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
     def __repr__(self) -> str:

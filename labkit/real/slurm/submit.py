@@ -182,20 +182,31 @@ class Batch:
         seconds = self._seconds(group)
         options = self.cluster
         about = {
-            "labkit": __version__, "python": platform.python_version(), "executable": sys.executable,
-            "prefixes": sorted({sys.prefix, sys.base_prefix}), "path": _search_path(), "work": os.getcwd(),
-            "program": group[0].program, "label": options.label, "name": options.name,
-            "options": options.record(), "seconds": seconds,
+            "labkit": __version__,
+            "python": platform.python_version(),
+            "executable": sys.executable,
+            "prefixes": sorted({sys.prefix, sys.base_prefix}),
+            "path": _search_path(),
+            "work": os.getcwd(),
+            "program": group[0].program,
+            "label": options.label,
+            "name": options.name,
+            "options": options.record(),
+            "seconds": seconds,
             "time_text": options.time or (f"{-(-seconds // 60)} min" if seconds else "that of the partition"),
             "points": [point.record() for point in group],
-        }  # fmt: skip
+        }
         packed = [(point.header, point.payload) for point in group]
         job = JobFolder.create(options.folder_path, about, packed)
         try:
             script = batch_script(
-                options, job.path, name=job_name(job.about["token"], group[0].program),
-                ranks=max(point.ranks for point in group), seconds=seconds, work=os.getcwd(),
-            )  # fmt: skip
+                options,
+                job.path,
+                name=job_name(job.about["token"], group[0].program),
+                ranks=max(point.ranks for point in group),
+                seconds=seconds,
+                work=os.getcwd(),
+            )
             job.write("script.sh", script)
             self._hand_in(job)
         except Exception:
@@ -320,6 +331,14 @@ def make_point(request: RunRequest) -> Point:
     )  # fmt: skip
     values = ", ".join(f"{word}={value!r:.40}" for word, value in request.kwargs.items())
     return Point(
-        key, request.name, request.ranks, request.repeats, request.timeout_s, limit_bytes, request.trace,
-        header, payload, f"{request.name}, {request.ranks} ranks" + (f", {values}" if values else ""),
-    )  # fmt: skip
+        key,
+        request.name,
+        request.ranks,
+        request.repeats,
+        request.timeout_s,
+        limit_bytes,
+        request.trace,
+        header,
+        payload,
+        f"{request.name}, {request.ranks} ranks" + (f", {values}" if values else ""),
+    )

@@ -52,10 +52,12 @@ _FIXED = {
     "count<pow2": False,
 }  # fmt: skip
 _ASKED: dict[str, dict[str, Any]] = {
-    "is_commutative=yes": {"commutative": True}, "is_commutative=no": {"commutative": False},
-    "is_op_built_in=yes": {"cuttable": True}, "is_op_built_in=no": {"cuttable": False},
+    "is_commutative=yes": {"commutative": True},
+    "is_commutative=no": {"commutative": False},
+    "is_op_built_in=yes": {"cuttable": True},
+    "is_op_built_in=no": {"cuttable": False},
     "comm_size=pow2": {"power_of_two": True},
-}  # fmt: skip
+}
 _AMOUNTS = {"comm_size": "ranks", "avg_msg_size": "bytes", "total_msg_size": "total_bytes"}
 #: pairs of which one always holds
 _OPPOSITE = {"yes": "no", "no": "yes"}

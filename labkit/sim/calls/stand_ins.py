@@ -136,15 +136,19 @@ def _to_neighbors(base: str, given: Any, targets: int) -> int:
 
 #: classes of communicators, and what each has its methods from
 _COMMUNICATORS: dict[type, type | None] = {
-    Comm: None, Intracomm: Comm, Intercomm: Comm, Topocomm: Intracomm,
+    Comm: None,
+    Intracomm: Comm,
+    Intercomm: Comm,
+    Topocomm: Intracomm,
     **dict.fromkeys((Cartcomm, Graphcomm, Distgraphcomm), Topocomm),
-}  # fmt: skip
+}
 #: calls of requests and messages that the table does not have
 _ENDS, _SPLITS = ("Free", "Disconnect"), ("Split", "Split_type")  # a color and a key: 8 bytes
 _OTHERS = {
-    Prequest: ("Start", "Startall"), Message: ("Recv", "recv", "Irecv", "irecv"),
+    Prequest: ("Start", "Startall"),
+    Message: ("Recv", "recv", "Irecv", "irecv"),
     Intracomm: ("Accept", "Connect", "Spawn", "Spawn_multiple"),
-}  # fmt: skip
+}
 
 
 def _begin(name: str) -> int:
@@ -252,9 +256,15 @@ def _expression(method: Method) -> str:
 
 
 _SPACE = {
-    "begin": _begin, "end": _end, "looked": _looked, "join": _join, "described": _described,
-    "SUM": OPERATORS["SUM"], "ANY_SOURCE": CONSTANTS["ANY_SOURCE"], "ANY_TAG": CONSTANTS["ANY_TAG"],
-}  # fmt: skip
+    "begin": _begin,
+    "end": _end,
+    "looked": _looked,
+    "join": _join,
+    "described": _described,
+    "SUM": OPERATORS["SUM"],
+    "ANY_SOURCE": CONSTANTS["ANY_SOURCE"],
+    "ANY_TAG": CONSTANTS["ANY_TAG"],
+}
 
 
 def _noted(owner: type, name: str, method: Method | None) -> Any:
@@ -446,13 +456,21 @@ class CallNotes:
         took = np.full(len(self._rank), "", object)
         took[list(self._took)] = list(self._took.values())
         alike = zip(context.tolist(), called.tolist(), n_bytes.tolist(), strict=True)
-        return pd.DataFrame({
-            "rank": rank.astype(np.int64), "call": called, "bytes": n_bytes,
-            "begin_s": begin, "end_s": np.where(np.isnan(end), after, end), "joint": joint,
-            "root": root, "position": position, "place": texts[np.array(self._place)[order]],
-            "phase": phases[np.array(self._phase)[order]],
-            "algorithm": _spread(took[order].tolist(), joint.tolist(), list(alike)),
-        })  # fmt: skip
+        return pd.DataFrame(
+            {
+                "rank": rank.astype(np.int64),
+                "call": called,
+                "bytes": n_bytes,
+                "begin_s": begin,
+                "end_s": np.where(np.isnan(end), after, end),
+                "joint": joint,
+                "root": root,
+                "position": position,
+                "place": texts[np.array(self._place)[order]],
+                "phase": phases[np.array(self._phase)[order]],
+                "algorithm": _spread(took[order].tolist(), joint.tolist(), list(alike)),
+            }
+        )
 
 
 def _spread(took: list[str], joint: list[int], alike: list[Any]) -> list[str]:

@@ -439,9 +439,12 @@ def _where() -> str:
 
 
 _SPACE = {
-    "watched": _watched, "waited": _waited, "SUM": OPERATORS["SUM"],
-    "ANY_SOURCE": CONSTANTS["ANY_SOURCE"], "ANY_TAG": CONSTANTS["ANY_TAG"],
-}  # fmt: skip
+    "watched": _watched,
+    "waited": _waited,
+    "SUM": OPERATORS["SUM"],
+    "ANY_SOURCE": CONSTANTS["ANY_SOURCE"],
+    "ANY_TAG": CONSTANTS["ANY_TAG"],
+}
 
 
 def _stand_in(owner: type, method: Method) -> Any:

@@ -27,9 +27,16 @@ from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.isolation.waits import owner_of_thread
 
 __all__ = [
-    "HOST_DATES", "NOW", "RankClocks", "clock_stand_ins", "now_as_text", "program_reads_dates", "reads_dates",
-    "simulate_all_clocks", "simulated_dates",
-]  # fmt: skip
+    "HOST_DATES",
+    "NOW",
+    "RankClocks",
+    "clock_stand_ins",
+    "now_as_text",
+    "program_reads_dates",
+    "reads_dates",
+    "simulate_all_clocks",
+    "simulated_dates",
+]
 
 #: what a run says of a program whose source cannot be changed
 HOST_DATES = (

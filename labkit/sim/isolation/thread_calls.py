@@ -28,11 +28,18 @@ __all__ = ["ThreadCalls"]
 
 #: classes whose methods communicate, and what each has its other methods from
 _CLASSES: dict[type, type | None] = {
-    Comm: None, Intracomm: Comm, Intercomm: Comm, Topocomm: Intracomm,
+    Comm: None,
+    Intracomm: Comm,
+    Intercomm: Comm,
+    Topocomm: Intracomm,
     **dict.fromkeys((Cartcomm, Graphcomm, Distgraphcomm), Topocomm),
-    Request: None, Prequest: Request, Message: None, Win: None, File: None,
+    Request: None,
+    Prequest: Request,
+    Message: None,
+    Win: None,
+    File: None,
     MPIPoolExecutor: None,
-}  # fmt: skip
+}
 #: methods that need nobody else: a thread makes them itself
 _LOCAL = frozenset(
     {

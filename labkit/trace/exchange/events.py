@@ -224,11 +224,17 @@ class Events:
         """Return what a file says of itself, by name."""
         run = self.run
         return {
-            "made by": "labkit", "program": run.program, "machine": run.on, "ranks": run.ranks,
-            "network model": run.model or "none: a real machine", "makespan_s": run.makespan_s,
-            "events of the run": self.all_events, "events here": len(self),
-            "sampling": self.said() or "none: every event is here", "slices cut at the one around": self.cut,
-        }  # fmt: skip
+            "made by": "labkit",
+            "program": run.program,
+            "machine": run.on,
+            "ranks": run.ranks,
+            "network model": run.model or "none: a real machine",
+            "makespan_s": run.makespan_s,
+            "events of the run": self.all_events,
+            "events here": len(self),
+            "sampling": self.said() or "none: every event is here",
+            "slices cut at the one around": self.cut,
+        }
 
     def sequence(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         """Return all that happens in order of time: when in ns, picoseconds to add, what, which, rank.
@@ -360,10 +366,15 @@ def _slices(run: RecordedRun, waits: Any) -> tuple[list[str], dict[str, Ints]]:
         real = np.isfinite(begin) & np.isfinite(end)
         row = np.arange(len(table)) if rows else np.full(len(table), -1)
         columns = (
-            table["rank"].to_numpy(np.int64), np.full(len(table), kind), codes + len(names),
-            _ns(np.where(real, begin, 0)), _ns(np.where(real, np.maximum(end, begin), 0)), row,
-            np.broadcast_to(phase, len(table)), np.broadcast_to(around, len(table)),
-        )  # fmt: skip
+            table["rank"].to_numpy(np.int64),
+            np.full(len(table), kind),
+            codes + len(names),
+            _ns(np.where(real, begin, 0)),
+            _ns(np.where(real, np.maximum(end, begin), 0)),
+            row,
+            np.broadcast_to(phase, len(table)),
+            np.broadcast_to(around, len(table)),
+        )
         parts.append([np.asarray(column, np.int64)[real] for column in columns])
         names.extend(str(one) for one in known)
 
@@ -410,9 +421,13 @@ def _messages(run: RecordedRun) -> dict[str, Ints]:
     rows = rows[np.argsort(received[rows], kind="stable")]
     found = {name: table[name].to_numpy(np.int64)[rows] for name in ("source", "destination", "tag", "bytes")}
     return {
-        **found, "sent_ns": _ns(sent[rows]), "received_ns": _ns(received[rows]),
-        "sent_in": sent_in(run.trace)[rows], "received_in": _received_in(run)[rows], "message": rows,
-    }  # fmt: skip
+        **found,
+        "sent_ns": _ns(sent[rows]),
+        "received_ns": _ns(received[rows]),
+        "sent_in": sent_in(run.trace)[rows],
+        "received_in": _received_in(run)[rows],
+        "message": rows,
+    }
 
 
 def _received_in(run: RecordedRun) -> Ints:
@@ -441,9 +456,9 @@ def _longest(
     slices: dict[str, Ints], messages: dict[str, Ints], most: int
 ) -> tuple[dict[str, Ints], dict[str, Ints], int]:
     """Keep so many slices and messages: those that last longest; of equal ones the first."""
-    lasts = np.concatenate([
-        slices["end_ns"] - slices["begin_ns"], messages["received_ns"] - messages["sent_ns"]
-    ])  # fmt: skip
+    lasts = np.concatenate(
+        [slices["end_ns"] - slices["begin_ns"], messages["received_ns"] - messages["sent_ns"]]
+    )
     order = np.argsort(-lasts, kind="stable")
     kept = np.sort(order[:most])
     border = len(slices["rank"])

@@ -41,8 +41,10 @@ __all__ = ["FORMATS", "Format", "check_export", "export", "frame_of"]
 _IDLE, _RUNNING, _CALL = 0, 1, 15
 _FIRST_WAIT = 100
 _STATE_COLORS = {
-    _IDLE: ("Idle", (117, 195, 255)), _RUNNING: ("Running", (0, 0, 255)), _CALL: ("In a call", (255, 146, 24))
-}  # fmt: skip
+    _IDLE: ("Idle", (117, 195, 255)),
+    _RUNNING: ("Running", (0, 0, 255)),
+    _CALL: ("In a call", (255, 146, 24)),
+}
 #: types of events; a value of 0 ends what the one before has begun
 _EVENT_TYPES = {PHASE: (60000019, "Phase"), CALL: (50000003, "MPI call"), WAIT: (60000119, "Wait state")}
 _SIZE = (50100001, "Bytes given to a collective")
@@ -306,13 +308,15 @@ def pipit_frame(events: Events) -> pd.DataFrame:
             {side: peer, "msg_tag": tag, "msg_length": size} for peer, tag, size in zip(*columns, strict=True)
         ]
     types = np.minimum(what, 2).astype(np.int8)
-    frame = pd.DataFrame({
-        "Timestamp (ns)": times + parts * 1e-3,
-        "Event Type": pd.Categorical.from_codes(types, pd.Index(["Enter", "Leave", "Instant"])),
-        "Name": pd.Categorical(names[number]),
-        "Process": pd.Categorical(rank),
-        "Attributes": attributes,
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            "Timestamp (ns)": times + parts * 1e-3,
+            "Event Type": pd.Categorical.from_codes(types, pd.Index(["Enter", "Leave", "Instant"])),
+            "Name": pd.Categorical(names[number]),
+            "Process": pd.Categorical(rank),
+            "Attributes": attributes,
+        }
+    )
     frame.attrs.update(events.facts())
     return frame
 
@@ -371,21 +375,30 @@ def hatchet_frame(report: Report) -> Any:
 _HEADER = [
     (0, "PajeDefineContainerType", "Alias string,Type string,Name string"),
     (1, "PajeDefineStateType", "Alias string,Type string,Name string"),
-    (2, "PajeDefineLinkType", "Alias string,Type string,StartContainerType string,EndContainerType string,"
-                              "Name string"),
+    (
+        2,
+        "PajeDefineLinkType",
+        "Alias string,Type string,StartContainerType string,EndContainerType string,Name string",
+    ),
     (3, "PajeDefineEntityValue", "Alias string,Type string,Name string,Color color"),
     (4, "PajeCreateContainer", "Time date,Alias string,Type string,Container string,Name string"),
     (5, "PajeDestroyContainer", "Time date,Type string,Name string"),
     (6, "PajePushState", "Time date,Type string,Container string,Value string"),
     (7, "PajePopState", "Time date,Type string,Container string"),
-    (8, "PajeStartLink", "Time date,Type string,Container string,StartContainer string,Value string,"
-                         "Key string"),
+    (
+        8,
+        "PajeStartLink",
+        "Time date,Type string,Container string,StartContainer string,Value string,Key string",
+    ),
     (9, "PajeEndLink", "Time date,Type string,Container string,EndContainer string,Value string,Key string"),
-]  # fmt: skip
+]
 
 _COLORS = {
-    PHASE: "0.90 0.90 0.90", CALL: "0.84 0.37 0.00", COMPUTATION: "0.34 0.71 0.91", WAIT: "0.29 0.06 0.37"
-}  # fmt: skip
+    PHASE: "0.90 0.90 0.90",
+    CALL: "0.84 0.37 0.00",
+    COMPUTATION: "0.34 0.71 0.91",
+    WAIT: "0.29 0.06 0.37",
+}
 
 #: phases and calls are two rows of states: a phase of the program, and what the rank does in it
 _TYPES = {PHASE: "P", CALL: "S", COMPUTATION: "S", WAIT: "S"}
@@ -444,9 +457,7 @@ def _body(events: Events) -> Iterator[tuple[int, str]]:
     count = len(events.source)
     received = np.maximum(events.received_ns, events.sent_ns)
     times = np.concatenate([when, events.sent_ns, received])
-    what = np.concatenate([
-        np.where(ends, _POP, _PUSH), np.full(count, _SEND), np.full(count, _RECEIVE)
-    ])  # fmt: skip
+    what = np.concatenate([np.where(ends, _POP, _PUSH), np.full(count, _SEND), np.full(count, _RECEIVE)])
     at = np.concatenate([which, np.arange(count), np.arange(count)])
     late = (what == _RECEIVE).astype(np.int8)
     order = np.lexsort((late, times))
@@ -531,9 +542,15 @@ def _anchor(report: Report, plain: list[Any], number: dict[str, int]) -> bytes:
         own = ElementTree.SubElement(known[metric.above], "metric", facts)
         known[metric.name] = own
         _texts(
-            own, disp_name=metric.label, uniq_name=metric.name, dtype="DOUBLE",
-            uom=_UNITS.get(metric.unit, metric.unit), val="", url="", descr=metric.meaning,
-        )  # fmt: skip
+            own,
+            disp_name=metric.label,
+            uniq_name=metric.name,
+            dtype="DOUBLE",
+            uom=_UNITS.get(metric.unit, metric.unit),
+            val="",
+            url="",
+            descr=metric.meaning,
+        )
     _program(report, ElementTree.SubElement(root, "program", title="Call tree"))
     _system(report, ElementTree.SubElement(root, "system", title="System tree"))
     text: bytes = ElementTree.tostring(root, encoding="utf-8")
@@ -620,9 +637,11 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
     name = target.name.lower()
     packed = name.endswith(".gz")
     ending = Path(name.removesuffix(".gz") if packed else name).suffix
-    found = FORMATS[form] if form is not None else next(
-        (one for one in FORMATS.values() if ending in one.endings), None
-    )  # fmt: skip
+    found = (
+        FORMATS[form]
+        if form is not None
+        else next((one for one in FORMATS.values() if ending in one.endings), None)
+    )
     if found is None:
         known = ", ".join(f"{one.endings[0]} ({key})" for key, one in FORMATS.items())
         raise DataError(f"the name's ending says as what a run is exported: {known}; got {str(target)!r}")

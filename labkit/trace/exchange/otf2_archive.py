@@ -67,8 +67,10 @@ def begun_messages(events: Events) -> Begun:
         return Begun({}, {}, {}, {})
     names = [str(name) for name in calls["call"]]
     lower = [name.lower() for name in names]
-    sends = [(one.startswith("i") and one.endswith("send")) or name in _STARTS
-             for one, name in zip(lower, names, strict=True)]  # fmt: skip
+    sends = [
+        (one.startswith("i") and one.endswith("send")) or name in _STARTS
+        for one, name in zip(lower, names, strict=True)
+    ]
     waited = _waited(events)
     numbers = zip(events.sent_in.tolist(), events.message.tolist(), strict=True)
     sent, sent_ns = {}, {}
@@ -105,9 +107,10 @@ def _begun_requests(events: Events, names: list[str]) -> dict[int, int]:
     own = trace.is_own[events.message].tolist()
     # A call that receives at once: what is over last in it of what was posted in it.
     at_once = {
-        row: at for at, row in enumerate(events.received_in.tolist())
+        row: at
+        for at, row in enumerate(events.received_in.tolist())
         if row >= 0 and "recv" in names[row].lower() and begin[row] <= posted_s[at] <= end[row] and own[at]
-    }  # fmt: skip
+    }
     plain = set(at_once.values())
     found: dict[int, int] = {}
     used: set[int] = set()
@@ -358,9 +361,11 @@ def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> di
         members = tuple(rows["rank"].tolist())
         if members not in comms:
             group = known.group(
-                f"group {len(comms)}", group_type=otf2.GroupType.COMM_GROUP, paradigm=otf2.Paradigm.MPI,
+                f"group {len(comms)}",
+                group_type=otf2.GroupType.COMM_GROUP,
+                paradigm=otf2.Paradigm.MPI,
                 members=[places[rank] for rank in members],
-            )  # fmt: skip
+            )
             comms[members] = known.comm(f"communicator {len(comms)}", group)
         columns = (rows[name].tolist() for name in ("call", "root", "bytes"))
         for row, name, root, size in zip(rows.index, *columns, strict=True):
@@ -410,16 +415,26 @@ _CALLS = {
     "sequence": int, "root": int, "position": int, "ends": int, "phase": int,
 }  # fmt: skip
 _POSTS = {
-    "call": int, "done": int, "peer": int, "tag": int, "context": int, "bytes": int, "order": int,
-    "is_send": bool, "is_cancelled": bool, "done_s": float,
-}  # fmt: skip
+    "call": int,
+    "done": int,
+    "peer": int,
+    "tag": int,
+    "context": int,
+    "bytes": int,
+    "order": int,
+    "is_send": bool,
+    "is_cancelled": bool,
+    "done_s": float,
+}
 _BEGUN = frozenset(
     row.name for row in METHODS if row.kind in ("collective", "neighbor") and row.form == "nonblocking"
 )
 _NO_CALL: dict[str, Any] = dict.fromkeys(_CALLS, -1) | {"end_s": float("nan"), "bytes": 0}
 _NO_POST: dict[str, Any] = dict.fromkeys(_POSTS, -1) | {
-    "is_cancelled": False, "bytes": 0, "done_s": float("nan")
-}  # fmt: skip
+    "is_cancelled": False,
+    "bytes": 0,
+    "done_s": float("nan"),
+}
 #: numbers of communicators begin behind those that a recorder has for the world and a rank alone
 _FIRST = 4
 
@@ -525,10 +540,15 @@ class _Rank:
         }
         known = dict(joined) | {one["context"]: 0 for one in self.posts}
         return {
-            **tables, "names": list(self.names), "phases": list(self.inside), "places": [], "clock": [],
-            "notes": [], "blocks": {},
+            **tables,
+            "names": list(self.names),
+            "phases": list(self.inside),
+            "places": [],
+            "clock": [],
+            "notes": [],
+            "blocks": {},
             "communicators": {number: f"communicator {number}" for number in known if number >= _FIRST},
-        }  # fmt: skip
+        }
 
 
 def call_name(region: str) -> str:
@@ -567,10 +587,13 @@ def read_otf2(path: Path) -> Archive:
 def _read(otf2: Any, archive: Any) -> Archive:
     known = archive.definitions
     members = next(
-        (tuple(group.members) for group in known.groups
-         if group.group_type == otf2.GroupType.COMM_LOCATIONS and group.paradigm == otf2.Paradigm.MPI),
+        (
+            tuple(group.members)
+            for group in known.groups
+            if group.group_type == otf2.GroupType.COMM_LOCATIONS and group.paradigm == otf2.Paradigm.MPI
+        ),
         tuple(known.locations),
-    )  # fmt: skip
+    )
     ranks = {location: _Rank(number) for number, location in enumerate(members)}
     within = any(one.name == WITHIN_CALLS for one in known.system_tree_node_properties)
     unused: Counter[str] = Counter()
@@ -604,10 +627,13 @@ def _read(otf2: Any, archive: Any) -> Archive:
     notes = _left_out(rows, others, unused)
     machine = next((str(node.name) for node in known.system_tree_nodes), "an archive")
     return Archive(
-        [rank.timeline() for rank in rows], [(rank.first_s, rank.last_s) for rank in rows],
-        [(rank.number, *phase) for rank in rows for phase in rank.phases], Clocks([[] for _ in rows]),
-        machine, notes,
-    )  # fmt: skip
+        [rank.timeline() for rank in rows],
+        [(rank.first_s, rank.last_s) for rank in rows],
+        [(rank.number, *phase) for rank in rows for phase in rank.phases],
+        Clocks([[] for _ in rows]),
+        machine,
+        notes,
+    )
 
 
 def _left_out(rows: list[_Rank], others: int, unused: Counter[str]) -> list[str]:
@@ -664,9 +690,7 @@ def _handlers(  # noqa: C901
         def note(rank: _Rank, event: Any, now_s: float) -> None:
             number, own = ranks_of(event.communicator)
             peer = event.receiver if is_send else event.sender
-            what = {
-                "peer": own[peer], "tag": event.msg_tag, "context": number, "bytes": event.msg_length
-            }  # fmt: skip
+            what = {"peer": own[peer], "tag": event.msg_tag, "context": number, "bytes": event.msg_length}
             request: Any = getattr(event, "request_id", None)
             posted = None if is_send else rank.requests.pop(request, None)
             if posted is not None:
@@ -692,9 +716,11 @@ def _handlers(  # noqa: C901
     def collective(rank: _Rank, event: Any, call: int) -> None:
         number, own = ranks_of(event.communicator)
         rank.calls[call].update(
-            context=number, bytes=event.size_sent, position=own.index(rank.number),
+            context=number,
+            bytes=event.size_sent,
+            position=own.index(rank.number),
             root=own[event.root] if 0 <= event.root < len(own) else -1,
-        )  # fmt: skip
+        )
 
     def begun(rank: _Rank, event: Any, _: float) -> None:
         if (here := rank.here()) >= 0:
@@ -720,9 +746,14 @@ def _handlers(  # noqa: C901
     return {
         events.Enter: lambda rank, event, now_s: rank.enter(event.region, kind_of(event.region), now_s),
         events.Leave: lambda rank, _, now_s: rank.leave(now_s),
-        events.MpiSend: message(True, True), events.MpiIsend: message(True, False),
-        events.MpiRecv: message(False, True), events.MpiIrecv: message(False, True),
-        events.MpiIrecvRequest: request, events.MpiIsendComplete: sent,
-        events.MpiRequestCancelled: cancelled, events.MpiCollectiveEnd: joined,
-        events.NonBlockingCollectiveRequest: begun, events.NonBlockingCollectiveComplete: completed,
-    }  # fmt: skip
+        events.MpiSend: message(True, True),
+        events.MpiIsend: message(True, False),
+        events.MpiRecv: message(False, True),
+        events.MpiIrecv: message(False, True),
+        events.MpiIrecvRequest: request,
+        events.MpiIsendComplete: sent,
+        events.MpiRequestCancelled: cancelled,
+        events.MpiCollectiveEnd: joined,
+        events.NonBlockingCollectiveRequest: begun,
+        events.NonBlockingCollectiveComplete: completed,
+    }

@@ -122,9 +122,15 @@ def _flows(events: Events, begin_ns: Ints, end_ns: Ints) -> Iterator[str]:
     received = _inside(events, events.received_in, events.received_ns, begin_ns, end_ns)
     received = np.maximum(received, sent)
     columns = (
-        events.source, events.destination, events.tag, events.bytes, events.sent_ns, events.received_ns, sent,
+        events.source,
+        events.destination,
+        events.tag,
+        events.bytes,
+        events.sent_ns,
+        events.received_ns,
+        sent,
         received,
-    )  # fmt: skip
+    )
     rows = zip(*(column.tolist() for column in columns), strict=True)
     for at, (source, destination, tag, size, sent_ns, got_ns, begin, end) in enumerate(rows):
         same = f'"cat":"message","name":"message","id":{at},"pid":{_PROCESS}'

@@ -474,11 +474,17 @@ class Ledger:
             return {**summed, "notes": self.said()}
         return {
             **summed,
-            "calls": self.log.call_columns(), "posts": self.log.post_columns(), "names": list(self.names),
-            "places": self.places.texts(), "communicators": self.identities(), "notes": self.said(),
-            "blocks": dict(self.blocks), "probes": self.log.probe_columns(), "sources": dict(self.sources),
+            "calls": self.log.call_columns(),
+            "posts": self.log.post_columns(),
+            "names": list(self.names),
+            "places": self.places.texts(),
+            "communicators": self.identities(),
+            "notes": self.said(),
+            "blocks": dict(self.blocks),
+            "probes": self.log.probe_columns(),
+            "sources": dict(self.sources),
             "windows": self.windows or [],
-        }  # fmt: skip
+        }
 
 
 # Lengths of the messages that a program hands to mpi4py.

@@ -140,9 +140,12 @@ class Recording:
 
 
 def recording_header(
-    recording: Recording | None, has_times: bool, leave_out: Sequence[str] = (), is_summed: bool = False,
+    recording: Recording | None,
+    has_times: bool,
+    leave_out: Sequence[str] = (),
+    is_summed: bool = False,
     counters: Sequence[str] = (),
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both."""
     if recording is not None and leave_out:
         raise MachineError(
@@ -150,10 +153,14 @@ def recording_header(
         )
     computation, scale = ("charged", 1.0) if recording is None else (recording.computation, recording.scale)
     return {
-        "computation": computation, "scale": scale, "has_lines": recording is not None,
-        "has_times": has_times, "leave_out": list(leave_out), "is_summed": is_summed,
+        "computation": computation,
+        "scale": scale,
+        "has_lines": recording is not None,
+        "has_times": has_times,
+        "leave_out": list(leave_out),
+        "is_summed": is_summed,
         "counters": list(counters),
-    }  # fmt: skip
+    }
 
 
 def ask_ranks(directory: str, ranks: int, wait_s: float = _SALVAGE_S) -> None:

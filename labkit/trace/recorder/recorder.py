@@ -143,9 +143,14 @@ class Messages:
                 room = self._room(buf, not is_buffer, True)
                 size = received_bytes(got, self.sizes.unequal(buf) if is_buffer else None)
                 log.received(
-                    ledger.world_peer(known, source), label, room, known.number,
-                    known.ranks[got.Get_source()], got.Get_tag(), size,
-                )  # fmt: skip
+                    ledger.world_peer(known, source),
+                    label,
+                    room,
+                    known.number,
+                    known.ranks[got.Get_source()],
+                    got.Get_tag(),
+                    size,
+                )
             return result
 
         def begun(comm: Any, buf: Any, source: int, tag: int) -> Any:
@@ -195,9 +200,15 @@ class Messages:
         return noted
 
     def _exchanged(
-        self, known: Known, ends: tuple[int, int], size: int, origin: tuple[int, int], room: int, status: Any,
+        self,
+        known: Known,
+        ends: tuple[int, int],
+        size: int,
+        origin: tuple[int, int],
+        room: int,
+        status: Any,
         unequal: tuple[int, int] | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Note a send and a receive that were over together; with oneself nothing moves."""
         log, no_proc = self.ledger.log, self.ledger.no_proc
         if ends[0] == origin[0] == known.rank:
@@ -386,11 +397,18 @@ class Recorder:
     """
 
     def __init__(
-        self, mpi: Any, computation: str = "measured", scale: float = 1.0,
-        instead: dict[Any, Any] | None = None, disown: Callable[[Any], None] | None = None,
-        has_lines: bool = True, has_times: bool = False, leave_out: Sequence[str] = (),
-        is_summed: bool = False, counters: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        mpi: Any,
+        computation: str = "measured",
+        scale: float = 1.0,
+        instead: dict[Any, Any] | None = None,
+        disown: Callable[[Any], None] | None = None,
+        has_lines: bool = True,
+        has_times: bool = False,
+        leave_out: Sequence[str] = (),
+        is_summed: bool = False,
+        counters: Sequence[str] = (),
+    ) -> None:
         self._mpi, self._disown = mpi, disown
         self._instead = instead or {}
         self._is_charged = computation == "charged" or not has_lines
@@ -443,9 +461,13 @@ class Recorder:
         }
         names |= {"File": self._file(), "pickle": self._watched_pickling(dumps, loads)}
         for constant, kind in (
-            ("COMM_WORLD", "Intracomm"), ("COMM_SELF", "Intracomm"), ("COMM_NULL", "Comm"),
-            ("REQUEST_NULL", "Request"), ("MESSAGE_NULL", "Message"), ("MESSAGE_NO_PROC", "Message"),
-        ):  # fmt: skip
+            ("COMM_WORLD", "Intracomm"),
+            ("COMM_SELF", "Intracomm"),
+            ("COMM_NULL", "Comm"),
+            ("REQUEST_NULL", "Request"),
+            ("MESSAGE_NULL", "Message"),
+            ("MESSAGE_NO_PROC", "Message"),
+        ):
             names[constant] = names[kind](getattr(mpi, constant))
         self._alone = names["COMM_SELF"]
         self._before = {name: getattr(mpi, name) for name in names}
@@ -582,9 +604,11 @@ class Recorder:
         """Return what the lines mean to other ranks, as plain data."""
         log = self.ledger.log
         return {
-            "communicators": self.ledger.identities(), "remarks": self.ledger.remarks(),
-            "calls": log.calls, "measured_s": log.measured_s,
-        }  # fmt: skip
+            "communicators": self.ledger.identities(),
+            "remarks": self.ledger.remarks(),
+            "calls": log.calls,
+            "measured_s": log.measured_s,
+        }
 
     def write(self, path: str, about: str) -> None:
         """Write the lines, and beside them what they mean to other ranks.

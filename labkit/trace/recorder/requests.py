@@ -78,9 +78,13 @@ class Requests:
         self._disown = disown or (lambda request: None)
         message = message or mpi.Message
         both: dict[str, Any] = {
-            "__module__": mpi.__name__, "__hash__": None, "_post": None, "_number": None, "_operation": None,
+            "__module__": mpi.__name__,
+            "__hash__": None,
+            "_post": None,
+            "_number": None,
+            "_operation": None,
             "_joins": None,
-        }  # fmt: skip
+        }
         ends = {row.name: self._ending(row, getattr(mpi.Request, row.name)) for row in REQUESTS}
         self.request: Any = type("Request", (mpi.Request,), {**both, **ends})
         own = {**both, "_is_persistent": True, **self._starts(mpi.Prequest)}
@@ -285,9 +289,11 @@ class Requests:
             "recv": lambda self_, status=None: receive(native.recv, (), self_, status),
             "Irecv": lambda self_, buf: begin(native.Irecv, (buf,), self_),
             "irecv": lambda self_: begin(native.irecv, (), self_),
-            "Probe": probe("Mprobe"), "probe": probe("mprobe"),
-            "Iprobe": probe("Improbe"), "iprobe": probe("improbe"),
-        }  # fmt: skip
+            "Probe": probe("Mprobe"),
+            "probe": probe("mprobe"),
+            "Iprobe": probe("Improbe"),
+            "iprobe": probe("improbe"),
+        }
 
 
 def _ended(row: Method, result: Any, undefined: int) -> list[int] | None:
@@ -465,9 +471,13 @@ class Communicators:
         return [int(count) * vector.element_bytes for count in vector.counts]
 
     def _noted(
-        self, known: Known, comm: Any, edges: tuple[list[int], list[int]], sent: Sequence[int],
+        self,
+        known: Known,
+        comm: Any,
+        edges: tuple[list[int], list[int]],
+        sent: Sequence[int],
         received: Sequence[int],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Note all receives, all sends, and one wait for everything.
 
         In a grid a block sent in one direction arrives in the opposite one; its number is in the tag, so that

@@ -201,10 +201,13 @@ def _locks(calls: Columns, own: list[WindowCall], names: NDArray[Any]) -> list[W
         for epoch in epochs:
             for row in epoch.towards(target):
                 holders = [
-                    other.end for other in unlocks
-                    if other.rank != epoch.rank and (other.is_exclusive or epoch.is_exclusive)
-                    and begin[row] < begin[other.end] < end[row] and end[other.end] < end[epoch.end]
-                ]  # fmt: skip
+                    other.end
+                    for other in unlocks
+                    if other.rank != epoch.rank
+                    and (other.is_exclusive or epoch.is_exclusive)
+                    and begin[row] < begin[other.end] < end[row]
+                    and end[other.end] < end[epoch.end]
+                ]
                 if holders:
                     holder = holders[-1]
                     found.append(_wait(calls, row, begin[row], begin[holder], holder, "lock contention"))
@@ -267,9 +270,14 @@ def call_waits(
         np.concatenate(column) for column in zip(*parts, strict=True)
     )
     waits: Columns = {
-        "rank": pieces["rank"][call], "begin_s": begin, "end_s": end, "message": message,
-        "ready_s": np.minimum(ready, end), "origin": origin, "call": cause,
-    }  # fmt: skip
+        "rank": pieces["rank"][call],
+        "begin_s": begin,
+        "end_s": end,
+        "message": message,
+        "ready_s": np.minimum(ready, end),
+        "origin": origin,
+        "call": cause,
+    }
     order = np.lexsort((waits["begin_s"], waits["end_s"]))
     return {name: column[order] for name, column in waits.items()}
 
@@ -303,9 +311,10 @@ def _pieces(
     since = np.where(is_first, begin[of], np.append(0.0, until[:-1]))
     begin[of] = until  # ascending: the last one stays
     pieces = {
-        "rank": np.append(own["rank"], own["rank"][of]), "begin_s": np.append(begin, since),
+        "rank": np.append(own["rank"], own["rank"][of]),
+        "begin_s": np.append(begin, since),
         "end_s": np.append(own["end_s"], until),
-    }  # fmt: skip
+    }
     found = call.astype(np.int64)
     found[inside] = len(begin) + piece.ravel()
     return pieces, np.split(found, np.cumsum([len(one) for one, _ in over])[:-1])
@@ -448,9 +457,16 @@ def trace_of(
             messages[side] = np.full(len(messages["bytes"]), -1)
     work = _between(calls, [(begin - zero, end - zero) for begin, end in spans])
     trace = Trace(
-        pd.DataFrame(messages), pd.DataFrame(waits), pd.DataFrame(work), ends, None, beside, table, clocks,
+        pd.DataFrame(messages),
+        pd.DataFrame(waits),
+        pd.DataFrame(work),
+        ends,
+        None,
+        beside,
+        table,
+        clocks,
         [begin - zero for begin, _ in spans],
-    )  # fmt: skip
+    )
     trace.blocks = blocks
     trace.call_cost_s = [float(one.get("call_cost_s") or 0.0) for one in timelines]
     trace.given_waits = window_waits(calls, names, windows)
@@ -465,7 +481,7 @@ def _together(
     timelines: Sequence[Mapping[str, Any]], clocks: Clocks, zero: float
 ) -> tuple[
     Columns, Columns, Columns, dict[int, list[int]], dict[tuple[int, int], list[int]], list[WindowCall]
-]:  # fmt: skip
+]:
     """Return the calls, the posts and the probes of all ranks, each one's own by rows of the whole.
 
     And by rows of calls their blocks, by rank and communicator whom the rank hears as its neighbours, and the
@@ -563,14 +579,21 @@ def _matched(calls: Columns, posts: Columns) -> tuple[Columns, list[str]]:
     sent = np.where(posts["done"][sends] >= 0, _done_s(calls, posts, sends), np.inf)
     order = np.argsort(end, kind="stable")
     messages: Columns = {
-        "source": posts["rank"][sends], "destination": posts["rank"][got], "tag": posts["tag"][sends],
-        "context": posts["context"][sends], "bytes": posts["bytes"][sends].astype(np.int64),
-        "send_posted_s": posted, "recv_posted_s": calls["begin_s"][posts["call"][got]],
+        "source": posts["rank"][sends],
+        "destination": posts["rank"][got],
+        "tag": posts["tag"][sends],
+        "context": posts["context"][sends],
+        "bytes": posts["bytes"][sends].astype(np.int64),
+        "send_posted_s": posted,
+        "recv_posted_s": calls["begin_s"][posts["call"][got]],
         "start_s": np.where(sent <= taken, posted, np.minimum(np.maximum(posted, taken), end)),
-        "arrived_s": np.full(len(sends), np.nan), "end_s": end,
-        "_sent": posts["done"][sends], "_got": posts["done"][got], "_order": posts["order"][got],
+        "arrived_s": np.full(len(sends), np.nan),
+        "end_s": end,
+        "_sent": posts["done"][sends],
+        "_got": posts["done"][got],
+        "_order": posts["order"][got],
         "_sent_s": sent,
-    }  # fmt: skip
+    }
     return {name: column[order] for name, column in messages.items()}, said
 
 
@@ -605,8 +628,12 @@ def _beside(table: Any, calls: Columns, waits: Columns) -> Beside | None:
     begun = calls["ends"][ended]
     if not len(begun):
         return None
-    operations = pd.DataFrame({
-        "rank": calls["rank"][begun], "name": table["call"].to_numpy()[begun],
-        "begin_s": calls["begin_s"][begun], "end_s": calls["end_s"][ended],
-    }).sort_values("begin_s", kind="stable", ignore_index=True)  # fmt: skip
+    operations = pd.DataFrame(
+        {
+            "rank": calls["rank"][begun],
+            "name": table["call"].to_numpy()[begun],
+            "begin_s": calls["begin_s"][begun],
+            "end_s": calls["end_s"][ended],
+        }
+    ).sort_values("begin_s", kind="stable", ignore_index=True)
     return Beside(operations, pd.DataFrame({**waits, "operation": np.full(len(waits["rank"]), -1)}))

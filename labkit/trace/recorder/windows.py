@@ -27,9 +27,17 @@ MAKERS = {"Create": 3, "Allocate": 3, "Allocate_shared": 3, "Create_dynamic": 1}
 
 #: by access where its target stands
 ACCESSES = {
-    "Put": 1, "Get": 1, "Rput": 1, "Rget": 1, "Accumulate": 1, "Raccumulate": 1, "Get_accumulate": 2,
-    "Rget_accumulate": 2, "Fetch_and_op": 2, "Compare_and_swap": 3,
-}  # fmt: skip
+    "Put": 1,
+    "Get": 1,
+    "Rput": 1,
+    "Rget": 1,
+    "Accumulate": 1,
+    "Raccumulate": 1,
+    "Get_accumulate": 2,
+    "Rget_accumulate": 2,
+    "Fetch_and_op": 2,
+    "Compare_and_swap": 3,
+}
 
 _TARGETED = {**ACCESSES, "Lock": 0, "Unlock": 0, "Flush": 0, "Flush_local": 0}
 
@@ -102,7 +110,7 @@ _CLASSES: dict[str, tuple[tuple[str, ...], str]] = {
     ),
     "Intercomm": (("Create_from_groups",), _GROUPS),
     "Session": (("Init",), _GROUPS),
-}  # fmt: skip
+}
 
 
 def refused_calls(ledger: Ledger, own: dict[str, Any]) -> dict[str, Any]:

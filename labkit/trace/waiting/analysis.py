@@ -91,16 +91,26 @@ class Told(ABC):
     def _repr_html_(self) -> str:
         """Return the same as a card of a notebook."""
         states = [
-            [escape(str(row["state"])), escape(_brief(str(row["phase"]))), escape(str(row["call"])),
-             quantity(row["seconds"], "s", 3), _percent(row["share"])]
+            [
+                escape(str(row["state"])),
+                escape(_brief(str(row["phase"]))),
+                escape(str(row["call"])),
+                quantity(row["seconds"], "s", 3),
+                _percent(row["share"]),
+            ]
             for _, row in _main(self.severity("state", "phase", "call")).iterrows()
-        ]  # fmt: skip
+        ]
         causes = [
-            [str(row["rank"]), escape(_what(str(row["phase"]), str(row["call"]))),
-             quantity(row["direct_s"], "s", 3), quantity(row["indirect_s"], "s", 3), _percent(row["share"]),
-             escape(_between(self, float(row["begin_s"]), float(row["end_s"])))]
+            [
+                str(row["rank"]),
+                escape(_what(str(row["phase"]), str(row["call"]))),
+                quantity(row["direct_s"], "s", 3),
+                quantity(row["indirect_s"], "s", 3),
+                _percent(row["share"]),
+                escape(_between(self, float(row["begin_s"]), float(row["end_s"]))),
+            ]
             for _, row in _main(self.causes()).iterrows()
-        ]  # fmt: skip
+        ]
         parts = [f"<p>{escape(self.reading())}</p>"]
         if states:
             parts.append(table(["wait state", "phase", "call", "waited", "share"], states))
@@ -328,9 +338,11 @@ class Waiting(Told):
             raise DataError(f"delays are summed up by rank, phase, call and path; not by {wrong[0]!r}")
         groups = self.delays.groupby(columns, observed=True, sort=False)
         table = groups.agg(
-            direct_s=("direct_s", "sum"), indirect_s=("indirect_s", "sum"), begin_s=("begin_s", "min"),
+            direct_s=("direct_s", "sum"),
+            indirect_s=("indirect_s", "sum"),
+            begin_s=("begin_s", "min"),
             end_s=("end_s", "max"),
-        ).reset_index()  # fmt: skip
+        ).reset_index()
         table["cost_s"] = table["direct_s"] + table["indirect_s"]
         table["share"] = table["cost_s"] / self.seconds if self.seconds > 0 else 0.0
         table = table[table["share"] > _ROUNDING]
@@ -368,9 +380,17 @@ class Waiting(Told):
         table["critical_imbalance_s"] = np.maximum(table["critical_s"] - table["mean_s"], 0.0)
         table["impact_s"] = table["critical_imbalance_s"] * self.ranks
         order = [
-            "path", "phase", "call", "kind", "mean_s", "max_s", "imbalance_s", "critical_s",
-            "critical_imbalance_s", "impact_s",
-        ]  # fmt: skip
+            "path",
+            "phase",
+            "call",
+            "kind",
+            "mean_s",
+            "max_s",
+            "imbalance_s",
+            "critical_s",
+            "critical_imbalance_s",
+            "impact_s",
+        ]
         return table[order].sort_values("impact_s", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -429,11 +449,18 @@ def analysed(run: RecordedRun) -> tuple[Waiting, NDArray[np.int32], NDArray[np.i
     delays = pd.DataFrame(found["delays"])
     _name(delays, paths)
     waiting = Waiting(
-        run.program, run.on, run.ranks, run.makespan_s, trace.clocks is not None,
+        run.program,
+        run.on,
+        run.ranks,
+        run.makespan_s,
+        trace.clocks is not None,
         waits[[*order, "row", "cause_row", "direct_s", "passed_s"]],
         delays[["rank", "path", "phase", "call", "begin_s", "end_s", "direct_s", "indirect_s"]],
-        paths, _totals(found, paths), pd.DataFrame(found["path"]), trace.recording_share(),
-    )  # fmt: skip
+        paths,
+        _totals(found, paths),
+        pd.DataFrame(found["path"]),
+        trace.recording_share(),
+    )
     return waiting, found["call_path"], sent
 
 
@@ -448,11 +475,14 @@ def _paths(
         inner.append(names[name])
     node, what = tree["node"], tree["what"]
     own = {-1: COMPUTATION if len(kinds.numbers) or not is_untold else UNTOLD, -2: NOT_BEGUN}
-    return pd.DataFrame({
-        "phase": np.array(texts, object)[node], "name": np.array(inner, object)[node],
-        "call": np.array([own[w] if w < 0 else kinds.names[w] for w in what.tolist()], object),
-        "place": np.array(["" if w < 0 else kinds.places[w] for w in what.tolist()], object),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "phase": np.array(texts, object)[node],
+            "name": np.array(inner, object)[node],
+            "call": np.array([own[w] if w < 0 else kinds.names[w] for w in what.tolist()], object),
+            "place": np.array(["" if w < 0 else kinds.places[w] for w in what.tolist()], object),
+        }
+    )
 
 
 def _name(table: pd.DataFrame, paths: pd.DataFrame) -> None:

@@ -108,12 +108,15 @@ KINDS += [
     WaitKind("late complete", _RMA, "a target waits for an origin that is done, but does not complete"),
     WaitKind("early fence", _RMA, "a rank waits in a fence while others still access its part of the window"),
     WaitKind("lock contention", _RMA, "an origin waits until another gives the window's lock back"),
-]  # fmt: skip
+]
 
 _PATTERNS = {
-    "barrier": 2, **dict.fromkeys(("bcast", "scatter", "scatterv"), 3),
-    **dict.fromkeys(("gather", "gatherv", "reduce"), 4), **dict.fromkeys(("scan", "exscan"), 5), "fence": 7,
-}  # fmt: skip
+    "barrier": 2,
+    **dict.fromkeys(("bcast", "scatter", "scatterv"), 3),
+    **dict.fromkeys(("gather", "gatherv", "reduce"), 4),
+    **dict.fromkeys(("scan", "exscan"), 5),
+    "fence": 7,
+}
 
 _ALL_NEED_ALL, NEIGHBORS = 1, 6
 

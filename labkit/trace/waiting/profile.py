@@ -86,10 +86,13 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
         known = np.ones(len(source), bool)
         at = source * paths + _of_phases(run, waiting)
     columns = {
-        "messages": (at, np.ones(len(at))), "bytes": (at, sizes[known]),
-        "empty_messages": (at, sizes[known] == 0), "collective_bytes": (place[:0], np.empty(0)),
-        "empty_collectives": (place[:0], np.empty(0)), **dict.fromkeys(_SYNC, (place[:0], np.empty(0))),
-    }  # fmt: skip
+        "messages": (at, np.ones(len(at))),
+        "bytes": (at, sizes[known]),
+        "empty_messages": (at, sizes[known] == 0),
+        "collective_bytes": (place[:0], np.empty(0)),
+        "empty_collectives": (place[:0], np.empty(0)),
+        **dict.fromkeys(_SYNC, (place[:0], np.empty(0))),
+    }
     if calls is not None and len(calls):
         joint = calls["joint"].to_numpy(np.int64)
         given = np.bincount(joint[joint >= 0], calls["bytes"].to_numpy(np.int64)[joint >= 0])

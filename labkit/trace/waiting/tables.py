@@ -23,9 +23,14 @@ __all__ = ["given_columns", "poll_waits", "wait_columns"]
 Columns = dict[str, NDArray[Any]]
 
 _GIVEN: dict[str, type[np.generic]] = {
-    "rank": np.int32, "begin_s": np.float64, "until_s": np.float64, "cause": np.int32, "call": np.int32,
-    "cause_call": np.int32, "state": np.uint8,
-}  # fmt: skip
+    "rank": np.int32,
+    "begin_s": np.float64,
+    "until_s": np.float64,
+    "cause": np.int32,
+    "call": np.int32,
+    "cause_call": np.int32,
+    "state": np.uint8,
+}
 
 
 def wait_columns(
@@ -72,9 +77,11 @@ def wait_columns(
     spans |= {"rank": _column(phases, "rank", np.int32), "name": number.astype(np.int32)}
     spans["depth"] = _column(phases, "depth", np.int32) if "depth" in phases else np.empty(0, np.int32)
     tables = {
-        "calls": call_columns, "messages": messages, "phases": spans,
+        "calls": call_columns,
+        "messages": messages,
+        "phases": spans,
         "blocked": _with_polls(_blocked(trace, call_columns), trace, kinds, call_columns),
-    }  # fmt: skip
+    }
     return tables, [str(name) for name in names]
 
 
@@ -132,9 +139,12 @@ def _with_neighbors(
     if not len(rows):
         return columns
     of_wait = {
-        "rank": waits["rank"], "message": message, "begin_s": waits["begin_s"], "end_s": waits["end_s"],
+        "rank": waits["rank"],
+        "message": message,
+        "begin_s": waits["begin_s"],
+        "end_s": waits["end_s"],
         "begun": own,
-    }  # fmt: skip
+    }
     return {
         name: np.concatenate([column, np.asarray(of_wait[name])[rows].astype(column.dtype)])
         if name in of_wait
@@ -278,8 +288,15 @@ def _with_polls(columns: Columns, trace: Trace, kinds: CallKinds, calls: Columns
     begun = _beginnings(trace.beside.operations, calls)[operations]
     rows, begun = rows[begun >= 0], begun[begun >= 0]
     end = calls["end_s"][rows]
-    of_poll = {"rank": calls["rank"][rows], "begin_s": calls["begin_s"][rows], "end_s": end, "begun": begun,
-               "ready_s": end, "origin": calls["rank"][rows], "message": np.full(len(rows), -1)}  # fmt: skip
+    of_poll = {
+        "rank": calls["rank"][rows],
+        "begin_s": calls["begin_s"][rows],
+        "end_s": end,
+        "begun": begun,
+        "ready_s": end,
+        "origin": calls["rank"][rows],
+        "message": np.full(len(rows), -1),
+    }
     return {
         name: np.concatenate([column, of_poll[name].astype(column.dtype)])
         if len(column) or trace.clocks is not None or name not in ("ready_s", "origin")

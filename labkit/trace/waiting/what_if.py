@@ -186,9 +186,16 @@ class WhatIf:
 
 
 def try_it(
-    run: RecordedRun, phase: str | None, factor: float | None, ranks: Iterable[int] | None,
-    balanced: str | None, every_visit: bool, links: str | Iterable[str] | None, coll: Any, on: Any,
-) -> WhatIf:  # fmt: skip
+    run: RecordedRun,
+    phase: str | None,
+    factor: float | None,
+    ranks: Iterable[int] | None,
+    balanced: str | None,
+    every_visit: bool,
+    links: str | Iterable[str] | None,
+    coll: Any,
+    on: Any,
+) -> WhatIf:
     """Do `Run.what_if`."""
     given = {"phase": phase, "balanced": balanced, "links": links, "coll": coll, "on": on}
     named = [name for name, one in given.items() if one is not None]

@@ -25,9 +25,17 @@ __all__ = ["calls_at", "lock_waits", "named", "sent_in"]
 _LOCKS, _UNLOCKS = ("Lock", "Lock_all"), ("Unlock", "Unlock_all")
 
 _ACCESSES = (
-    "Put", "Get", "Rput", "Rget", "Accumulate", "Raccumulate", "Get_accumulate", "Rget_accumulate",
-    "Fetch_and_op", "Compare_and_swap",
-)  # fmt: skip
+    "Put",
+    "Get",
+    "Rput",
+    "Rget",
+    "Accumulate",
+    "Raccumulate",
+    "Get_accumulate",
+    "Rget_accumulate",
+    "Fetch_and_op",
+    "Compare_and_swap",
+)
 
 _AT_FENCE = kind_number("wait at fence")
 
@@ -73,9 +81,14 @@ def lock_waits(
             continue
         cause = own[np.argmin(np.abs(end_s[own] - until))]
         values = (
-            blocked["rank"][at], blocked["begin_s"][at], until, owner[cause], row[at], cause,
+            blocked["rank"][at],
+            blocked["begin_s"][at],
+            until,
+            owner[cause],
+            row[at],
+            cause,
             kind_number("lock contention"),
-        )  # fmt: skip
+        )
         for column, value in zip(found.values(), values, strict=True):
             column.append(value)
         taken[at] = True
@@ -164,10 +177,15 @@ def _cut(wait: pd.DataFrame, names: tuple[tuple[str, float], ...]) -> list[pd.Da
         until = min(max(instant, since), end)
         if until > since:
             share = (until - since) / (end - begin)
-            parts.append(wait.assign(
-                state=kind_number(name), begin_s=since, end_s=until,
-                direct_s=wait["direct_s"] * share, passed_s=wait["passed_s"] * share,
-            ))  # fmt: skip
+            parts.append(
+                wait.assign(
+                    state=kind_number(name),
+                    begin_s=since,
+                    end_s=until,
+                    direct_s=wait["direct_s"] * share,
+                    passed_s=wait["passed_s"] * share,
+                )
+            )
         since = until
     return parts
 

@@ -86,8 +86,15 @@ def card(
         machine.rank_hosts(many)  # too small: refused before anything runs
     points = None if measured is None else measured_points(measured, operation, ranks, sizes)
     costs = Costs(operation, machine, model, names, sizes[-1])
-    return Card(operation, machine, costs.network.name, costs.alpha_s, costs.beta_s_per_byte, costs.loggp,
-                costs.table(ranks, sizes, points))  # fmt: skip
+    return Card(
+        operation,
+        machine,
+        costs.network.name,
+        costs.alpha_s,
+        costs.beta_s_per_byte,
+        costs.loggp,
+        costs.table(ranks, sizes, points),
+    )
 
 
 def _axes(operation: str, machine: Platform, p: Any, n_bytes: Any) -> tuple[list[int], list[int]]:

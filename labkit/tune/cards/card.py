@@ -203,10 +203,13 @@ class Card:
         cells = [self.head, *self.rows()]
         wide = [max(len(row[i]) for row in cells) for i in range(len(self.head))]
         lines = [
-            "  " + "  ".join(text.ljust(n) if i < 2 else text.rjust(n) for i, (text, n) in enumerate(
-                zip(row, wide, strict=True)))
+            "  "
+            + "  ".join(
+                text.ljust(n) if i < 2 else text.rjust(n)
+                for i, (text, n) in enumerate(zip(row, wide, strict=True))
+            )
             for row in cells
-        ]  # fmt: skip
+        ]
         return "\n".join([self.reading, *(line.rstrip() for line in lines), self.constants])
 
     __repr__ = __str__
@@ -307,9 +310,17 @@ def _of_study(study: Study, operation: str) -> pd.DataFrame:
 
 
 COLUMNS = [
-    "ranks", "bytes", "algorithm", "rounds", "volume_bytes", "formula_s", "loggp_s", "simulated_s",
-    "measured_s", "bound_s",
-]  # fmt: skip
+    "ranks",
+    "bytes",
+    "algorithm",
+    "rounds",
+    "volume_bytes",
+    "formula_s",
+    "loggp_s",
+    "simulated_s",
+    "measured_s",
+    "bound_s",
+]
 #: the bound looks at every pair of ranks: of more ranks there is none
 _MOST_BOUND = 256
 

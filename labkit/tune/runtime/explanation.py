@@ -155,11 +155,12 @@ class Decision:
             cells = [["codelet", "time", "to best", "outliers", "attributes"], *self.table()]
             wide = [max(len(row[i]) for row in cells) for i in range(5)]
             lines += [
-                "  " + "  ".join(
+                "  "
+                + "  ".join(
                     text.ljust(wide[i]) if i in (0, 4) else text.rjust(wide[i]) for i, text in enumerate(row)
                 ).rstrip()
                 for row in cells
-            ]  # fmt: skip
+            ]
         lines += [f"- {event}." for event in self.events]
         if self.left_out:
             lines.append(f"- left out: {'; '.join(self.left_out)}.")
@@ -169,11 +170,15 @@ class Decision:
         """Return it as plain data; times in seconds."""
         own = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "rows"}
         rows = [
-            {"name": row.name, "time_s": row.estimate_s, "times_s": list(row.times_s),
-             "outliers": row.outliers,
-             "attributes": {name: str(value) for name, value in row.attributes.items()}}
+            {
+                "name": row.name,
+                "time_s": row.estimate_s,
+                "times_s": list(row.times_s),
+                "outliers": row.outliers,
+                "attributes": {name: str(value) for name, value in row.attributes.items()},
+            }
             for row in self.rows
-        ]  # fmt: skip
+        ]
         return own | {"left_out": list(self.left_out), "events": list(self.events), "rows": rows}
 
 

@@ -348,10 +348,16 @@ class Plan:
 
 
 def plan_of(
-    search: str = "brute force", estimator: Any = "drop", timing: str = "barrier", measurements: int = 20,
-    warmup: int = 1, use: str | None = None, history: str | os.PathLike[str] | None = None,
-    similar: float = 0.05, monitor: Monitor | bool | None = None,
-) -> Plan:  # fmt: skip
+    search: str = "brute force",
+    estimator: Any = "drop",
+    timing: str = "barrier",
+    measurements: int = 20,
+    warmup: int = 1,
+    use: str | None = None,
+    history: str | os.PathLike[str] | None = None,
+    similar: float = 0.05,
+    monitor: Monitor | bool | None = None,
+) -> Plan:
     """Return the settings, checked."""
     search_of(search)
     if timing not in TIMINGS:
@@ -369,9 +375,16 @@ def plan_of(
     if monitor and not isinstance(monitor, Monitor):
         raise DataError(f"monitor must be True or labkit.tune.Monitor(every=...), got {monitor!r}")
     return Plan(
-        search, estimator_of(estimator), timing, measurements, warmup, use,
-        None if history is None else Path(history), float(similar), monitor or None,
-    )  # fmt: skip
+        search,
+        estimator_of(estimator),
+        timing,
+        measurements,
+        warmup,
+        use,
+        None if history is None else Path(history),
+        float(similar),
+        monitor or None,
+    )
 
 
 # Searches: which codelet is measured next, and which one is the fastest.

@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["STABILITY", "Verification", "verify"]
 
 #: below this mean instability, the word for it
-STABILITY = (
-    (0.2, "very stable"), (0.4, "stable"), (0.6, "fair"), (0.8, "unstable"), (1.01, "very unstable"),
-)  # fmt: skip
+STABILITY = ((0.2, "very stable"), (0.4, "stable"), (0.6, "fair"), (0.8, "unstable"), (1.01, "very unstable"))
 
 
 def _frame(rows: Mapping[str, Any], columns: list[str]) -> pd.DataFrame:
@@ -148,9 +146,15 @@ class Verification:
 
 
 def verify(
-    program: Callable[..., Any], ranks: int, on: Any, codelets: Sequence[str], *, runs: int = 3,
-    phase: str | None = None, **options: Any,
-) -> Verification:  # fmt: skip
+    program: Callable[..., Any],
+    ranks: int,
+    on: Any,
+    codelets: Sequence[str],
+    *,
+    runs: int = 3,
+    phase: str | None = None,
+    **options: Any,
+) -> Verification:
     """Run a program with each codelet preselected, several times.
 
     Parameters

@@ -564,9 +564,17 @@ class Tuning:
     """
 
     def __init__(
-        self, comm: Any, what: str, codelets: Sequence[Codelet], left_out: Sequence[str], plan: Plan,
-        key: str, n_bytes: float, points: int, situation: Situation | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        comm: Any,
+        what: str,
+        codelets: Sequence[Codelet],
+        left_out: Sequence[str],
+        plan: Plan,
+        key: str,
+        n_bytes: float,
+        points: int,
+        situation: Situation | None = None,
+    ) -> None:
         self._comm, self.what, self._plan = comm, what, plan
         self.codelets = {codelet.name: codelet for codelet in codelets}
         self._left_out, self._points, self._situation = list(left_out), points, situation
