@@ -360,7 +360,7 @@ class Fit:
     sharing : str
         ``splitduplex`` (each direction has its own) or ``shared``.
     detached, eager : Threshold
-        See `labkit.calibration.protocol.thresholds`.
+        See `thresholds`.
     curves : dict of str to Piecewise
         The fitted functions: send, isend, recv (of the payload) and wire (of payload and envelope).
     notes : list of str
@@ -395,7 +395,7 @@ def fit_network(table: pd.DataFrame, name: str, tolerance: float = 1e-3) -> Fit:
     Parameters
     ----------
     table : pandas.DataFrame
-        Of `labkit.calibration.protocol.medians`.
+        Of `medians`.
     name : str
         What to call the model.
     tolerance : float

@@ -14,7 +14,7 @@ files          all reads and writes, views, pointers, on this host's files (`lab
 refused        by name: spawning, ports, fault tolerance
 ============== ===============================================================================================
 
-How nonblocking collectives go on while their ranks compute: `labkit.comm.collective.collectives`.
+How nonblocking collectives go on while their ranks compute: `labkit.comm.intracomm`.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from labkit.errors import DataError
 from labkit.grading.assignment import Assignment
-from labkit.process.fingerprint import fingerprint, program_digests
+from labkit.process.fingerprint import fingerprint
+from labkit.process.imports import program_digests
 from labkit.registry import course_files, module_of_file
 
 __all__ = ["assignment_names", "find_assignment"]

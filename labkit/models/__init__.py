@@ -35,8 +35,9 @@ __all__ = [
 
 #: loaded when they are used: they need SymPy
 _LAZY = {
-    **dict.fromkeys(("collective", "congestion", "message"), "derived"),
-    **dict.fromkeys(("FoundMapping", "LinkLoads", "search_mapping"), "mapping"),
+    **dict.fromkeys(
+        ("FoundMapping", "LinkLoads", "collective", "congestion", "message", "search_mapping"), "derived"
+    ),
     **dict.fromkeys(
         ("CommunicationModel", "P", "S", "asymptotic", "bounded", "dominant", "exact", "maximum"), "hierarchy"
     ),

@@ -19,7 +19,7 @@ import cloudpickle
 
 from labkit.errors import ProgramError
 from labkit.process.by_value import Pickler
-from labkit.process.fingerprint import is_installed
+from labkit.process.imports import is_installed
 from labkit.request import RunRequest
 
 __all__ = ["is_installed", "pack", "pack_job", "pack_program", "unwritten_sources"]

@@ -39,7 +39,7 @@ def execute(
     schedule : Schedule
         Bound to as many ranks as `comm` has.
     op : str or callable or MPI operator, optional
-        For reductions; see `labkit.schedule.operators`.
+        For reductions.
     counts : dict, optional
         For vector collectives: buffer name to counts, or to (counts, displacements), in elements.
     tag : int

@@ -46,8 +46,8 @@ class Simulated(Machine):
         recorded (``*`` stands for anything), or a filter file, as `Run.score` writes it. No time changes;
         what is called there counts as computation, as on real MPI. Of functions, too.
     explore : int
-        Run the program so often again, in other legal orders of its messages, and say what then differs
-        (`labkit.sim.explore`): `Run.exploration`, and among the notes. Of functions, too.
+        Number of further runs in other legal orders of the messages; differences between the runs are in
+        `Run.exploration` and among the notes. Functions are run several times, too.
     check : bool
         Look at buffers that are changed or used twice before their Wait, at datatypes of both ends, at
         requests that are never waited for, and say at which lines (`labkit.sim.checking`).

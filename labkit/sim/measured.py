@@ -25,7 +25,8 @@ from typing import Any
 from labkit.errors import DataError, MachineError
 from labkit.nearest import nearest
 from labkit.plain import replace_file
-from labkit.process.fingerprint import fingerprint, program_digests
+from labkit.process.fingerprint import fingerprint
+from labkit.process.imports import program_digests
 from labkit.request import RunRequest
 from labkit.result.computation import Computation
 

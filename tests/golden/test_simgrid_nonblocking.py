@@ -2,7 +2,7 @@
 
 The figures are SimGrid's own: ``benchmarks/simgrid/nonblocking.py`` asked for them. Only models without
 overheads of their own agree in everything: what a receive costs its processor, a rank pays in its wait in
-SMPI, and what carries the collective on pays it here (see `labkit.comm.collective.collectives`).
+SMPI, and what carries the collective on pays it here (see `labkit.comm.intracomm`).
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ _READERS = {
 
 
 def _expression(row: Method) -> str:
-    """Blocking, nonblocking or persistent (see labkit.comm.collective.collectives)."""
+    """Blocking, nonblocking or persistent (see labkit.comm.intracomm)."""
     read = f"self.{_READERS[row.base]}(sendbuf, recvbuf)"
     if row.form == "persistent":
         return f"self._neighbor_init({row.name!r}, lambda: {read})"

@@ -22,7 +22,7 @@ from typing import Any
 from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError
 from labkit.nearest import nearest
 from labkit.plain import require_file, toml_of
-from labkit.process.fingerprint import imported_files, program_digests
+from labkit.process.imports import imported_files, program_digests
 from labkit.run import checked_request
 from labkit.scaling import read_expectation
 from labkit.scaling.description import TOLERANCE, check_tolerance

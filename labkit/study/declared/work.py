@@ -25,7 +25,8 @@ from labkit import __version__
 from labkit.errors import DataError
 from labkit.local.costs import find_calibration
 from labkit.plain import replace_file, toml_of
-from labkit.process.fingerprint import engine_digest, labkit_digest, program_digests
+from labkit.process.fingerprint import engine_digest, labkit_digest
+from labkit.process.imports import program_digests
 from labkit.registry import own_files, problems
 from labkit.sim.measured import Records
 from labkit.study.bundle.writer import environment

@@ -32,7 +32,7 @@ ROOTED = frozenset(("bcast", "gather", "gatherv", "scatter", "scatterv", "reduce
 class Collectives:
     """Makes the calls that note collectives on buffers.
 
-    What each notes is what the simulated communicator would run: see `labkit.comm.collective.collectives`.
+    What each notes is what the simulated communicator would run: see `labkit.comm.intracomm`.
 
     Parameters
     ----------

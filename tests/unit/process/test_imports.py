@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.process.fingerprint import fingerprint, imported_files, program_digests
+from labkit.process.fingerprint import fingerprint
+from labkit.process.imports import imported_files, program_digests
 
 CASES = {
     "import a": {"a"},
