@@ -4,7 +4,7 @@
     sweep        a program over ranks, machines and parameters: a Study
     load         a Study from its file
     fit, judge   a scaling model of measurements; their growth against an expectation
-    predict      a growth or numbers expected before a run, drawn beside what comes out
+    predict      a growth or numbers expected before a run, drawn next to the result
     phase        a named part of a program: with labkit.phase("merge"): ...
     compute      computation that a simulated rank is charged for
     count        a number of the program's own, summed up in every sweep: swaps, probes
@@ -16,7 +16,7 @@
     cluster      MPI engines that stay up between runs
     slurm        options of batch jobs
     calibrate    a model of this machine's network from measurements
-    contrast     a real run beside a simulated one, phase by phase
+    contrast     a real run compared with a simulated one, phase by phase
     guidelines   collectives held against each other: allreduce <= reduce + bcast, ...
     synthesize   a collective made for one machine, uneven or cut links included
     card         what a collective costs: formula, LogGP, simulation, lower bound, measurements

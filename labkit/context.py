@@ -3,7 +3,7 @@
 A program marks its steps with `phase` and charges its work with `compute`; both find the machine of the
 running rank through `current`. A real MPI process installs its own context once (`install`); the
 simulator registers a function that knows which rank is running (`register_simulator`). Outside any run
-`phase` and `compute` do nothing, so a program can be tried by hand.
+`phase` and `compute` do nothing, so a program can be tried in plain Python.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-#: so many decisions are told one by one
+#: up to this number of decisions are listed one by one
 _MOST_TOLD = 8
 
 

@@ -78,7 +78,7 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
         "help": "simulated: look at buffers in use, types of both ends, requests left alone; say the lines"}),
     (("--explore",), 0, {
         "type": int, "metavar": "TRIES",
-        "help": "simulated: run again in so many other legal orders of messages; say which results differ"}),
+        "help": "simulated: run again with N other legal orders of messages; report which results differ"}),
     (("--trace",), False, {"action": "store_true", "help": "record every message"}),
     (("--summary",), False, {
         "action": "store_true",

@@ -104,9 +104,9 @@ class Requirements:
     square : bool
         Works only for 1, 4, 9, 16, ... ranks.
     max_ranks : int, optional
-        Works for at most so many ranks.
+        Largest supported number of ranks.
     keys_per_rank : int, optional
-        A sorter that takes exactly so many keys on each rank.
+        The number of keys on each rank that a sorter requires.
     """
 
     power_of_two: bool = False

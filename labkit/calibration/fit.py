@@ -433,7 +433,7 @@ def fit_network(table: pd.DataFrame, name: str, tolerance: float = 1e-3) -> Fit:
 def _overheads(
     table: pd.DataFrame, detached: Threshold, trip: pd.DataFrame, tolerance: float
 ) -> dict[str, Piecewise]:
-    """Fit os, ois and or; what is nothing beside a round trip is left out."""
+    """Fit os, ois and or; what is negligible compared with a round trip is left out."""
     limit = np.inf if detached.below_bytes is None else detached.below_bytes
     sources = {
         "send": one(table, "late")["sender_s"],

@@ -209,7 +209,7 @@ class Calibration:
         return "\n".join(lines)
 
     def star(self, hosts: int) -> Platform:
-        """Return a star of so many hosts, each on the calibrated link.
+        """Return a star of `hosts` hosts, each on the calibrated link.
 
         Parameters
         ----------

@@ -138,7 +138,7 @@ def _no_ranks(line: PythonLine) -> str:
 
 
 def _save_trace(run: Run) -> str | None:
-    """Write the messages beside where the command was called, as CSV; None where the machine records none."""
+    """Write the messages as CSV into the working folder; None if the machine records none."""
     if run.trace is None:
         return None
     return _as_csv(run, "trace", run.trace.messages)

@@ -34,7 +34,7 @@ def whole(value: Any, limit: int = _INT, what: str = "") -> int:
     TypeError
         It is no number.
     OverflowError
-        It does not fit into so many bits.
+        It does not fit into the C type.
     """
     if type(value) is not int:
         if not hasattr(type(value), "__int__"):

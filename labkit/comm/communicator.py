@@ -114,7 +114,7 @@ class _PartitionedReceive(Prequest):
         return bool(self.Get_status())
 
 
-# Two messages that are one request: Isendrecv and its kin.
+# Requests made of two messages, such as Isendrecv.
 
 
 class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
@@ -192,7 +192,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         return request
 
     def Precv_init(self, buf: Any, partitions: int, source: int, tag: int = 0, info: Any = None) -> Prequest:
-        """Make a request that receives a buffer of so many equal parts whenever it is started."""
+        """Make a request that receives a buffer of equal parts whenever it is started."""
         count = _partitions(partitions)
         whole = self._whole(buf, count, source, tag, True)
         request = _PartitionedReceive._of(lambda: self._parts().Irecv(whole, source, _at(tag)))

@@ -115,7 +115,7 @@ _LEVELS = {"single": 0, "funneled": 1, "serialized": 2, "multiple": 3}
 
 
 def own_settings() -> dict[str, Any] | None:
-    """Return what the running rank has set and done by hand; None outside ranks."""
+    """Return what the running rank has set and done itself; None outside ranks."""
     machine = simulated()
     if machine is None:
         return None
@@ -197,7 +197,7 @@ def _state() -> str:
 
 
 def Init() -> None:
-    """Initialise MPI by hand, where ``mpi4py.rc.initialize = False``; refused where it is initialised."""
+    """Initialise MPI explicitly, where ``mpi4py.rc.initialize = False``; refused where it is initialised."""
     _initialize("Init", _LEVELS["single"])
 
 
@@ -241,7 +241,7 @@ def _refuse_calls(why: str) -> None:
 
 
 def Is_initialized() -> bool:
-    """Whether MPI has been initialised, on import or by hand."""
+    """Whether MPI has been initialised, on import or explicitly."""
     return _state() != "before"
 
 

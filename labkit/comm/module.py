@@ -276,7 +276,7 @@ def Get_address(location: Any) -> int:
 
 
 def Aint_add(base: int, disp: int) -> int:
-    """Return the address so many bytes behind another."""
+    """Return an address plus a displacement in bytes."""
     return _address(operator.index(base) + operator.index(disp))
 
 
@@ -292,7 +292,7 @@ def _address(number: int) -> int:
 
 
 def Alloc_mem(size: int, info: Any = None) -> Any:
-    """Return memory of so many bytes."""
+    """Return memory of `size` bytes."""
     if size < 0:
         raise MPIException(_ERR_ARG, f"size={size}: memory has 0 bytes or more")
     return _kernels.Buffer.allocate(int(size))
@@ -365,7 +365,7 @@ def _of(cls: type) -> frozenset[str]:
 # Names with an underscore of mpi4py.MPI that mpi4py's own Python (`mpi4py.util`) asks for.
 
 
-#: tags of private messages go round among so many
+#: number of tags of private messages, used in turn
 _TAGS = 1 << 15
 
 

@@ -46,7 +46,7 @@ def not_simulated(name: str, kind: type[UnsupportedError] = MissingModuleError) 
 class Rc:
     """`mpi4py.rc` of the running rank: what a rank sets is its own, as in a process of its own.
 
-    ``initialize=False``, set before the rank imports mpi4py.MPI, leaves MPI to be initialised by hand; the
+    ``initialize=False``, set before the rank imports mpi4py.MPI, leaves that to the program; the
     thread level that is asked for decides what `Query_thread` says.
     """
 

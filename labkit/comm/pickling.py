@@ -54,7 +54,7 @@ class Pickle:
 
     @property
     def THRESHOLD(self) -> int:
-        """Bytes from which `dumps_oob` leaves a buffer beside; None sets the default, 256 KiB."""
+        """Bytes from which `dumps_oob` leaves a buffer out of band; None sets the default, 256 KiB."""
         return self._threshold
 
     @THRESHOLD.setter
@@ -77,7 +77,7 @@ class Pickle:
         return self._loads(data)
 
     def dumps_oob(self, obj: Any) -> tuple[bytes, list[Any]]:
-        """Return the object as bytes, and its large buffers beside them."""
+        """Return the object as bytes, and its large buffers separately."""
         if not self.is_default:  # its own way knows nothing of buffers
             return self.dumps(obj), []
         buffers: list[Any] = []
@@ -93,7 +93,7 @@ class Pickle:
         return make(obj, max(self._protocol or 5, 5), buffer_callback=keep), buffers
 
     def loads_oob(self, data: Any, buffers: Any) -> Any:
-        """Return the object from bytes and the buffers beside them."""
+        """Return the object from bytes and its separate buffers."""
         if not self.is_default:
             return self.loads(data)
         return _pickle.loads(data, buffers=buffers)

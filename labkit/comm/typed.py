@@ -71,7 +71,7 @@ def is_dense(place: Simple | Target) -> bool:
 
 
 def runs_of(place: Simple, n_bytes: int | None = None) -> list[tuple[int, int]]:
-    """Return which bytes of its memory are touched, by so many bytes of data: (first, end) of each run."""
+    """Return the bytes of its memory that the data touch: (first, end) of each run."""
     if n_bytes is None:
         n_bytes = data_bytes(place)
     if is_dense(place):

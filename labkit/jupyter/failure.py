@@ -27,7 +27,7 @@ __all__ = [
     "show_waits",
 ]
 
-#: whose frames tell a user nothing, beside labkit's own
+#: packages whose frames do not help a user, in addition to labkit's own
 _MACHINERY = re.compile(r"[\\/](IPython|ipykernel|importlib|concurrent|contextlib\.py)\b|^<frozen |^<string>")
 #: the file names in frames of mpi4py, whose code is not there to be read
 _COMPILED = "src/mpi4py/"

@@ -1,4 +1,4 @@
-"""An algorithm as a lecture writes it, beside the one that labkit uses, and a race of the two."""
+"""An algorithm as a lecture writes it, next to the one that labkit uses, and a race of the two."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CODE = (
 
 @dataclass(frozen=True)
 class Lecture:
-    """A readable form beside the algorithm in use.
+    """A readable form next to the algorithm in use.
 
     Attributes
     ----------
@@ -149,7 +149,7 @@ class Race:
 
 
 def lecture(problem: str, name: str = "") -> Lecture:
-    """Show an algorithm as a lecture writes it, in at most 40 lines, beside the one that is used.
+    """Show an algorithm as a lecture writes it, in at most 40 lines, next to the one that is used.
 
     The form has no ties, no dtypes and no options; its first lines say what it needs and what it promises.
     It is a program like any other: ``lk.lecture("bcast", "binomial").form(comm, message)``.

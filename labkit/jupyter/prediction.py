@@ -1,4 +1,4 @@
-"""Predictions that a reader enters before a run, and sees beside its result."""
+"""Predictions that a reader enters before a run and compares with its result."""
 
 from __future__ import annotations
 

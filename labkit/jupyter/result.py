@@ -112,7 +112,7 @@ class CellRun(Run):
         )
 
     def facts(self) -> list[tuple[str, str]]:
-        """List the figures beside the makespan, and how the cell's names are reached."""
+        """List the figures other than the makespan, and how the cell's names are reached."""
         told = [f'_spmd["{name}"]' for name in [*self.values][:_NAMES_TOLD]]
         more = ["…"] if len(self.values) > _NAMES_TOLD else []
         return super().facts() + ([("by rank", ", ".join(told + more))] if told else [])

@@ -263,7 +263,7 @@ def restore_work(archive: str | os.PathLike[str], folder: str | os.PathLike[str]
     Returns
     -------
     Restored
-        What became of each file: one that differs from yours is put beside it.
+        What became of each file: one that differs from yours is put next to it.
 
     Raises
     ------

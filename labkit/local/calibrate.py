@@ -11,7 +11,7 @@ calibration that it names: runs with the new file charge packing.
 Every kernel is timed on random codes over a grid of sizes. A cell is the least of its samples, each long
 enough for the clock and taken in several rounds over the grid, so that other work on the machine, which only
 ever adds time, disturbs little. The coefficients are a non-negative least-squares fit of relative errors, and
-the largest relative error over the grid is written beside them: it says how far to trust the formula.
+the largest relative error over the grid is written with them: it bounds the error of the formula.
 """
 
 from __future__ import annotations

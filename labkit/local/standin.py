@@ -57,7 +57,7 @@ _GOLDEN_RATIO = 0x9E3779B9
 
 
 class Range(NamedTuple):
-    """So many keys, spread evenly over `width` positions of the key axis (of 2**64) from `begin` on."""
+    """Keys, spread evenly over `width` positions of the key axis (of 2**64) from `begin` on."""
 
     keys: int
     begin: int
@@ -365,7 +365,7 @@ class StandIns:
 # The passes of a radix sort over stand-in data: how many keys of each digit every rank holds, pass by pass.
 #
 # After some passes the keys of all ranks are one sequence, in the order of the digits that are sorted away.
-# It is kept as pieces: so many keys, one after the other, of one mixture (`labkit.local.passes`). A pass cuts
+# It is kept as pieces: a number of keys, one after the other, of one mixture. A pass cuts
 # the pieces at the borders of the ranks, divides each among the values of the digit as its mixture says, and
 # puts the parts in the order of the digit, and for one digit in the order in which they stood, as a stable
 # sort does. Neighbours of one mixture are one piece again: keys of which all ranks have the same distribution
@@ -496,7 +496,7 @@ class Mixtures:
         return self._merged(np.array(firsts, np.uint64), np.array(free, np.int64), np.array(keys, float))
 
     def blend(self, mixtures: Sequence[Mixture], keys: Shares) -> Mixture:
-        """Return what so many keys of each mixture make together."""
+        """Return the union of a number of keys of each mixture."""
         weights = [keys[i] / mixture.keys.sum() for i, mixture in enumerate(mixtures)]
         return self._merged(
             np.concatenate([mixture.firsts for mixture in mixtures]),

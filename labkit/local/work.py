@@ -44,7 +44,7 @@ KERNELS = {
     "distribute": "n keys, log2 of the m + 1 buckets, an entry per splitter",
 }
 
-#: bytes of a key -> (from so many keys on, the most runs that a tree of merges takes): with more runs NumPy's
+#: bytes of a key -> (least number of keys, the most runs that a tree of merges takes): with more runs NumPy's
 #: SIMD sort of all keys takes less time. The crossovers are measured by benchmarks/local_kernels.py: the
 #: tree's time grows with n log k, the sort's with n log n, so the longer the input the more runs pay.
 _MOST_RUNS = {1: ((0, 4),), 2: ((0, 4),), 4: ((0, 4),), 8: ((0, 8), (4096, 16), (16384, 32))}

@@ -34,7 +34,7 @@ class Layout:
     tints : dict
         Colours of cables, by their names as in `cables`; others are grey.
     notes : list of (x, y, text)
-        What is written beside the drawing.
+        The text next to the drawing.
     said : str
         How to read it.
     links : dict

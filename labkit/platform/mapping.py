@@ -56,7 +56,7 @@ class RankMapping(ABC):
         Raises
         ------
         PlatformError
-            The rule cannot place so many.
+            The rule cannot place this number of ranks.
         """
 
     def least_hosts(self, ranks: int) -> int:

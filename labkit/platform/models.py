@@ -9,7 +9,7 @@ A file has the texts ``title`` and ``source``, may name the model it starts from
 numbers in three sections::
 
     title = "Our cluster, March"
-    source = "ping-pong over 2000 sizes, fitted by hand"
+    source = "ping-pong over 2000 sizes, fitted manually"
     base = "smpi"                          # what is not given below is taken from here (else: as in raw)
 
     [network]

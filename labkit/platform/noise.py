@@ -253,7 +253,7 @@ class Noise:
         return (self.seed or 0) % 2**64
 
     def _draw(self, what: str, amount: float | int, total: int) -> list[int]:
-        """Draw so many of `total`, by a pinned generator's raw words: the smallest win."""
+        """Draw items out of `total` without replacement, using a pinned bit stream."""
         count = amount if isinstance(amount, int) else round(amount * total)
         if count > total:
             raise PlatformError(f"noise asks for {count} {what}, but the machine has {total}")

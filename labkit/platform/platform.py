@@ -384,7 +384,7 @@ class Platform(Shown):
         return Platform(changed, self.name, self.source, self._mapping, self.facts, self.host_speed)
 
     def allocated(self, ranks: int) -> Platform:
-        """Return the part of the machine that a job of so many ranks gets; itself if that is all of it.
+        """Return the part of the machine that a job gets; the machine itself if that is all of it.
 
         Parameters
         ----------
@@ -425,7 +425,7 @@ class Platform(Shown):
         return found
 
     def hosts_for(self, ranks: int) -> int:
-        """Count the hosts of the machine when so many ranks run on it.
+        """Count the hosts of the machine for a number of ranks.
 
         Parameters
         ----------
@@ -509,7 +509,7 @@ class Platform(Shown):
         return described
 
     def build(self, ranks: int) -> Any:
-        """Compile the machine for the engine, with so many ranks placed on it.
+        """Compile the machine for the engine and place the ranks on it.
 
         Parameters
         ----------
@@ -530,7 +530,7 @@ class Platform(Shown):
         return part.description.sized(part.hosts_for(ranks)).build(self.rank_hosts(ranks).tolist())
 
     def sized(self, ranks: int) -> Platform:
-        """Return the machine as it is when so many ranks run on it: grown, or the part that they get.
+        """Return the machine for a number of ranks: grown, or the part that the job gets.
 
         Parameters
         ----------

@@ -45,7 +45,7 @@ class Line:
 
 
 def titles(things: Sequence[Any]) -> Iterator[Line]:
-    """Yield the lines of text among the things beside a frame."""
+    """Yield the lines of text among the objects next to a frame."""
     for thing in things:
         if type(thing).__name__ == "Title" and thing.text:
             size = str(thing.text_font_size or "").removesuffix("px")
@@ -109,7 +109,7 @@ def _weight(line: Line) -> str:
 _PAGES = ("JPY_SESSION_NAME", "VSCODE_", "COLAB_")
 #: "1" or "0" instead of a look at these
 VARIABLE = "LABKIT_LIVE"
-#: a still picture has so many pixels for each of the screen's
+#: pixels of a still picture for each pixel of the screen
 _SCALE = 1.5
 #: of a picture in a notebook's file
 _COLORS = 96
@@ -232,7 +232,7 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
 def with_words(png: bytes, figure: Drawn, colors: int = 0, **options: Any) -> bytes:
     """Return a PNG with its words inside, a title and a description as its standard names them.
 
-    With so many `colors` it is a third of the size.
+    With a palette of `colors` it is a third of the size.
     """
     from PIL import Image
     from PIL.PngImagePlugin import PngInfo

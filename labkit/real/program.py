@@ -195,7 +195,7 @@ def dumps(thing: Any, protocol: int | None = None, buffer_callback: Any = None) 
         return file.getvalue()
 
 
-# The repetitions of a launch on real MPI: so many, each behind a barrier, or measured (`labkit.timing`).
+# Repetitions of a launch on real MPI: a fixed number, each after a barrier, or measured (`labkit.timing`).
 
 
 def measuring(repeats: Repeats, warmup: int) -> dict[str, Any]:

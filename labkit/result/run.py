@@ -322,7 +322,7 @@ class Recorded(RecordedRun, SuggestsNames):
         Returns
         -------
         labkit.trace.waiting.what_if.WhatIf
-            What was won, beside what the critical path promised.
+            The gain, compared with what the critical path predicted.
 
         Raises
         ------
@@ -565,7 +565,7 @@ class Run(Recorded):
         )
 
     def facts(self) -> list[tuple[str, str]]:
-        """List the figures beside the makespan as (name, text) pairs.
+        """List the figures other than the makespan as (name, text) pairs.
 
         Returns
         -------
@@ -663,7 +663,7 @@ class Shown(Protocol):
         """What ran where, and how long it took."""
 
     def facts(self) -> list[tuple[str, str]]:
-        """The figures beside the makespan."""
+        """The figures other than the makespan."""
 
     def shown_phases(self) -> list[tuple[str, float, float, float]]:
         """Name, maximum and mean in seconds, imbalance of each phase."""

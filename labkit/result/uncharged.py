@@ -10,7 +10,7 @@ REMARK = (
     "computation was free: the program's own code took much of the host's time and no simulated time; "
     'compute="measured" (--compute measured) charges what it takes here, labkit.compute(seconds) what you say'
 )
-#: what is notable: so many seconds, such a share of the CPU time, and so many looks that found it: one look
+#: thresholds: seconds, share of the CPU time, and number of looks that found it: one look
 #: stands for all since the last one, and in a short run two or three may have come at odd moments
 _LEAST_S, _LEAST_SHARE, _LEAST_LOOKS = 0.01, 0.2, 5
 

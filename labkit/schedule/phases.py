@@ -29,7 +29,7 @@ def down(
     """Yield one step for each part: take it from the parent, send it to the children.
 
     The receives of the next `ahead` parts are posted before a part is passed on (one: double buffering), and
-    the sends of so many parts are open together; with as many as there are parts no rank waits for a send
+    the number of parts whose sends are open together; if it is the number of parts no rank waits for a send
     before the end. Or each send is waited for before the next one, if they are not posted.
     """
     number, size, parent = team.number, team.size, _parent(tree, team.number)

@@ -96,7 +96,7 @@ class Problem:
         return {"one": 1, "all": size}[self.shapes[buffer]] * parts
 
     def wanted(self, buffer: str, rank: int, block: int, size: int, root: int, parts: int) -> Value | None:
-        """Return what a block must hold at the end, of a schedule of so many parts; None: anything."""
+        """Return what a block must contain at the end, for a number of parts; None: anything."""
         if self.layout == "split" or parts == 1:
             return self.final(buffer, rank, block, size, root)
         value = self.final(buffer, rank, block // parts, size, root)

@@ -8,8 +8,8 @@
     ]
 
 The first rule counts that fits, and whose algorithm can be used. Every rule has ``operation`` and ``use``.
-The amounts ``ranks``, ``ranks_per_node`` (how many consecutive ranks share a host), ``nodes`` (so many hosts
-they fill), ``bytes`` (the message of a bcast, reduction or scan, one block of the others), ``total_bytes``
+The amounts ``ranks``, ``ranks_per_node`` (how many consecutive ranks share a host), ``nodes`` (number of
+hosts), ``bytes`` (the message of a bcast, reduction or scan, one block of the others), ``total_bytes``
 (bytes x ranks), ``bytes_per_rank`` (bytes / ranks), ``copy_limits`` and ``total_copy_limits`` (bytes, and
 bytes x ranks, by the length below which the machine's messages are copied; infinite where none is) are
 compared by ``_from``, ``_below`` and ``_at_most``; ``bytes_below_line = [a, b]`` means

@@ -27,7 +27,7 @@ MOST_RANKS = 1 << 20
 class Simulated(Machine):
     """Ranks as greenlets over the engine; what names no other machine is a platform.
 
-    Its options, beside those of every machine, for scripts:
+    Its options, in addition to those of every machine, for scripts:
 
     stdin : str or file
         What rank 0 reads from standard input: a text, an open file or its descriptor. Default: nothing.
@@ -197,7 +197,7 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Lateness:
-    """How late ranks are for their calls in one try: by chance, from a seed, by up to so many seconds."""
+    """Random delays of ranks before their calls in one try, from a seed, up to a limit in seconds."""
 
     seed: int
     most_s: float

@@ -225,7 +225,7 @@ class RankOutput:
         self._file = open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
 
     def grow(self, ranks: int) -> None:
-        """Keep what so many more ranks print, which have been spawned."""
+        """Keep the output of further ranks, which have been spawned."""
         self._ranks += ranks
 
     def texts(self) -> list[str]:

@@ -25,7 +25,7 @@ __all__ = ["RankContext"]
 
 #: the most that a reading of the clock costs in a model
 _READ_COST_S = 2e-8
-#: readings in a row after which each takes longer: at least so many seconds, or so much of the wait so far
+#: readings in a row after which each takes longer: by these seconds, or by this share of the wait
 _MANY_READS, _READ_S, _READ_SHARE = 10_000, 1e-8, 1e-3
 
 
@@ -68,7 +68,7 @@ class RankContext:
         self.uses_kernels = False
         #: what gathering and scattering data with gaps costs them; None where it is free
         self.packing = self.calibration.packing
-        #: what ranks have set and done by hand of MPI's start and end (`labkit.comm.environment`), by rank
+        #: what ranks have set and done manually of MPI's start and end (`labkit.comm.environment`), by rank
         self.own_states: dict[int, dict[str, Any]] = {}
         #: whether MPI is initialised before the program begins: a function gets its communicator
         self.is_early = True

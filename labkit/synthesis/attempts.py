@@ -21,7 +21,7 @@ __all__ = ["Attempt", "Task", "search", "up_and_down"]
 def dissemination(fabric: Fabric, chunk_bytes: float, order: Sequence[int], is_near_first: bool) -> Plan:
     """Plan how one chunk of each rank gets to all in the fewest rounds, in a custom order.
 
-    In each round every rank sends to the one that is so many places before it what it has and that one lacks:
+    In each round every rank sends to the rank a fixed number of places before it what that rank lacks:
     first to the next place, then two, four, ... places away; or the farthest first, where the number of ranks
     is a power of two.
     """
@@ -100,7 +100,7 @@ _ROUTED = "from rank to near rank, matched greedily in time"
 
 _TREES = "up and down many trees in parallel"
 
-#: so many times a good time needs no trees: they are many messages
+#: above this multiple of a good time trees are not tried: they are many messages
 _NEAR = 1.05
 
 #: edges that may be looked at for all trees of an allreduce
@@ -368,7 +368,7 @@ _ROUNDS = 3
 #: how much longer an edge over the fullest link counts, as a power of e
 _AVOIDED = 7.0
 
-#: how much of the distance of a rank from the root counts beside the edge to the next one
+#: weight of the distance of a rank from the root, compared with the edge to the next one
 _DISTANCE = 0.5
 
 #: each rank's parent, -1 for the root

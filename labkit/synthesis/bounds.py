@@ -27,7 +27,7 @@ from labkit.synthesis.fabric import Fabric, Ideal
 __all__ = ["Bound", "lower_bound", "lower_bounds"]
 
 
-#: capacities are whole numbers for the flow algorithm: so many for the widest link
+#: capacities are whole numbers for the flow algorithm: this one for the widest link
 _SCALE = 1 << 20
 
 
@@ -342,7 +342,7 @@ def _rate_of_a_rank(fabric: Fabric, is_inward: bool) -> float:
 
 
 def _tree_s(ranks: int, message_s: float, steps: Sequence[float]) -> float:
-    """Return when the last of the ranks is told, if who knows tells another one every so many seconds.
+    """Return the time of a broadcast tree in which an informed rank informs another one in every step.
 
     Each of several steps is a separate way.
     """

@@ -231,7 +231,7 @@ def frontier(
 def solve(
     case: _Case, chunks: int, steps: int, rounds: int, seconds: float = _SECONDS
 ) -> tuple[tuple[int, int, int, int], ...] | None:
-    """Return the sends of a schedule of so many chunks, steps and rounds; None where none was found in time.
+    """Return the sends of a schedule with given chunks, steps and rounds; None if none was found in time.
 
     The time is the processor's, so that what is found does not depend on what else the machine does.
     A schedule that looks the same from every rank is looked for first, where the machine does.
@@ -246,7 +246,7 @@ def solve(
 
 
 def _answered(seconds: float, **program: Any) -> Any:
-    """Solve a program, in so many seconds of the processor.
+    """Solve a program within a limit of processor seconds.
 
     HiGHS counts those of the clock: on a busy machine it would give up before it has begun. Where it had
     less than half of its time it begins again, with as much more as it did not get.

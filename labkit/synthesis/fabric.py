@@ -185,7 +185,7 @@ class Fabric:
             send = receive = 0.0
         return Ideal(min(latency), max(rate), send, receive)
 
-    # -- who is beside whom --------------------------------------------------------------------------
+    # -- neighbors --------------------------------------------------------------------------
     @cached_property
     def beside(self) -> list[list[int]]:
         """For each rank those whose way passes by no other rank, nearest first."""

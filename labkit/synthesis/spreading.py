@@ -27,7 +27,7 @@ __all__ = ["Options", "direct", "exchange", "has_relays", "routed", "spread"]
 
 #: chunks drawn at random, of which the rarest is taken
 _DRAWN = 4
-#: a way so many times slower than its receiver's fastest one is a slow one
+#: a way is slow if it is slower than its receiver's fastest one by this factor
 _SLOW = 1.5
 
 

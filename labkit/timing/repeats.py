@@ -19,7 +19,7 @@ __all__ = ["Conduct", "Interval", "Repeats", "Series", "interval", "least_values
 
 #: a start may be late by so much of a call's time, or by so much at all
 LATE_SHARE, LATE_S = 0.01, 20e-6
-#: the interval is looked at whenever there are so many times more values: seldom, as each look may stop early
+#: the interval is computed whenever the number of values has grown by this factor: each look may stop early
 _NEXT_LOOK = 1.15
 
 
@@ -139,7 +139,7 @@ class Conduct:
     low_s, value_s, high_s : float or None
         The interval reached.
     late_s : float
-        What counted as late: so many seconds, or `LATE_SHARE` of the time.
+        Lateness that counts: seconds, or `LATE_SHARE` of the time.
     clock_bound_s, clock_offset_s, clock_drift : float
         How well the ranks' clocks are known by rank 0's, and how much they differed at the most.
     own_clocks : int

@@ -26,7 +26,7 @@ _SUBJECTS = {"computation": "computation", "message": "the messages", "collectiv
 
 Array = NDArray[np.float64]
 
-#: what is off by less is not called off; a group needs so many members, and as many beside it
+#: what is off by less is not called off; a group needs this many members, and as many outside
 EFFECT, LEAST = np.log(1.2), 3
 
 #: corrected for all groups that were tried
@@ -45,7 +45,7 @@ _MOST, _TRIES, _NAMES = 4, 3, 4
 #: a group matters if its times differ by this share of the predicted run
 _MATTERS = 0.01
 
-#: a single time is a stall if it is off by so many times the excess that one in ten reaches, and by this
+#: a single time is a stall if it exceeds this multiple of the excess that one in ten reaches, and by this
 #: share of the predicted run
 _FAR, _SHARE = 10.0, 0.02
 

@@ -262,7 +262,7 @@ class Trace:
     def without(self, times: Iterable[tuple[int, float, float]]) -> Trace:
         """Leave out messages and waits of some times (rank, begin_s, end_s): they count as computation.
 
-        With nonblocking collectives, which go on beside their ranks, all of them are kept.
+        With nonblocking collectives, which run concurrently with their ranks, all of them are kept.
         """
         if self.beside is not None:
             return self

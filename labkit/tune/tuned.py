@@ -291,7 +291,7 @@ def _one_for_all(operation: str, tree: Sequence[Leaf], times: pd.DataFrame) -> t
 #: times that differ by no more, relatively, differ by rounding
 _ROUNDING = 1e-9
 
-#: behind a name in the table that stands for several; and of so many points all names are told
+#: behind a name in the table that stands for several; and up to this number of points all names are listed
 _EQUAL, _MOST_TOLD = "=", 3
 
 

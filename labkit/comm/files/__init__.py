@@ -13,7 +13,7 @@ bw=2GBps,lat=500us``. They are 1 GB/s and 1 ms where nothing is said.
 call                                 takes
 ===================================  =====================================================================
 `Read`, `Write`, `_at`, `Delete`     one request
-`Iread`, `Iwrite` and their kin      one request that goes on beside the rank
+`Iread`, `Iwrite`, ...               one request that runs concurrently with the rank
 `_shared`                            two latencies, as the pointer is fetched first; who comes first in
                                      simulated time comes first in the file
 `_all`, `_at_all`                    a barrier, then all ranks' bytes as one request, over for all at once

@@ -185,7 +185,7 @@ class File(ErrorHandling, Handle):
         self._resize("Set_size", size, is_exact=True)
 
     def Preallocate(self, size: int) -> None:
-        """Let the file have at least so many bytes; all ranks together."""
+        """Extend the file to at least `size` bytes; all ranks together."""
         self._resize("Preallocate", size, is_exact=False)
 
     def _resize(self, name: str, size: int, is_exact: bool) -> None:

@@ -74,7 +74,7 @@ class View:
         return self.data_bytes(self.filetype) != int(self.filetype.size)
 
     def file_bytes(self, datatype: Datatype, count: int, n_bytes: int) -> int:
-        """Bytes in the file of so many elements, which have `n_bytes` in memory."""
+        """Return the bytes in the file of elements that have `n_bytes` in memory."""
         return count * self.data_bytes(datatype) if self.datarep == "external32" else n_bytes
 
     def memory_bytes(self, datatype: Datatype, n_bytes: int) -> int:
@@ -135,7 +135,7 @@ class View:
         return joined
 
     def seen(self, file_bytes: int) -> int:
-        """Count the data bytes of the view in a file of so many bytes."""
+        """Count the data bytes of the view in a file of a given length."""
         length = file_bytes - self.disp
         if length <= 0 or not self._data:
             return 0

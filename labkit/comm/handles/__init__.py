@@ -1,3 +1,3 @@
-"""MPI's objects beside communicators: datatypes, groups, operators, requests, errors."""
+"""MPI's objects other than communicators: datatypes, groups, operators, requests, errors."""
 
 __all__: list[str] = []

@@ -282,7 +282,7 @@ class Datatype(Keyed, Named):
     def Create_struct(
         cls, blocklengths: Sequence[int], displacements: Sequence[int], datatypes: Sequence[Any]
     ) -> Self:
-        """Return blocks of these lengths at these places, in bytes, each of a datatype of its own."""
+        """Return blocks of these lengths at these places, in bytes, each with a separate datatype."""
         lengths = lengths_of(blocklengths).tolist()
         places = numbers_of(displacements, len(lengths)).tolist()
         kinds = _bodies(datatypes, len(lengths))
@@ -364,7 +364,7 @@ class Datatype(Keyed, Named):
 
     @classmethod
     def Match_size(cls, typeclass: int, size: int) -> Self:
-        """Return Fortran's type of a class (TYPECLASS_REAL...) with so many bytes."""
+        """Return Fortran's type of a class (TYPECLASS_REAL...) with a size in bytes."""
         return cls._predefined(matching(int(typeclass), int(size)))
 
     @classmethod
@@ -411,7 +411,7 @@ class Datatype(Keyed, Named):
     envelope = property(Get_envelope, doc="How many numbers and datatypes it was made with, and how.")
     contents = property(Get_contents, doc="The numbers and datatypes it was made with.")
     combiner = property(lambda self: self._valid().combiner, doc="How it was made: a COMBINER_ constant.")
-    is_named = property(lambda self: self._valid().combiner == NAMED, doc="Whether it has a name of its own.")
+    is_named = property(lambda self: self._valid().combiner == NAMED, doc="Whether it is predefined by MPI.")
     is_predefined = property(
         lambda self: self._body.combiner == NAMED or self._body.is_parametrised,
         doc="Whether MPI defines it.",
@@ -480,7 +480,7 @@ class Datatype(Keyed, Named):
         return self._unpack(inbuf, position, outbuf)
 
     def Pack_size(self, count: int, comm: Any) -> int:
-        """Bytes that so many packed elements take."""
+        """Return the bytes of `count` packed elements."""
         return int(count) * self._usable().map.size
 
     def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
@@ -492,7 +492,7 @@ class Datatype(Keyed, Named):
         return self._unpack(inbuf, position, outbuf, is_external_name(datarep))
 
     def Pack_external_size(self, datarep: str, count: int) -> int:
-        """Bytes that so many elements take in "external32" at most."""
+        """Return the most bytes that `count` elements take in "external32"."""
         is_external_name(datarep)
         return int(count) * self._usable().map.size
 

@@ -96,7 +96,7 @@ _MATCHES = {
 
 
 def integer_for(digits: int) -> str:
-    """Return the smallest integer of so many digits; ERR_ARG where there is none."""
+    """Return the smallest integer with this number of digits; ERR_ARG if there is none."""
     for most, name in _INTEGERS:
         if digits <= most:
             return name
@@ -117,7 +117,7 @@ def complex_for(digits: int, exponents: int) -> str:
 
 
 def matching(typeclass: int, size: int) -> str:
-    """Return the type of a class with so many bytes; ERR_ARG where there is none."""
+    """Return the type of a class with this number of bytes; ERR_ARG if there is none."""
     for name, sizes in _MATCHES.items():
         if typeclass == CONSTANTS[f"TYPECLASS_{name}"] and size in sizes:
             return sizes[size]

@@ -56,7 +56,7 @@ def basic_elements(body: TypeBody, received: int) -> int:
 
 
 def bytes_of_basic(body: TypeBody, count: int) -> int:
-    """Return the bytes of so many basic elements."""
+    """Return the bytes of a number of basic elements."""
     parts = _parts(body)
     in_one = sum(many for _, many in parts)
     if in_one == 0:

@@ -178,7 +178,7 @@ class Typemap:
         return Typemap(self.offsets, self.lengths, lb, lb + extent, self.alignment, True)
 
     def span(self, count: int) -> tuple[int, int]:
-        """Return where so many elements begin and end, from their address on; (0, 0) without data."""
+        """Return where `count` elements begin and end, from their address on; (0, 0) without data."""
         if count == 0 or self.size == 0:
             return 0, 0
         low, high = self.true_bounds
@@ -188,7 +188,7 @@ class Typemap:
 
 _NOTHING = Typemap(np.empty(0, np.int64), np.empty(0, np.int64), 0, 0)
 
-#: up to so many runs a loop is faster than NumPy's calls: the structs that programs make of a record
+#: up to this number of runs a loop is faster than NumPy's calls: the structs that programs make of a record
 _FEW = 32
 
 

@@ -410,7 +410,7 @@ class Intercomm(Comm):
         return _Exchange(_pair(nothing), _pair(nothing))
 
     def _side(self, root: int) -> int:
-        """Return -1 at the root, -2 beside it, else the root's rank in the other group."""
+        """Return -1 at the root, -2 elsewhere in its group, else the root's rank in the other group."""
         if root in (ROOT, PROC_NULL):
             return -1 if root == ROOT else -2
         if not 0 <= root < self.remote_size:

@@ -262,7 +262,7 @@ class Footprint(NamedTuple):
 
 
 def footprint_of(place: Simple, n_bytes: int | None = None, base: int = 0) -> Footprint:
-    """Return which bytes of its memory are touched, by so many bytes of data; `base` is added to all."""
+    """Return the bytes of its memory that the data touch; `base` is added to all."""
     offset = base + place.offset
     if n_bytes is None:
         n_bytes = data_bytes(place)

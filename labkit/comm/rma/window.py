@@ -120,7 +120,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     @classmethod
     def Allocate(cls, size: int, disp_unit: int = 1, info: Any = None, comm: Any = None) -> Win:
-        """Make memory of so many bytes that the ranks of a communicator can access."""
+        """Make memory of `size` bytes that the ranks of a communicator can access."""
         _check_size(size)
         self, part, _ = cls._make("Allocate", _FLAVORS["ALLOCATE"], disp_unit, info, comm)
         part.memory = np.zeros(size, np.uint8)

@@ -112,7 +112,7 @@ class Grid:
         return self.rank_of([*coords[:direction], place, *coords[direction + 1 :]])
 
     def neighbors_of(self, rank: int) -> list[int]:
-        """Return the ranks beside a rank: in each dimension the one before, then the one after."""
+        """Return the neighbors of a rank: in each dimension the one before, then the one after."""
         return [peer for direction in range(len(self.dims)) for peer in self.shifted(rank, direction, 1)]
 
     def around(self, rank: int) -> tuple[list[int], list[int]]:
@@ -128,7 +128,7 @@ class Grid:
 
 
 def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
-    """Return a balanced grid of so many ranks.
+    """Return a balanced grid of `nnodes` ranks.
 
     Notes
     -----

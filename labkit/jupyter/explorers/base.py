@@ -1,4 +1,4 @@
-"""The base of the explorers: a column of controls beside a picture, one refresh for a burst of changes."""
+"""The base of the explorers: a column of controls next to a picture, one refresh for a burst of changes."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         controls : sequence of widgets
             Each is watched.
         *rest : widgets
-            Beside the controls, from left to right.
+            Next to the controls, from left to right.
         is_wide : bool
             Put the controls above the rest, side by side: the pictures then have the whole width.
 
@@ -276,7 +276,7 @@ class Select(AnyWidget):  # type: ignore[misc]  # it is untyped
     Attributes
     ----------
     description, tooltip, label_width : str
-        The words beside it, those over it, and the room of the former.
+        The label next to it, the text above it, and the width of the label.
     options : list of str
     refused : dict of str to str
         Options that cannot be chosen now, greyed out, each with the reason.

@@ -151,7 +151,7 @@ def collective(
     Raises
     ------
     ScheduleError
-        No such collective or algorithm, or not for so many ranks.
+        No such collective or algorithm, or not for this number of ranks.
     PlatformError
         No such machine.
 

@@ -141,7 +141,7 @@ def sorts() -> list[str]:
 
 
 def samples(algorithm: str) -> bool:
-    """Whether a sort takes samples, so many that its ``oversampling`` says."""
+    """Whether a sort takes samples, as many as its ``oversampling`` asks for."""
     function = registry.get("sorting", algorithm).function
     return function is not None and "oversampling" in inspect.signature(function).parameters
 

@@ -191,10 +191,10 @@ class ClusterSpec(MachineSpec):
     @classmethod
     @abstractmethod
     def grown(cls, hosts: int) -> dict[str, Any]:
-        """Find the size of an unsized machine for at least so many hosts, as arguments of the class."""
+        """Find the smallest size of an unsized machine for a number of hosts, as arguments of the class."""
 
     def sized(self, hosts: int) -> Self:
-        """Return the machine itself or, when it grows, the one that has at least so many hosts."""
+        """Return the machine itself or, if it grows, the smallest one that is large enough."""
         if self.hosts is not None:
             return self
         self._check_hosts(hosts)
@@ -266,7 +266,7 @@ class ClusterSpec(MachineSpec):
         return None
 
     def cut(self, cables: float, where: str = "", is_exact: bool = True) -> Bisection:
-        """Describe a cut through so many cables."""
+        """Describe a cut through `cables` cables."""
         what = f"{cables:,.6g} cable{'s' if cables != 1 else ''}{where}"
         return Bisection(cables * self.bw, is_exact, what, self.links_per_cable == 2)
 

@@ -59,7 +59,7 @@ class MachineSpec(ABC):
 
     @abstractmethod
     def sized(self, hosts: int) -> Self:
-        """Return the machine itself or, when it grows, the one that has at least so many hosts.
+        """Return the machine itself or, if it grows, the smallest one that is large enough.
 
         Raises
         ------
@@ -68,7 +68,7 @@ class MachineSpec(ABC):
         """
 
     def allocated(self, hosts: int | None) -> MachineSpec:
-        """Return the part of a sized machine that a job of so many hosts gets, as a machine of its own.
+        """Return the part of a sized machine that a job gets, as a separate machine.
 
         Parameters
         ----------

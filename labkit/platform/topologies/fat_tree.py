@@ -19,7 +19,7 @@ __all__ = ["FatTreeSpec", "grown_tree"]
 
 Counts = tuple[int, ...]
 Costs = NDArray[np.float64]
-#: Above so many hosts the exact split of a tree is not searched for.
+#: Number of hosts above which the exact split of a tree is not searched for.
 MOST_TREE_HOSTS = 2048
 
 

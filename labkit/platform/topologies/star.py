@@ -78,7 +78,7 @@ class StarSpec(ClusterSpec):
 
     @classmethod
     def grown(cls, hosts: int) -> dict[str, Any]:
-        """Exactly so many hosts."""
+        """Return the arguments of a star with exactly this number of hosts."""
         return {"hosts": hosts}
 
     def engine_size(self) -> dict[str, Any]:

@@ -24,7 +24,7 @@ STUB = 0.42
 
 @functools.cache
 def near_cube(hosts: int) -> tuple[int, int, int]:
-    """Find the box of an unsized torus: the smallest near-cubic one of at least so many hosts.
+    """Find the box of an unsized torus: the smallest near-cubic one with at least `hosts` hosts.
 
     Near-cubic: the longest side is at most twice the shortest. Of boxes equally small, the one with the
     shorter longest side is taken, then the one with the shorter middle side; the longest side comes first.
@@ -51,10 +51,10 @@ COMPACT = "compact"
 
 @functools.cache
 def compact_block(sizes: tuple[int, ...], hosts: int) -> tuple[int, ...]:
-    """Find the block of hosts that a scheduler gives a job of so many hosts on a torus.
+    """Find the block of hosts that a scheduler allocates to a job on a torus.
 
     Each side is a power of two or the whole dimension, as of the partitions of a Blue Gene. Of the blocks
-    with at least so many hosts the smallest is taken, of equally small ones the most cubic: that with the
+    that are large enough the smallest is taken, of equally small ones the most cubic: that with the
     shortest longest side, then with the shortest second longest, and so on; then that with the longer sides
     first.
 

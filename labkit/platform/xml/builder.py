@@ -71,9 +71,7 @@ def radical(text: str) -> tuple[tuple[int, int], ...]:
             raise PlatformError(f"radical {part[:40]!r} runs downwards; write the smaller number first")
         count += last - first + 1
         if count > MAX_HOSTS:
-            raise PlatformError(
-                f"radical {text[:40]!r} has more than 2^20 = {MAX_HOSTS:,} hosts; at most so many"
-            )
+            raise PlatformError(f"radical {text[:40]!r} has more than 2^20 = {MAX_HOSTS:,} hosts, the limit")
         ranges.append((first, last))
     return tuple(ranges)
 

@@ -102,8 +102,8 @@ def _route(route: Route, indent: str, zones: set[str], pairs: set[str]) -> str:
 
 # Putting a machine of zones together for the engine: names become numbers, and what cannot be is refused.
 
-#: Up to so many hosts every route is tried; of more, those of some hosts with their neighbour, the first and
-#: the last host.
+#: Up to this number of hosts every route is tried; of more, those of some hosts with their
+#: neighbour, the first and the last host.
 _ALL_PAIRS, _SOME_HOSTS = 128, 4096
 
 
@@ -367,7 +367,7 @@ class ZonesSpec(MachineSpec):
     root : Zone
         The whole machine; not to be changed afterwards.
     source : str
-        The file it was read from; empty for a machine made by hand.
+        The file it was read from; empty for a machine made in Python.
     model : str
         Name of the network model of a run that names none itself.
 
@@ -619,7 +619,7 @@ def _host_points(points: list[Host | Zone | Cluster]) -> Iterator[str | None]:
 
 
 def _surround(layout: Layout, zone: Zone | Cluster, place: Point, radius: float) -> None:
-    """Draw a zone's hosts on a circle; of many, some, and their number beside it."""
+    """Draw a zone's hosts on a circle; of many, some, and their number next to it."""
     hosts = _hosts_of(zone)
     shown = min(hosts, MOST_ROUND)
     for i in range(shown):

@@ -1,4 +1,4 @@
-"""Machines made by hand: a zone holds hosts and their routes, or further zones and theirs."""
+"""Machines made in Python: a zone contains hosts and their routes, or further zones and theirs."""
 
 from __future__ import annotations
 

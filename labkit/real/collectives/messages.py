@@ -90,7 +90,7 @@ class Message:
 
     @staticmethod
     def bytes_of(spec: Any, blocks: int = 1) -> int | None:
-        """Return the bytes of one of so many blocks as they were given; None of IN_PLACE and None."""
+        """Return the bytes of one of `blocks` equal blocks; None for IN_PLACE and None."""
         if spec is None or _is_in_place(spec):
             return None
         buffer, *rest = spec if isinstance(spec, list | tuple) else [spec]

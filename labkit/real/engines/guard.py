@@ -1,4 +1,4 @@
-"""Ends a cluster whose owner is gone, however it went: run as a process of its own beside the cluster.
+"""Ends a cluster whose owner is gone, however it went: run as a separate process next to the cluster.
 
 The owner holds the other end of standard input and never writes to it again after the first line, so reading
 returns when the owner closes it or dies.

@@ -25,7 +25,7 @@ class Engines(Machine):
     Between runs the engines keep what a program changed in installed packages, the threads it left running,
     and their own environment variables; its modules, folder, search path, random numbers and messages go.
 
-    Its options, beside those of every machine:
+    Its options, in addition to those of every machine:
 
     output_limit_bytes : int
         What all ranks together may print; default: 50 MB.

@@ -259,7 +259,7 @@ def until(ready: Callable[[], Any], what: Any = None) -> Any:
 def _tested(
     ready: Callable[[], Any], begin: float, patience_s: float, after_each: Callable[[], None] = lambda: None
 ) -> Any:
-    """Test until it is over, or until so many seconds after the beginning."""
+    """Test until it is over, or until a time limit."""
     while not (found := ready()):
         after_each()
         if WAITING.stop:

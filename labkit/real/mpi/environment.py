@@ -42,7 +42,7 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXP
 #: what of Open MPI talks to a batch system
 _ALLOCATORS, _STARTERS = "^slurm,tm,lsf,gridengine,pbs,flux", "^slurm,tm,lsf,pals"
 
-#: what ranks on other hosts get of the environment, beside the settings of MPI, which its launcher carries
+#: environment variables passed to ranks on other hosts; the launcher itself passes the settings of MPI
 _TRAVELS = re.compile(r"^(LABKIT_|PYTHON|OMP_|OPENBLAS_|MKL_|NUMEXPR_|MPI4PY_|BOKEH_)")
 
 #: The caller's search path replaces the one that `-c` makes, before labkit is looked for.

@@ -155,7 +155,7 @@ def _examine(path: str) -> Launcher:
 
 
 def _library_of(path: str, kind: str) -> str | None:
-    """Find the library beside an mpiexec: mpi4py would otherwise load the bundled one."""
+    """Find the library next to an mpiexec: mpi4py would otherwise load the bundled one."""
     soname = _WHEELS.get(kind)
     if soname is None:
         return None

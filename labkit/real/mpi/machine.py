@@ -28,7 +28,7 @@ class RealMpi(Machine):
     ones go on in a thread. Persistent ones, ``Alltoallw`` and those of neighbours are the library's, and
     reductions of objects mpi4py's own.
 
-    Its options, beside those of every machine:
+    Its options, in addition to those of every machine:
 
     mpi : str
         ``"bundled"``, ``"system"`` or the path of an mpiexec; default: the environment variable

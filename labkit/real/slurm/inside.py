@@ -117,7 +117,7 @@ class Step(Launch):
         self._environment = step_environment(self.launcher, self._options, os.environ, self.token)
 
     def promise_reports(self, seconds: float | None) -> None:
-        """Let every rank write down where it is, so many seconds from now: no signal reaches other nodes."""
+        """Let every rank write down where it is after a delay: no signal reaches other nodes."""
         path = Path(self.directory, "limit")
         if seconds is None:
             path.unlink(missing_ok=True)

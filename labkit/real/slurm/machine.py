@@ -20,8 +20,8 @@ class SlurmCluster(Machine):
     """A batch job for a run, which is waited for; all runs of a sweep are submitted before the first is.
 
     The program travels by value in a file; a script has to lie where the compute nodes can read it. The time
-    limit is that of the launch inside the job: the wait in the queue does not count. Its options, beside
-    those of every machine, are those of `labkit.slurm`, over those of `on`, and
+    limit is that of the launch inside the job: the wait in the queue does not count. Its options, in
+    addition to those of every machine, are those of `labkit.slurm`, over those of `on`, and
 
     leave_out : str or sequence of str
         As of `labkit.real.mpi.machine.RealMpi`.

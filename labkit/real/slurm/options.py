@@ -103,7 +103,7 @@ class Slurm:
         return dataclasses.replace(self, **known_options(options))
 
     def node_count(self, ranks: int) -> int | None:
-        """Return how many nodes so many ranks need; None where Slurm decides.
+        """Return the number of nodes that the ranks need; None if Slurm decides.
 
         Raises
         ------
@@ -158,7 +158,7 @@ def slurm(profile: str = "", **options: Any) -> Slurm:
     time : str or int
         Time limit of a job as for sbatch: minutes, or ``"1:30:00"``. Default: what its runs may take at most.
     nodes, ranks_per_node, cpus_per_rank : int
-        How many nodes and cores; Slurm decides about what is not given. With `nodes`, every job has so many.
+        Number of nodes and cores; Slurm decides if not given. With `nodes`, every job has that number.
     exclusive : bool
         Whether the nodes are reserved for the job alone.
     extra : str or list of str

@@ -297,7 +297,7 @@ def elements_of(message: Any) -> tuple[Elements, str]:
 
 
 def _row(basics: list[tuple[TypeBody, int]], count: int) -> tuple[tuple[str, int], ...]:
-    """Return the runs of equal elements in so many elements of a type, as far as they are compared."""
+    """Return the runs of equal elements in `count` elements of a type, as far as they are compared."""
     if len(basics) == 1:
         return ((str(basics[0][0].code), basics[0][1] * count),)
     row: list[tuple[str, int]] = []

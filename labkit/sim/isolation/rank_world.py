@@ -372,7 +372,7 @@ SPARE_RANKS = 4096
 
 
 class SpawnedRanks:
-    """Starts ranks beside those that a script was started with.
+    """Starts ranks in addition to those that a script was started with.
 
     A new rank is put on one of the hosts that have the fewest ranks, in the order of the hosts, and has a
     core of its own there: it slows no other rank down. Its working directory is its parent's.

@@ -78,7 +78,7 @@ class Simulated(Protocol):
 
 
 class _Call:
-    """A call of MPI that a thread has made, or the rank itself beside its threads."""
+    """A call of MPI that a thread has made, or the rank itself while its threads run."""
 
     def __init__(self, name: str, function: Callable[..., Any], args: Any, named: Any, begin: Any) -> None:
         self.name, self.function, self.args, self.named = name, function, args, named
@@ -229,7 +229,7 @@ class RankWaits:
         return f"rank {self.rank}: the thread {one.thread.name!r} called {one.name}{where}"
 
     def wait_in_thread(self, acquire: Callable[[float], bool], timeout: float | None = None) -> bool:
-        """Wait in one of the rank's threads, at most so many simulated seconds."""
+        """Wait in one of the rank's threads, with a limit in simulated seconds."""
         number = threading.get_ident()
         until = None if timeout is None else self.now() + timeout
         self._at_locks[number] = until
@@ -311,7 +311,7 @@ class RankWaits:
         one.end(value, error)
 
     def wait(self, is_ready: Callable[[], bool], timeout: float | None = None, is_open: bool = False) -> bool:
-        """Wait in the rank itself, at most so many simulated seconds.
+        """Wait in the rank itself, with a limit in simulated seconds.
 
         Parameters
         ----------
@@ -319,7 +319,7 @@ class RankWaits:
             Whether it is over.
         timeout : float, optional
         is_open : bool
-            Whether something outside the process may end the wait, or another rank beside messages.
+            Whether something outside the process may end the wait, or another rank without a message.
 
         Raises
         ------

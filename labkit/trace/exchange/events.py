@@ -112,7 +112,7 @@ def _places(slices: dict[str, Ints]) -> tuple[Ints, Ints]:
 def _leave(
     stack: list[tuple[int, int, int]], until: int, states: list[tuple[int, int, int]], depth: int = 0
 ) -> None:
-    """Close phases that end until then, down to so many; what is innermost after each is added."""
+    """Close phases that end until then, down to a number of open ones; add the innermost one after each."""
     while len(stack) > depth and stack[-1][0] <= until:
         stack.pop()
         if states:
@@ -455,7 +455,7 @@ def _ns(seconds: NDArray[np.float64]) -> Ints:
 def _longest(
     slices: dict[str, Ints], messages: dict[str, Ints], most: int
 ) -> tuple[dict[str, Ints], dict[str, Ints], int]:
-    """Keep so many slices and messages: those that last longest; of equal ones the first."""
+    """Keep a limited number of slices and messages: the longest ones; of equal ones the first."""
     lasts = np.concatenate(
         [slices["end_ns"] - slices["begin_ns"], messages["received_ns"] - messages["sent_ns"]]
     )

@@ -402,7 +402,7 @@ def _beside(events: Events) -> NDArray[np.bool_]:
 
 
 def _operation(otf2: Any, name: str) -> Any:
-    """Return OTF2's word for a collective; those that it has none for make communicators and the like."""
+    """Return OTF2's name of a collective; None for others, such as those that make communicators."""
     return getattr(otf2.CollectiveOp, base_of(name).upper(), otf2.CollectiveOp.CREATE_HANDLE)
 
 

@@ -31,7 +31,7 @@ def write_perfetto(path: Path, events: Events) -> list[Path]:
 
     Times are microseconds, rounded to the nanoseconds that Perfetto keeps; a call of no time is drawn as one.
     A wait's arguments say who came late; counters say how many ranks wait and how many bytes are under way
-    (of more than 5,000 changes the value at so many equal steps). What was left out stands in ``otherData``.
+    (of more than 5,000 changes the value at 5,000 equal steps). What was left out is listed in ``otherData``.
 
     References
     ----------

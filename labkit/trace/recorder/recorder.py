@@ -611,7 +611,7 @@ class Recorder:
         }
 
     def write(self, path: str, about: str) -> None:
-        """Write the lines, and beside them what they mean to other ranks.
+        """Write the lines, and in a second file what they mean to other ranks.
 
         Parameters
         ----------

@@ -102,7 +102,7 @@ _COMM: dict[str, str] = {
     ),
 }
 
-#: what moves data or makes communicators beside a communicator's own calls
+#: calls that move data or make communicators, in addition to a communicator's own
 _CLASSES: dict[str, tuple[tuple[str, ...], str]] = {
     "Win": (
         ("Create", "Allocate", "Allocate_shared", "Create_dynamic"),

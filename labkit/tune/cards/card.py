@@ -411,7 +411,7 @@ def _two_hosts(machine: Platform) -> Platform:
 
 
 def _joined(found: pd.DataFrame, points: pd.DataFrame) -> pd.DataFrame:
-    """Put measured times beside what is predicted of the same algorithm at the same point."""
+    """Compare measured times with the predictions for the same algorithm at the same point."""
     times = {(int(p), int(n), str(a)): float(t) for p, n, a, t in points.itertuples(index=False)}
     keys = list(zip(found["ranks"], found["bytes"], found["algorithm"], strict=True))
     found = found.assign(measured_s=[times.pop(key, nan) for key in keys])

@@ -65,7 +65,7 @@ def _algorithm(operation: str, name: str) -> registry.Algorithm:
 
 
 def _is_of_use(algorithm: registry.Algorithm, ranks: int, node: int | None) -> bool:
-    """Whether it takes so many ranks; one by nodes, whether there are several, with several ranks each."""
+    """Whether it supports these ranks and, if it works by nodes, several nodes with several ranks each."""
     by_nodes = "node" in algorithm.parameters
     return not algorithm.requirements.unmet(ranks, True) and (not by_nodes or 1 < (node or ranks) < ranks)
 

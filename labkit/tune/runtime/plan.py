@@ -46,7 +46,7 @@ TIMINGS = ("barrier", "nobarrier")
 class Monitor:
     """When production is looked at again.
 
-    The first `calls` calls after a decision are timed, and again so many every `every` calls. Where their
+    The first `calls` calls after a decision are timed, and again `calls` calls in every `every`. Where their
     estimate is farther than `tolerance` from the first one, the next calls are timed as well; if they say the
     same, the search begins again.
 
@@ -75,7 +75,7 @@ class Monitor:
             raise DataError(f"monitor: tolerance must be above 0, got {self.tolerance!r}")
 
     def is_off(self, ratio: float) -> bool:
-        """Whether so many times the first estimate is a change."""
+        """Whether this multiple of the first estimate is a change."""
         return ratio > 1 + self.tolerance or ratio * (1 + self.tolerance) < 1
 
 
@@ -323,7 +323,7 @@ def estimator_of(value: Any) -> Estimator:
 
 
 def _allowed(share: float, count: int) -> int:
-    """How many of so many times may go."""
+    """Return how many of the times may be left out."""
     return max(1, int(share * count)) if share else 0
 
 
@@ -412,7 +412,7 @@ def plan_of(
 _FIRST_PART = 5
 #: who was left out is taken after all where it was faster than the rest turn out to be by so much
 _CLEARLY = 0.8
-#: two codelets differ clearly from such a ratio on, and if by so many standard errors
+#: two codelets differ clearly from this ratio and this number of standard errors on
 _WORTH, _SIGMAS = 1.25, 3.0
 #: of two values of an attribute at the most
 _COMPARISONS = 4
