@@ -976,6 +976,10 @@ class GoalProgram:
     def ranks(self) -> int: ...
 
     @property
+    def elsewhere(self) -> int:
+        """Operations on a further cpu or nic."""
+
+    @property
     def actions(self) -> int: ...
 
 class GoalReader:

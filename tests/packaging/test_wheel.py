@@ -48,12 +48,13 @@ def test_works_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
         "assert k.__file__.startswith(sys.argv[1]), k.__file__\n"
         "from labkit.grading.find import find_assignment, assignment_names\n"
         "assert [find_assignment(name).name for name in assignment_names()] == assignment_names()\n"
-        "assert len(assignment_names()) == 7 and lk.check('order', 'B')\n"
+        "assert sorted(assignment_names()) == sys.argv[2:] and lk.check('order', 'B')\n"
         "print(lk.run(lambda comm: comm.allreduce(comm.rank), ranks=5, on='star:8').results)\n"
     )
     env = {**os.environ, "PYTHONPATH": str(site)}
+    shipped = sorted(path.stem for path in (ROOT / "course" / "assignments").glob("[a-z]*.py"))
     done = subprocess.run(
-        [sys.executable, "-c", program, str(site)],
+        [sys.executable, "-c", program, str(site), *shipped],
         cwd=tmp_path,
         env=env,
         capture_output=True,

@@ -222,8 +222,10 @@ def _watched(method: Any) -> Any:
         finally:
             own["is_in_call"] = False
 
-    setattr(call, _MARK, True)
-    return call
+    made: Any = call
+    made.__code__ = made.__code__.replace(co_name=made.__name__)  # reports name what the program called
+    setattr(made, _MARK, True)
+    return made
 
 
 def _about(arguments: tuple[Any, ...]) -> ErrorHandling:

@@ -21,8 +21,9 @@ LOOK_S = 0.05
 #: simulated seconds that the first interruption takes; the next ones of a rank take twice as long each
 _STEP_S = 1e-6
 NOTE = (
-    "a rank waited for another one's store to shared memory without a call of MPI; how long that took in "
-    "simulated time depends on this host. Wait in Win.Fence, a barrier or a receive instead"
+    "a rank ran for long without a call of MPI while ranks share memory; if it waited for another one's "
+    "store there, how long that took in simulated time depends on this host. Wait in Win.Fence, a barrier or "
+    "a receive instead"
 )
 
 
@@ -41,7 +42,9 @@ class Interruptions:
         self._before: Any = None
 
     def begin(self) -> None:
-        """Look from now on, where this is the main thread."""
+        """Look from now on, where this is the main thread and there are others to wait for."""
+        if self._simulation.ranks < 2:
+            return
         self._simulation.context.shares_memory = True
         if self._before is None and threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGVTALRM, self._look)

@@ -11,7 +11,7 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.errors import RankError
+from labkit.errors import DeadlockError, RankError
 
 
 def _truncated(comm: Any, wait: Callable[[Any], Any]) -> Any:
@@ -150,3 +150,17 @@ def test_handlers_work_in_runs_that_follow_recorded_ones(is_traced) -> None:
 
     calls = lk.run(polls, 2, on="star", trace=True).trace.calls
     assert {"Allreduce_init", "Start(Allreduce)", "Test"} == set(calls["call"])
+
+
+def test_reports_name_the_call_once_handlers_were_set() -> None:
+    def sets_one(comm: Any) -> None:
+        comm.Set_errhandler(MPI.ERRORS_RETURN)
+
+    def hangs(comm: Any) -> None:
+        comm.recv(source=0) if comm.rank else comm.Barrier()
+
+    lk.run(sets_one, 2, "star:2")
+    with pytest.raises(DeadlockError) as failed:
+        lk.run(hangs, 2, "star:2")
+    assert "recv" in str(failed.value)
+    assert "Barrier" in str(failed.value)
