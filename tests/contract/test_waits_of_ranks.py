@@ -220,7 +220,7 @@ def test_a_loop_over_shared_memory_ends(labkit, loop, later):
     assert done.returncode == 0, done.stderr
     assert done.stdout == "soon\n" * 3
     if "pass" in loop and "Wtime" not in loop:
-        assert "store to shared memory" in done.stderr
+        assert "ranks share memory" in done.stderr
 
 
 def test_memory_is_shared_within_a_host(labkit):
