@@ -275,17 +275,18 @@ _CHAIN = """    before = comm.recv(source=me - 1, tag=9) if me else 0
 BY_LUCK: dict[str, tuple[str, ...]] = {
     "long_blocks_first": ("balance",),
     "last_rank_takes_the_rest": ("balance",),
+    "own_dtype": ("any_number",),
     "without_nans": ("scaling",),
     "flags_of_all": ("scaling",),
     "unfiltered": ("scaling",),
 }
 WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
-    "stays_where_it_is": (_made(exchange="    return mine\n"), _SLOW),
+    "stays_where_it_is": (_made(exchange="    return mine\n"), ("balance", *_SLOW)),
     "all_at_rank_0": (
         _made(
             exchange="    every = comm.gather(mine)\n    return np.concatenate(every) if me == 0 else mine[:0]\n"
         ),
-        ("volume",),
+        ("balance", "scaling", "volume"),
     ),
     "through_rank_0": (
         _made(

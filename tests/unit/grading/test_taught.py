@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -21,6 +22,8 @@ from tests.support.submissions import missed_here
 from tests.support.submissions_taught import CORPORA, TAUGHT, Taught
 
 LIMITS = Limits(cpu_s=2, idle_s=2)
+#: whose wrong answers were recorded with one draw: others may miss a check more or less
+ONE_DRAW = ("compaction", "summa", "bfs")
 COURSE = Path(__file__).parents[3] / "course" / "source"
 SOURCES = {(one.assignment, one.name): one for one in TAUGHT if one.file_name.endswith("_script.py")}
 FEW = [
@@ -44,7 +47,11 @@ def _missed(one: Taught) -> set[str]:
     """Return the checks that a submission misses in this process."""
     corpus = CORPORA[one.assignment]
     source = {**corpus.RIGHT, **corpus.WRONG}[one.name]
-    return missed_here(one.assignment, source if isinstance(source, str) else source[0])
+    text = source if isinstance(source, str) else source[0]
+    if one.assignment not in ONE_DRAW:
+        return missed_here(one.assignment, text)
+    with mock.patch("labkit.grading.seeds.secrets.randbits", return_value=20_261_128):
+        return missed_here(one.assignment, text)
 
 
 def test_there_are_enough_and_no_two_are_the_same() -> None:
