@@ -88,7 +88,7 @@ def wavefronts(most: int) -> None:
 
 
 def cases(most: int) -> None:
-    """What holds up Sweep3D on graphene and SMG2000 on a Blue Gene/P, and what mends it."""
+    """What holds up Sweep3D on graphene and SMG2000 on a Blue Gene/P, and what fixes it."""
     charged = {"charged": True, "steps": 1}
     sweep3d, smg = (registry.get("applications", name).function for name in ("sweep3d", "smg"))
     print("\nsweep3d, class 150, on graphene: ms a step by ranks, placement and angles of a block")

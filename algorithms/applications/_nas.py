@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from labkit.context import compute
 from labkit.errors import DataError
+from labkit.phantom import sized
 
-__all__ = ["MULTIPLIER", "at_least_one", "class_of", "randoms", "work"]
+__all__ = ["MULTIPLIER", "at_least_one", "class_of", "diagonals", "randoms", "room", "work"]
 
 _Size = TypeVar("_Size")
 
@@ -50,6 +51,17 @@ def at_least_one(name: str, given: int | None, usual: int) -> int:
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
         raise DataError(f"{name} must be a whole number from 1 on, got {given!r}")
     return int(given)
+
+
+def room(shape: int | tuple[int, ...], charged: bool) -> NDArray[np.float64]:
+    """Return zeros to send from or receive into; a phantom buffer where arithmetic is charged."""
+    return sized(int(np.prod(shape)), np.float64).reshape(shape) if charged else np.zeros(shape)
+
+
+def diagonals(a: int, b: int) -> list[tuple[NDArray[np.int64], ...]]:
+    """Return the cells of an a x b plane whose row and column add up to 0, 1, ...: none needs another."""
+    at = np.add.outer(np.arange(a), np.arange(b))
+    return [np.nonzero(at == k) for k in range(a + b - 1)] if at.size else []
 
 
 def work(operations: float, share: float) -> None:

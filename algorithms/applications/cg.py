@@ -41,9 +41,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import at_least_one, class_of, randoms, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, randoms, room, work
 from labkit.context import phase
-from labkit.phantom import sized
+from labkit.datasets.matrices import offsets
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
 
@@ -150,7 +150,7 @@ class _Solver:
         _, columns = MPI.Compute_dims(comm.size, 2)
         i, j = divmod(comm.rank, columns)
         self.row, self.column = comm.Split(i, j), comm.Split(j, i)
-        cuts = np.arange(comm.size + 1) * size.rows // comm.size
+        cuts = offsets(size.rows, comm.size)
         self.parts = np.diff(cuts)
         self.in_row = self.parts[i * columns : (i + 1) * columns]
         self.in_column = self.parts[j::columns]
@@ -172,7 +172,7 @@ class _Solver:
     def vector(self, length: int | None = None) -> NDArray[np.float64]:
         """Return a new vector, of this rank's part of the rows unless told otherwise."""
         length = int(self.parts[self.comm.rank]) if length is None else length
-        return sized(length, np.float64) if self.charged else np.zeros(length)
+        return room(length, self.charged)
 
     def product(self, p: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return this rank's part of A p."""

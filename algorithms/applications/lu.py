@@ -41,10 +41,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import at_least_one, class_of, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, diagonals, room, work
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
-from labkit.phantom import sized
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
 
@@ -149,9 +148,7 @@ class _Wave:
         self.shape = (0, 0) if charged else (self.a + 2, self.b + 2)
         (self.north, self.south), (self.west, self.east) = self.grid.Shift(0, 1), self.grid.Shift(1, 1)
         self.solve = np.linalg.inv(DIAGONAL / _OMEGA)
-        # cells of a plane whose row and column add up to the same number do not need each other
-        at = np.add.outer(np.arange(self.a), np.arange(self.b))
-        self.diagonals = [np.nonzero(at == k) for k in range(self.a + self.b - 1)] if at.size else []
+        self.diagonals = diagonals(self.a, self.b)
 
     def work(self, what: str, cells: int) -> None:
         """Charge a phase's part of the operations of some cells."""
@@ -185,8 +182,7 @@ class _Wave:
 
     def edge(self, axis: int, planes: int = 1) -> Field:
         """Return a buffer for the edges of some planes."""
-        length = 5 * planes * (self.b, self.a)[axis - 1]
-        return sized(length, float) if self.charged else np.zeros(length)
+        return room(5 * planes * (self.b, self.a)[axis - 1], self.charged)
 
     def sweep(self, v: Field, forward: bool) -> None:
         """Solve with the lower triangle of A, or with the upper one after a product with the diagonal."""

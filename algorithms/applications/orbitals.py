@@ -42,7 +42,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import at_least_one, class_of, randoms, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, randoms, room, work
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
@@ -155,7 +155,7 @@ def orbitals(
         psi = _transpose(comm, whole, rows, columns, back=True)
         with phase("density"):
             density = sized(n, float) if charged else _density(psi, offsets(m, p)[rank], m // 2)
-            part = sized(int(columns[rank]), float) if charged else np.empty(int(columns[rank]))
+            part = room(int(columns[rank]), charged)
             comm.Reduce_scatter(density, part, columns.tolist())
             total = sized(n, float) if charged else potential
             comm.Allgatherv(part if charged else repulsion * part, [total, columns])
@@ -193,7 +193,7 @@ def _transpose(comm: Any, block: Block, rows: Any, columns: Any, back: bool = Fa
         cut, whole = (columns, rows) if not back else (rows, columns)
         going, coming = cut * int(whole[comm.rank]), whole * int(cut[comm.rank])
         n = int(coming.sum())
-        found: Block = sized(n, float) if is_sized(block) else np.empty(n)
+        found = room(n, is_sized(block))
         if is_sized(block):
             comm.Alltoallv([block, going], [found, coming])
             return found

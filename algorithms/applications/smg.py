@@ -41,7 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import at_least_one, class_of, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, room, work
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
@@ -235,7 +235,7 @@ class _Cycle:
                         at = list(self.grid.coords)
                         at[axis] = int(np.searchsorted(self.cuts[axis], beyond, "right")) - 1
                         other, inner = self.grid.Get_cart_rank(at), (0, -1)[side]
-                        ends[side] = sized(length, float).reshape(edge) if self.charged else np.empty(edge)
+                        ends[side] = room(edge, self.charged)
                         going = ends[side] if self.charged else u.take([inner], axis)
                         requests += [self.grid.Irecv(ends[side], other, 2 * axis + side)]
                         requests += [self.grid.Isend(going, other, 2 * axis + 1 - side)]

@@ -41,10 +41,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.algorithms.applications._nas import at_least_one, class_of, work
+from labkit.algorithms.applications._nas import at_least_one, class_of, diagonals, room, work
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
-from labkit.phantom import sized
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.powers import ceil_log2
 
@@ -167,8 +166,7 @@ class _Block:
         self.grid, self.shape, self.cell, self.charged = grid, shape, cell, charged
         self.planes, self.angles = block
         a, b, _ = shape
-        at = np.add.outer(np.arange(a), np.arange(b))  # cells of a diagonal do not need each other
-        self.diagonals = [np.nonzero(at == k) for k in range(a + b - 1)] if at.size else []
+        self.diagonals = diagonals(a, b)
 
     def zeros(self) -> Field:
         """Return no flux anywhere."""
@@ -201,8 +199,7 @@ class _Block:
 
     def _take(self, source: int, shape: tuple[int, int, int]) -> Field:
         """Return what enters through a side: nothing, or what the rank there sends."""
-        n = int(np.prod(shape))
-        found = sized(n, float).reshape(shape) if self.charged else np.zeros(shape)
+        found = room(shape, self.charged)
         self.grid.Recv(found, source)
         return found
 

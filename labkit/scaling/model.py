@@ -278,6 +278,13 @@ class Model:
         return tuple(p for p in (constant, *self.others, self._leading) if p.scaled)
 
     @property
+    def growth(self) -> str:
+        """The growth for a table: a term, "levels off", or the nearest term with a question mark."""
+        if self.is_nearest:
+            return f"{self.term}?"
+        return "levels off" if self.term.is_constant and self.others else str(self.term)
+
+    @property
     def level(self) -> float:
         """The constant's share of the model at the largest measured value."""
         return self.constant / float(self.predict(self.x[-1]))

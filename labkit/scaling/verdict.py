@@ -102,11 +102,7 @@ class Verdict:
     @property
     def growth(self) -> str:
         """The measured growth for a table: a term, "levels off", or the nearest term with a question mark."""
-        if self.model is None:
-            return "?"
-        if self.model.is_nearest:
-            return f"{self.model.term}?"
-        return "levels off" if self.model.term.is_constant and self.model.others else str(self.model.term)
+        return "?" if self.model is None else self.model.growth
 
     @property
     def is_plausible(self) -> bool:

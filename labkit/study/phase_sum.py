@@ -271,7 +271,7 @@ class Table:
                 [
                     name,
                     str(v.expectation.term) if v is not None else "",
-                    _growth(m, v),
+                    m.growth if m else v.growth if v else "",
                     m.formula if m else "",
                     m.r2_adjusted if m and m.r2_adjusted is not None else float("nan"),
                     str(v.divergence) if v is not None and v.divergence is not None else "",
@@ -298,7 +298,7 @@ class Table:
                 rows.append(self._sum_row(v, str))
             r2 = "-" if m is None or m.r2_adjusted is None else f"{m.r2_adjusted:.3f}"
             match = f"{markup.MATCH_SIGNS[v.match]} {v.match}" if v is not None else ""
-            growth = _growth(m, v) or "?"
+            growth = m.growth if m else "?"
             rows.append([
                 name, str(v.expectation.term) if v is not None else "", growth,
                 str(v.divergence) if v is not None and v.divergence is not None else "", match, r2,
@@ -343,15 +343,6 @@ class Table:
             row[1], row[3] = write(total.expectation.term), write(divergence)
             row[4] = f"{markup.MATCH_SIGNS[match]} {match}"
         return row
-
-
-def _growth(model: Model | None, verdict: Verdict | None) -> str:
-    """The measured growth as text: a term, "levels off", or the nearest term with a question mark."""
-    if verdict is not None or model is None:
-        return "" if verdict is None else verdict.growth
-    if model.is_nearest:
-        return f"{model.term}?"
-    return "levels off" if model.term.is_constant and model.others else str(model.term)
 
 
 def _grown(model: Model | None, verdict: Verdict | None) -> str:
