@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from labkit.checks import echo
 from labkit.errors import DataError
+from labkit.html import number
 from labkit.scaling.changes import Segment, find_segments
 from labkit.scaling.expectation import Expectation, Given, read_expectation
-from labkit.scaling.family import ROUNDING, Candidate, Family, lost, solve
+from labkit.scaling.family import ROUNDING, SEEN_TWICE, Candidate, Family, lost, solve
 from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all
 from labkit.scaling.model import Model, Part
 from labkit.scaling.posterior import Belief, Data, choose_weighted, keep_tested, weigh
@@ -38,6 +40,9 @@ _AS_GOOD = 3.0
 #: change
 _BESIDE, _STEP, _ALTERNATIONS = 2, 0.2, 40
 _HALVINGS = 12
+#: an exception is off the curve of the other values by at least this share; where it does not stand out of its
+#: neighbors, the others miss the curve by at most this share of the tolerance
+_OFF, _TIGHT = 0.01, 0.2
 #: of noisy data, what a term gains that meets all aggregates to the last digit
 _TO_THE_DIGIT = 50.0
 #: models with less of the weight than this, compared with the likeliest, take no part
@@ -245,31 +250,90 @@ class Description:
         if self.best.miss <= 1 or self.segments or n < LEAST_VALUES:
             return None
         places = np.array([j for j in range(_BESIDE, n) if n - j >= _BESIDE or j == n - 1])
+        jumps = np.where(y[places] > y[places - 1], 1, -1)
+        found = self._with_factor(np.arange(n) >= places[:, None], jumps, _STEP)
+        if found is None:
+            return None
+        i, factor, before = found
+        return replace(before.times(factor), before=before, since=float(self.x[places[i]]))
+
+    @cached_property
+    def exception(self) -> tuple[str, Model] | None:
+        """Why no model describes the data, in words, and the curve of the rest.
+
+        One value is an outlier, or a class of values (powers of two, multiples of 2, 4 or 8, every second
+        one) is off the curve of the others by a factor.
+        """
+        n, x, p = self.x.size, self.x, self.layout.terms[0].symbol
+        if self.is_described or n <= LEAST_VALUES:
+            return None
+        classes: dict[str, npt.NDArray[np.bool_]] = {}
+        if (x == np.rint(x)).all():
+            classes["is a power of two"] = np.exp2(np.rint(np.log2(x))) == x
+            classes |= {f"is a multiple of {2**k}": x % 2**k == 0 for k in (1, 2, 3)}
+        classes = {name: c for name, c in classes.items() if _BESIDE < np.count_nonzero(c) < n - _BESIDE}
+        every_second = np.arange(n) % 2 == 1
+        masks = np.array([*classes.values(), every_second, *np.eye(n, dtype=bool)])
+        y = self.summary.points
+        up, down = np.diff(y) > 0, np.diff(y) < 0
+        peaks = np.concatenate([[False], (up[:-1] & down[1:]) | (down[:-1] & up[1:]), [False]])
+        stands_out = np.concatenate([np.repeat(up.any() and down.any(), len(masks) - n), peaks])
+        near = np.where(stands_out, 1.0, _TIGHT)  # what goes one way is off only by a curve that is met
+        found = self._with_factor(masks, np.zeros(len(masks)), max(2 * self.family.tolerance, _OFF), near)
+        if found is None:
+            return None
+        i, factor, model = found
+        off = float((np.abs(model.predict(x) / self.summary.points - 1)).max())
+        model, times = replace(model, error=off, is_nearest=True), f"{factor:.3g} times"
+        if i < len(classes):
+            return f"where {p} {list(classes)[i]}, it is {times} the curve of the others", model
+        values = ", ".join(number(v) for v in x[masks[i]][:3])
+        if i == len(classes):
+            return f"every second value ({p} = {values}, ...) is {times} the curve of the others", model
+        return f"the value at {p} = {values} is an outlier, {times} the curve of the others", model
+
+    def _with_factor(
+        self,
+        masks: npt.NDArray[np.bool_],
+        jumps: npt.NDArray[Any],
+        least: float,
+        near: npt.ArrayLike = 1.0,
+    ) -> tuple[int, float, Model] | None:
+        """Fit every c + a f, times a factor where a mask, shape (masks, n), is set.
+
+        Return the mask, the factor and the curve that are likeliest of those that miss no point by more than
+        `near` times what models may: a factor above 1 where the jump is 1, below it where it is -1, and at
+        least so far from 1.
+        """
+        y = self.summary.points
         terms = np.array([self.layout.constant, *self.layout.usable])
-        after = np.arange(n) >= places[:, None]
-        f, factor = self.layout.values[terms], np.ones((places.size, terms.size))
+        f, factor = self.layout.values[terms], np.ones((len(masks), terms.size))
         is_flat = terms == self.layout.constant
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             for _ in range(
                 _ALTERNATIONS
-            ):  # (places, terms): the numbers for a factor, then the factor for them
-                u = np.where(after[:, None, :], factor[..., None], 1.0) / y
+            ):  # (masks, terms): the numbers for a factor, then the factor for them
+                u = np.where(masks[:, None, :], factor[..., None], 1.0) / y
                 c, a = _lines(u, f, is_flat)
-                ahead = (c[..., None] + a[..., None] * f) / y * after[:, None, :]
+                ahead = (c[..., None] + a[..., None] * f) / y * masks[:, None, :]
                 factor = ahead.sum(axis=2) / (ahead * ahead).sum(axis=2)
             off = u * (c[..., None] + a[..., None] * f) - 1
             miss = np.nan_to_num((np.abs(off) / self.family.limits).max(axis=2), nan=np.inf)
         falls = self.layout.is_falling[terms]
-        jumps = (y[places] > y[places - 1])[:, None] == (factor > 1)
-        good = (miss <= 1) & (np.abs(factor - 1) > _STEP) & jumps & (c + a * f[:, 0] > 0)
+        good = (
+            (miss <= np.broadcast_to(near, len(masks))[:, None])
+            & (np.abs(factor - 1) > least)
+            & (c + a * f[:, 0] > 0)
+        )
+        good &= (jumps[:, None] == 0) | ((jumps[:, None] > 0) == (factor > 1))
         good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[terms]), a > 0)
         price = np.where(is_flat, 0.0, np.log(terms.size) - self.layout.log_priors[terms])
         evidence = np.where(good, self.family.log_likelihood((off * off).sum(axis=2), 4) - price, -np.inf)
         if not good.any():
             return None
         i, k = np.unravel_index(int(np.argmax(evidence)), evidence.shape)
-        before = self._line_model(int(terms[k]), float(c[i, k]), float(a[i, k]), off[i, k])
-        return replace(before.times(float(factor[i, k])), before=before, since=float(self.x[places[i]]))
+        curve = self._line_model(int(terms[k]), float(c[i, k]), float(a[i, k]), off[i, k])
+        return int(i), float(factor[i, k]), curve
 
     def _line_model(self, k: int, constant: float, scaled: float, off: Floats) -> Model:
         """Return c + a f, which misses the points, once stepped, by `off`."""
@@ -300,6 +364,8 @@ class Description:
             return before
         if self.step is not None:
             return self.step
+        if self.exception is not None:
+            return self.exception[1]
         return replace(self.model_of(self.best), is_nearest=not self.is_described)
 
     def model_of(self, c: Candidate) -> Model:
@@ -358,9 +424,11 @@ class Description:
         """
         y, tolerance = self.summary.points, self.family.tolerance
         limits = np.minimum(self.family.limits, max(_AS_GOOD * self.best.error, tolerance / 10))
-        falls = any(
-            self.layout.is_falling[k] and a > 0
-            for k, a in zip(self.best.terms, self.best.numbers, strict=True)
+        falls = np.bool_(
+            any(
+                self.layout.is_falling[k] and a > 0
+                for k, a in zip(self.best.terms, self.best.numbers, strict=True)
+            )
         )
         with np.errstate(over="ignore", under="ignore"):
             grown = np.exp2(e.log2(self.x) - float(np.max(e.log2(self.x[-1:]))))
@@ -372,11 +440,9 @@ class Description:
             rest = 1 - share * y[-1] * grown / y
             numbers, error, _ = solve(designs, rest)
             with np.errstate(invalid="ignore"):
-                rises = (numbers[:, 1] >= 0) != self.layout.is_falling[usable]
-                sensible = np.where(
-                    rises, ~self.layout.is_falling[usable] | self.layout.may_level[usable], falls
-                )
-                near = (np.abs(error) <= limits).all(axis=1) & sensible
+                grows, goes_down = numbers[:, 1] >= 0, self.layout.is_falling[usable]
+                sensible = np.where(goes_down, np.where(grows, falls, self.layout.may_level[usable]), grows)
+                near = (np.abs(error) <= limits).all(axis=1) & sensible & (~falls | (numbers[:, 0] >= 0))
             return bool(near.any())
 
         low, high = 0.0, 1.0

@@ -17,6 +17,7 @@ from labkit.scaling.term import CONSTANT, Term
 
 __all__ = [
     "ROUNDING",
+    "SEEN_TWICE",
     "Candidate",
     "Family",
     "log_evidence",
@@ -50,8 +51,8 @@ _REFINED, _EXTENDED = 60, 12
 _LEAST_FOR_THREE = 7
 #: the share of the tolerance that a term must contribute, and that models may miss without a difference
 VISIBLE, _PRACTICAL = 0.02, 0.1
-#: the share of the last value but one that an exponential must contribute
-_SEEN_TWICE = 0.05
+#: the share of the last value but one that an exponential, or growth after a fall, must contribute
+SEEN_TWICE = 0.05
 #: what misses a point by up to this many tolerances may be bent; iterations, and the least weight in one
 _BENT, _LAWSON, _LEAST_WEIGHT = 2.0, 24, 1e-6
 #: how much more than the mean the last point counts
@@ -357,11 +358,16 @@ class Family:
             mixed = self.layout.is_falling[places[:, 0]] & ~self.layout.is_falling[places[:, 1]]
             grown = own[:, 1] * self.layout.values[places[:, 1], -1] / float(y[-1])
             evidence -= np.where(mixed, _TRACE * np.maximum(0.0, 1.0 - grown / _GROWN), 0.0)
-        steep = self.layout.is_exponential[places]
+        falling = self.layout.is_falling[places]
+        turned = (float(y[-1] / y.min()) - 1) / self.tolerance if self.tolerance else 1.0
+        if turned < 1:  # what has only fallen so far does not show that it will grow
+            mixed = falling.any(axis=1) & ~falling.all(axis=1)
+            evidence -= np.where(mixed, 2 * _OUTSIDE * (1.0 - turned), 0.0)
+        steep = self.layout.is_exponential[places] | (~falling & falling.any(axis=1, keepdims=True))
         if steep.any():  # at one point alone it is a step
             ahead = np.abs(own) * self.layout.values[places, -2] / float(y[-2])
             seen = np.where(steep, ahead, 1.0).min(axis=1)
-            evidence -= 3 * _OUTSIDE * np.maximum(0.0, 1.0 - seen / _SEEN_TWICE)
+            evidence -= 3 * _OUTSIDE * np.maximum(0.0, 1.0 - seen / SEEN_TWICE)
         if self.tolerance:
             least = (np.abs(own) * self.layout.heights[places]).min(axis=1) / float(y.max())
             evidence -= _OUTSIDE * np.maximum(0.0, 1.0 - least / (VISIBLE * self.tolerance))

@@ -18,8 +18,8 @@ from labkit.scaling.family import ROUNDING, Candidate
 from labkit.scaling.model import Model
 from labkit.scaling.samples import LEAST_VALUES, Samples, Summary, read_samples
 from labkit.scaling.search import Space, settle
-from labkit.scaling.term import Term
-from labkit.scaling.verdict import Deviation, Verdict, deviation_for, growth, outcome
+from labkit.scaling.term import CONSTANT, Term
+from labkit.scaling.verdict import Deviation, Verdict, deviation_for, growth, instead, outcome
 
 __all__ = ["describe", "judge", "judge_samples"]
 
@@ -155,6 +155,8 @@ def judge_samples(
         notes=(*e.notes, *judged.notes),
         test=found.test,
         seen=judged.seen,
+        compared=judged.compared,
+        exception=judged.exception,
         hidden=judged.hidden,
         **about,
     )
@@ -168,21 +170,28 @@ class _Judged:
         self._kinds: dict[int, str] = {}
         self.doubts: list[str] = []
         self.notes: list[str] = []
+        self.compared, self.exception = "", ""
         self.seen = "" if found.is_described and not found.model.before else self._seen()
         self.match = self._kind(found.model.term)
         self.plausible = found.plausible if found.is_described and not found.model.before else ()
         self.hidden: float | None = None
         if found.model.before is not None:
             self._of_pieces()
-        elif not found.is_described and scatters(found.summary, found.family.tolerance):
+        elif found.exception is not None:
+            self._of_the_others()
+        elif not found.is_described and (
+            self._turns_up_unseen() or scatters(found.summary, found.family.tolerance)
+        ):
             self._of_trend()
         else:
             self._of_weights()
         if not found.is_described:
             self.match = "approximate" if self.match == "exact" else self.match
         elif found.model.term.is_falling and found.model.level >= _HALF:
-            self.match = "approximate" if self.match in ("exact", "bound") else self.match
-        if self.match == "bound" and found.is_described and not self.doubts and e.term > found.model.term:
+            is_between = self.match == "bound" and self._kind(CONSTANT) != "bound"
+            self.match = "approximate" if self.match == "exact" or is_between else self.match
+        grows = e.term > max(found.model.term, CONSTANT)
+        if self.match == "bound" and found.is_described and not self.doubts and grows:
             self.hidden = found.hidden_share(e)
 
     def _kind(self, term: Term) -> str:
@@ -210,7 +219,8 @@ class _Judged:
         faster, distance = shares["none"], sum(_STEPS[k] * w for k, w in shares.items())
         expected = any(c.lead == self.e.term for c in self.plausible)
         if self.match == "none" and (faster < _ALARM or expected):
-            within = "the expectation" if expected else f"growth within the limit {self.limit}"
+            goes = "a fall" if self.e.term.is_falling else "growth"
+            within = "the expectation" if expected else f"{goes} within the limit {self.limit}"
             self.doubts.append(f"{within} describes the data as well; measure a wider range")
         elif self.match != "none" and faster > _HOLDS:
             other = self._likeliest("none")
@@ -248,18 +258,30 @@ class _Judged:
 
     def _of_pieces(self) -> None:
         """Judge by the last piece, which one point alone does not show."""
-        model = self.found.model
-        assert model.since is not None
-        after = int((self.found.x >= model.since).sum())
-        p, (before, last) = self.e.parameter, self.e.log2(model.x[-2:])
-        rise = float(np.log2(model.y[-1] / model.y[-2] / (1 + self.found.family.tolerance)))
-        steeper = np.isfinite(before) and rise > last - before
-        if after == 1 and steeper and self.match != "none":
-            self.doubts.append(
-                f"one value does not show how it grows from there; measure beyond {p} = {model.x[-1]:.6g}"
-            )
-        elif self.match == "exact":
+        since = self.found.model.since
+        assert since is not None
+        if not (self.found.x[-2] < since and self._is_steep_at_last()) and self.match == "exact":
             self.match = "approximate"
+
+    def _of_the_others(self) -> None:
+        """Judge by the curve of all values but an outlier; the last one may be the first of another curve."""
+        assert self.found.exception is not None
+        self.seen, (self.exception, model) = "", self.found.exception
+        off = np.abs(model.predict(self.found.x[-1]) / self.found.summary.points[-1] - 1)
+        if off > self.found.family.tolerance and self.exception.startswith("the value"):
+            self._is_steep_at_last()
+
+    def _is_steep_at_last(self) -> bool:
+        """Whether the last value rises more steeply than expected, which is a doubt."""
+        model, p = self.found.model, self.e.parameter
+        before, last = self.e.log2(model.x[-2:])
+        rise = float(np.log2(model.y[-1] / model.y[-2] / (1 + self.found.family.tolerance)))
+        if not (np.isfinite(before) and rise > last - before) or self.match == "none":
+            return False
+        self.doubts.append(
+            f"one value does not show how it grows from there; measure beyond {p} = {model.x[-1]:.6g}"
+        )
+        return True
 
     def _seen(self) -> str:
         f = self.found
@@ -267,8 +289,13 @@ class _Judged:
         step = max(f.family.tolerance, 3 * float(np.sqrt(2)) * noise)  # a step is between two points
         return describe(f.x, f.summary.points, f.model, self.e.parameter, step)
 
+    def _turns_up_unseen(self) -> bool:
+        """Whether the nearest curve grows in the end, and the data have only fallen so far."""
+        y, term = self.found.summary.points, self.found.model.term
+        return bool(term > CONSTANT and y[-1] < y[0] and y[-1] <= (1 + self.found.family.tolerance) * y.min())
+
     def _of_trend(self) -> None:
-        """Judge data that go to and fro by the power of p that their ratio to the expectation follows."""
+        """Judge data that no model follows by the power of p that their ratio to the expectation follows."""
         f, x = self.found, np.log2(self.found.x)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.log2(f.summary.points) - np.asarray(self.e.log2(f.x))
@@ -276,10 +303,11 @@ class _Judged:
         if np.isfinite(ratio).all() and np.isfinite(limit):
             (slope, _), covariance = np.polyfit(x, ratio, 1, cov=True)
             half = float(stdtrit(x.size - 2, 0.975) * np.sqrt(covariance[0, 0]))
-            own = np.polyfit(x, np.log2(f.summary.points), 1)[0]
-            p = self.e.parameter
-            between = f"between {p}^{own - half:.2f} and {p}^{own + half:.2f}"
-            self.seen += f", on the whole about like {p}^{own:.2f} ({between})"
+            own, p = float(np.polyfit(x, np.log2(f.summary.points), 1)[0]), self.e.parameter
+            like = f"like {p}^{own:.2f}" if round(abs(own), 2) else "constant"
+            between = " and ".join(f"{p}^{round(e, 2) + 0.0:.2f}" for e in (own - half, own + half))
+            self.seen += f", on the whole about {like} (between {between})"
+            self.compared = self._compared(slope, half, own)
             if slope - half > limit:
                 self.match = "none"
             elif slope + half <= limit:
@@ -288,6 +316,17 @@ class _Judged:
                 self.doubts.append(self._more())
         else:
             self.doubts.append(self._more())
+
+    def _compared(self, slope: float, half: float, own: float) -> str:
+        """Compare data like p^own with the expectation, whose ratio to them is like p^(slope +- half)."""
+        e = self.e.term
+        if abs(slope) <= half:
+            return "which the expectation does as well"
+        if own < -half and e.is_falling:
+            return f"{'slower' if slope > 0 else 'faster'} than {Term.pretty(e)}"
+        if own > half and not (e.is_falling or e.is_constant):
+            return f"{'faster' if slope > 0 else 'slower'} than {Term.pretty(e)}"
+        return instead(slope > 0, e, Term.pretty)
 
     def _more(self) -> str:
         if self.found.summary.freedom:

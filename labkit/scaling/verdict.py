@@ -58,6 +58,10 @@ class Verdict:
     seen : str
         What the data do where no one model describes them ("rises by 83 % and levels off"), or where they
         change or jump ("changes at p = 256: log p, then p"); else empty.
+    compared : str
+        How data that no model describes compare with the expectation on the whole; else empty.
+    exception : str
+        Which values no model describes together with the others: an outlier, or every second one; else empty.
     hidden : float or None
         Of a bound that is not tight: the largest share of the last value that the expectation may have in a
         curve that describes the data about as well.
@@ -87,6 +91,8 @@ class Verdict:
     phase: str = ""
     samples: Samples | None = field(default=None, repr=False)
     seen: str = ""
+    compared: str = ""
+    exception: str = ""
     hidden: float | None = None
     tolerance: float = 0.05
 
@@ -139,14 +145,15 @@ class Verdict:
         expected = "constancy" if e.is_constant else f"O({write(e)})"
         limit, found = write(self.deviation.term), self._course(write)
         if self.match == "undecided":
-            return f"Undecided: it {found}, {expected} is expected; {self.reasons[0]}."
-        step, tail = pace(g, e, write), "" if model.is_nearest else dominance(model, write)
+            but = f", but {self.exception}" if self.exception else ""
+            return f"Undecided: it {found}{but}, {expected} is expected; {self.reasons[0]}."
+        step, tail = self.compared or pace(g, e, write), "" if model.is_nearest else dominance(model, write)
+        tail += f"; but {self.exception}" if self.exception else ""
         if self.match == "exact":
             return f"Exact match: it {found}, as expected{tail}."
         if self.match == "approximate":
-            inside = (
-                f", within the limit {limit}" if match(g, e, self.deviation.term) == "approximate" else ""
-            )
+            is_inside = self.compared or match(g, e, self.deviation.term) == "approximate"
+            inside = f", within the limit {limit}" if is_inside else ""
             return f"Approximate match: it {found}, {step}{inside}{tail}."
         if self.match == "bound":
             return f"The bound holds but is not tight: it {found}, {step}{tail}{self._unseen(write)}."
@@ -156,7 +163,7 @@ class Verdict:
         """What the data do: by the model, or by their shape where none describes them."""
         model = self.model
         assert model is not None
-        if model.is_nearest:
+        if model.is_nearest and not self.exception:
             nearest = write(model.term)
             if model.term.is_constant:
                 nearest = "a level" if model.others else "a constant"
@@ -223,6 +230,7 @@ class Verdict:
             "parameter": self.expectation.parameter,
             "values": self.samples.x.tolist() if self.samples else [],
             "seen": self.seen,
+            "exception": self.exception,
             "terms": [str(p.term) for p in g.parts] if g else [],
             "reasons": list(self.reasons),
             "notes": list(self.notes),
@@ -364,6 +372,8 @@ def outcome(model: Term, expectation: Term, deviation: Term) -> str:
 
 Write = Callable[[Term], str]
 
+#: what falls by less than this factor and then rises is not said to fall
+_TURN = 1.05
 #: a takeover farther beyond the data than this is not worth a clause
 _FAR = 1e6
 
@@ -393,13 +403,13 @@ def course(model: Model, write: Write = str) -> str:
     'levels off at 10, of which 99 % is reached at p = 256'
     """
     if not model.term.is_constant:
-        first, last = model.predict(model.x[[0, -1]])
-        falls_so_far = last < first and not model.term.is_falling
-        return (
-            f"falls so far and {growth(model.term, write)} in the end"
-            if falls_so_far
-            else growth(model.term, write)
-        )
+        grows, values = growth(model.term, write), model.predict(model.x)
+        least = int(values.argmin())
+        if model.term.is_falling or values[0] <= _TURN * values[least]:
+            return grows
+        if values[-1] <= _TURN * values[least]:
+            return f"falls so far and {grows} in the end"
+        return f"falls up to {model.parameter} = {number(model.x[least])} and {grows} from there on"
     if not model.others:
         # rounded up: no point is farther away than is said
         return f"is constant (within {_percent(model.error)})" if model.error > 5e-7 else "is constant"
@@ -433,6 +443,11 @@ def pace(term: Term, expected: Term, write: Write = str) -> str:
         # a time that falls less than expected is larger, and slower in its fall
         quicker = is_alarm != term.is_falling
         return f"{'faster' if quicker else 'slower'} than {write(expected)} by {write(factor)}"
+    return instead(is_alarm, expected, write)
+
+
+def instead(is_alarm: bool, expected: Term, write: Write = str) -> str:
+    """Return what was expected of something that goes another way."""
     verb = (
         "be constant"
         if expected.is_constant
@@ -449,6 +464,8 @@ def dominance(model: Model, write: Write = str) -> str:
     if model.before is not None or (model.term.is_constant and model.others):
         return ""
     takeover, last = model.takeover, float(model.x[-1])
+    if any((p.scaled < 0) and (-p(model.x) > model.predict(model.x) / 2).any() for p in model.parts):
+        return ""  # what parts cancel dominates nothing
     if takeover is None:
         if not model.others or model.dominant != model.term:
             return ""
@@ -457,6 +474,9 @@ def dominance(model: Model, write: Write = str) -> str:
         return ""
     if takeover.at > _FAR * last and not model.others:
         return ""
+    later = next(p for p in model.parts if p.term == takeover.later)
+    if takeover.at > last and later(last) < model.error * model.predict(last):
+        return ""  # within what the model misses
     first, then = _named(takeover.now, write), _named(takeover.later, write)
     return f"; {first} dominates up to about {model.parameter} = {_rounded(takeover.at)}, {then} beyond"
 

@@ -204,7 +204,7 @@ def test_undecided_when_the_measurements_are_not_valid() -> None:
 
 
 def test_undecided_when_no_term_describes_the_data() -> None:
-    verdict = lk.judge(P, [1.0, 9, 1, 9, 1, 9], "p")
+    verdict = lk.judge(P, [1.0, 9, 4, 30, 2, 9], "p")
     assert verdict.match == "undecided"
     assert "goes up and down" in verdict.reading
 

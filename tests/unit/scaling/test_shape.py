@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import labkit as lk
 from labkit.scaling.judgement import describe
+
+Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 P = np.array([4.0, 8, 16, 32, 64, 128, 256, 512])
 
@@ -54,3 +59,83 @@ def test_a_stretch_that_falls_or_rises_does_so_by_more_than_the_tolerance(y: lis
             assert change < -tol
         else:
             assert np.ptp(part) <= 2 * tol * part.min()
+
+
+CURVES = {
+    "log p": lambda p: 3 + np.log2(p),
+    "p": lambda p: 20 + p,
+    "1/p": lambda p: 0.001 + 1 / p,
+    "1": np.ones_like,
+}
+X = np.array([4.0, 6, 8, 11, 16, 23, 32, 45, 64])
+
+
+@pytest.mark.parametrize("law", CURVES)
+@pytest.mark.parametrize("at", range(1, 8))
+@pytest.mark.parametrize("factor", [0.3, 4.0])
+def test_one_value_off_the_curve_is_named(law: str, at: int, factor: float) -> None:
+    y = CURVES[law](X)
+    y[at] *= factor
+    verdict = lk.judge(X, y, law)
+    assert verdict.exception == (
+        f"the value at p = {X[at]:.0f} is an outlier, {factor:g} times the curve of the others"
+    )
+    assert verdict.match == "approximate"
+    assert verdict.model is not None
+    assert verdict.model.is_nearest
+    assert str(verdict.model.term) == law
+
+
+@pytest.mark.parametrize("law", CURVES)
+@pytest.mark.parametrize(
+    ("values", "off", "said"),
+    [
+        (2.0 ** np.arange(3, 11), np.arange(8) % 2 == 1, "every second value (p = 16, 64, 256, ...)"),
+        (np.arange(4.0, 20), np.arange(4, 20) % 2 == 0, "where p is a multiple of 2, it"),
+        (np.arange(3.0, 36), np.arange(3, 36) % 4 == 0, "where p is a multiple of 4, it"),
+        (
+            np.array([5.0, 8, 12, 16, 24, 32, 48, 64, 96]),
+            np.arange(9) % 2 == 1,
+            "where p is a power of two, it",
+        ),
+    ],
+)
+def test_a_class_of_values_off_the_curve_is_named(law: str, values: Floats, off: Bools, said: str) -> None:
+    y = CURVES[law](values) * np.where(off, 1.5, 1.0)
+    verdict = lk.judge(values, y, law)
+    assert verdict.exception == f"{said} is 1.5 times the curve of the others"
+    assert verdict.ok
+
+
+def test_the_last_value_alone_may_be_the_first_of_another_curve() -> None:
+    y = CURVES["log p"](P)
+    y[-1] *= 3
+    assert lk.judge(P, y, "log p").match == "undecided"
+
+
+@pytest.mark.parametrize("least", [3, 6, 9])
+def test_what_only_fell_is_not_said_to_grow(least: int) -> None:
+    """1000/p rounded up stays at 1 in the end, which is no growth and no alarm."""
+    p = 2.0 ** np.arange(least, 12)
+    for expectation in ("1/p", "log p/p", "p", "1"):
+        verdict = lk.judge(p, np.ceil(1000 / p), expectation)
+        assert " grows " not in verdict.reading.split(" where")[0].split(";")[0]
+        assert verdict.match != "none" or expectation != "1"
+
+
+@pytest.mark.parametrize("share", [0.001, 0.01, 0.1])
+def test_what_turns_is_said_to_turn(share: float) -> None:
+    p = 2.0 ** np.arange(1, 13)
+    y = 1 / p + share * np.log2(p)
+    verdict = lk.judge(p, y, "1/p")
+    assert verdict.match == "none"
+    assert f"falls up to p = {p[y.argmin()]:.0f} and grows like log p" in verdict.reading
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_falls_hides_no_growth_that_cancels(seed: int) -> None:
+    """The share of an expectation that is not seen comes with a curve that falls to 0 or more."""
+    rng = np.random.default_rng(seed)
+    y = P ** -rng.uniform(0.4, 1) * (1 + 0.01 * rng.standard_normal(P.size))
+    hidden = lk.judge(P, y, "p^2").hidden
+    assert hidden is None or hidden < 0.35
