@@ -40,8 +40,8 @@ _AS_GOOD = 3.0
 #: change
 _BESIDE, _STEP, _ALTERNATIONS = 2, 0.2, 40
 _HALVINGS = 12
-#: an exception is off the curve of the other values by at least this share; where it does not stand out of its
-#: neighbors, the others miss the curve by at most this share of the tolerance
+#: an exception is off the curve of the other values by at least this share; where it does not stand out
+#: of its neighbors, the others miss the curve by at most this share of the tolerance
 _OFF, _TIGHT = 0.01, 0.2
 #: of noisy data, what a term gains that meets all aggregates to the last digit
 _TO_THE_DIGIT = 50.0
@@ -325,6 +325,7 @@ class Description:
             & (np.abs(factor - 1) > least)
             & (c + a * f[:, 0] > 0)
         )
+        good &= ~self.layout.is_exponential[terms] | (a * f[:, -2] > SEEN_TWICE * (c + a * f[:, -2]))
         good &= (jumps[:, None] == 0) | ((jumps[:, None] > 0) == (factor > 1))
         good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[terms]), a > 0)
         price = np.where(is_flat, 0.0, np.log(terms.size) - self.layout.log_priors[terms])

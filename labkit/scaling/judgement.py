@@ -180,7 +180,7 @@ class _Judged:
         elif found.exception is not None:
             self._of_the_others()
         elif not found.is_described and (
-            self._turns_up_unseen() or scatters(found.summary, found.family.tolerance)
+            scatters(found.summary, found.family.tolerance) or self._leads_astray()
         ):
             self._of_trend()
         else:
@@ -289,42 +289,52 @@ class _Judged:
         step = max(f.family.tolerance, 3 * float(np.sqrt(2)) * noise)  # a step is between two points
         return describe(f.x, f.summary.points, f.model, self.e.parameter, step)
 
-    def _turns_up_unseen(self) -> bool:
-        """Whether the nearest curve grows in the end, and the data have only fallen so far."""
+    def _leads_astray(self) -> bool:
+        """Whether the nearest curve grows where the data only fell, or leaves E to the other side than they do."""
         y, term = self.found.summary.points, self.found.model.term
-        return bool(term > CONSTANT and y[-1] < y[0] and y[-1] <= (1 + self.found.family.tolerance) * y.min())
+        if term > CONSTANT and y[-1] < y[0] and y[-1] <= (1 + self.found.family.tolerance) * y.min():
+            return True
+        slope, half = self._power(self._ratio)
+        return slope + half < 0 if term > self.e.term else term < self.e.term and slope - half > 0
+
+    @property
+    def _ratio(self) -> Floats:
+        """Logarithm of the data over the expectation."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.log2(self.found.summary.points) - self.e.log2(self.found.x))
+
+    def _power(self, logarithm: Floats) -> tuple[float, float]:
+        """Return the power of p that a logarithm follows and half its interval of 95 %, or nan."""
+        if not np.isfinite(logarithm).all():
+            return np.nan, np.nan
+        (slope, _), covariance = np.polyfit(np.log2(self.found.x), logarithm, 1, cov=True)
+        return float(slope), float(stdtrit(logarithm.size - 2, 0.975) * np.sqrt(covariance[0, 0]))
 
     def _of_trend(self) -> None:
         """Judge data that no model follows by the power of p that their ratio to the expectation follows."""
-        f, x = self.found, np.log2(self.found.x)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.log2(f.summary.points) - np.asarray(self.e.log2(f.x))
-            limit = np.polyfit(x, self.limit.term.log2(f.x), 1)[0]
-        if np.isfinite(ratio).all() and np.isfinite(limit):
-            (slope, _), covariance = np.polyfit(x, ratio, 1, cov=True)
-            half = float(stdtrit(x.size - 2, 0.975) * np.sqrt(covariance[0, 0]))
-            own, p = float(np.polyfit(x, np.log2(f.summary.points), 1)[0]), self.e.parameter
-            like = f"like {p}^{own:.2f}" if round(abs(own), 2) else "constant"
-            between = " and ".join(f"{p}^{round(e, 2) + 0.0:.2f}" for e in (own - half, own + half))
-            self.seen += f", on the whole about {like} (between {between})"
-            self.compared = self._compared(slope, half, own)
-            if slope - half > limit:
-                self.match = "none"
-            elif slope + half <= limit:
-                self.match = "bound" if slope + half < -limit else "approximate"
-            else:
-                self.doubts.append(self._more())
+        own, width = self._power(np.log2(self.found.summary.points))
+        like, p = f"like {self.e.parameter}^{own:.2f}" if round(abs(own), 2) else "constant", self.e.parameter
+        between = " and ".join(f"{p}^{round(e, 2) + 0.0:.2f}" for e in (own - width, own + width))
+        self.seen += f", on the whole about {like} (between {between})"
+        slope, half = self._power(self._ratio)
+        limit, _ = self._power(np.asarray(self.limit.term.log2(self.found.x)))
+        if np.isfinite(slope):
+            self.compared = self._compared(slope, half, own, width)
+        if slope - half > limit:
+            self.match = "none"
+        elif slope + half <= limit:
+            self.match = "bound" if slope + half < -limit else "approximate"
         else:
             self.doubts.append(self._more())
 
-    def _compared(self, slope: float, half: float, own: float) -> str:
-        """Compare data like p^own with the expectation, whose ratio to them is like p^(slope +- half)."""
+    def _compared(self, slope: float, half: float, own: float, width: float) -> str:
+        """Compare data like p^(own +- width), over the expectation like p^(slope +- half), with it."""
         e = self.e.term
         if abs(slope) <= half:
             return "which the expectation does as well"
-        if own < -half and e.is_falling:
+        if own < -width and e.is_falling:
             return f"{'slower' if slope > 0 else 'faster'} than {Term.pretty(e)}"
-        if own > half and not (e.is_falling or e.is_constant):
+        if own > width and not (e.is_falling or e.is_constant):
             return f"{'faster' if slope > 0 else 'slower'} than {Term.pretty(e)}"
         return instead(slope > 0, e, Term.pretty)
 

@@ -412,7 +412,8 @@ def course(model: Model, write: Write = str) -> str:
         return f"falls up to {model.parameter} = {number(model.x[least])} and {grows} from there on"
     if not model.others:
         # rounded up: no point is farther away than is said
-        return f"is constant (within {_percent(model.error)})" if model.error > 5e-7 else "is constant"
+        is_near = model.error > 5e-7 and not model.is_nearest  # an outlier is named apart
+        return f"is constant (within {_percent(model.error)})" if is_near else "is constant"
     level = quantity(model.constant, model.unit, 3)
     at = f"{model.parameter} = {number(model.x[-1])}"
     if model.level < 1:
