@@ -361,10 +361,10 @@ class Family:
         falling = self.layout.is_falling[places]
         turned = (float(y[-1] / y.min()) - 1) / self.tolerance if self.tolerance else 1.0
         if turned < 1:  # what has only fallen so far does not show that it will grow
-            mixed = (falling.any(axis=1) & ~falling.all(axis=1)) | (
+            unseen = (falling.any(axis=1) & ~falling.all(axis=1)) | (
                 (own < 0).any(axis=1) & ~falling.any(axis=1)
             )
-            evidence -= np.where(mixed, 2 * _OUTSIDE * (1.0 - turned), 0.0)
+            evidence -= np.where(unseen, 2 * _OUTSIDE * (1.0 - turned), 0.0)
         steep = self.layout.is_exponential[places] | (~falling & falling.any(axis=1, keepdims=True))
         if steep.any():  # at one point alone it is a step
             ahead = np.abs(own) * self.layout.values[places, -2] / float(y[-2])

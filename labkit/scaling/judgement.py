@@ -290,7 +290,7 @@ class _Judged:
         return describe(f.x, f.summary.points, f.model, self.e.parameter, step)
 
     def _leads_astray(self) -> bool:
-        """Whether the nearest curve grows where the data only fell, or leaves E to the other side than they do."""
+        """Whether the nearest curve grows where the data only fell, or leaves E on the other side."""
         y, term = self.found.summary.points, self.found.model.term
         if term > CONSTANT and y[-1] < y[0] and y[-1] <= (1 + self.found.family.tolerance) * y.min():
             return True
