@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import lru_cache
 from typing import NoReturn, TypeAlias
 
 from labkit.checks import echo
@@ -54,6 +55,11 @@ def parse(text: object) -> tuple[Product, ...]:
         raise ExpectationError(f"an expectation is text such as {EXAMPLES}; got {kind} {echo(text)}")
     if len(text) > _LONGEST:
         raise ExpectationError(f"an expectation has at most {_LONGEST} characters; this one has {len(text)}")
+    return _parsed(text)
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> tuple[Product, ...]:
     return _Parser(text).whole()
 
 
