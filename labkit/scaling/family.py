@@ -42,8 +42,9 @@ _OUTSIDE, _FARTHER = 60.0, 8.0
 _EDGE, _EDGE_WIDTH = 6.0, 0.01
 #: of noisy data, a level: what they scatter bends them as well
 _LEVEL_NOISY = 6.0
-#: what growth beside a falling term loses below this share of the last value
-_TRACE, _GROWN = 10.0, 0.3
+#: what growth beside a falling term loses below this share of the last value; the share of the last value but
+#: one from which on what has only fallen so far is believed to grow
+_TRACE, _GROWN, _LARGER = 10.0, 0.3, 0.6
 #: a level is believed where the data reach this share of it
 _REACHED = 0.7
 #: pairs and triples that are fitted with care, after a quick look at all of them
@@ -360,11 +361,13 @@ class Family:
             evidence -= np.where(mixed, _TRACE * np.maximum(0.0, 1.0 - grown / _GROWN), 0.0)
         falling = self.layout.is_falling[places]
         turned = (float(y[-1] / y.min()) - 1) / self.tolerance if self.tolerance else 1.0
-        if turned < 1:  # what has only fallen so far does not show that it will grow
-            unseen = (falling.any(axis=1) & ~falling.all(axis=1)) | (
-                (own < 0).any(axis=1) & ~falling.any(axis=1)
-            )
-            evidence -= np.where(unseen, 2 * _OUTSIDE * (1.0 - turned), 0.0)
+        if turned < 1 and width > 1:  # what has only fallen so far grows only if that is the larger part
+            unseen = (falling.any(axis=1) & ~falling.all(axis=1)) | ((own < 0) & ~falling).any(axis=1)
+            below = np.minimum(own, 0.0) * self.layout.values[places, -2]
+            grown = own[:, -1] * self.layout.values[places[:, -1], -2] + below.sum(axis=1)
+            share = (grown + np.minimum(constant, 0.0)) / float(y[-2])
+            hardly = np.clip((_LARGER - share) / _GROWN, 0.0, 1.0)
+            evidence -= np.where(unseen, 2 * _OUTSIDE * (1.0 - turned) * hardly, 0.0)
         steep = self.layout.is_exponential[places] | (~falling & falling.any(axis=1, keepdims=True))
         if steep.any():  # at one point alone it is a step
             ahead = np.abs(own) * self.layout.values[places, -2] / float(y[-2])
