@@ -260,7 +260,7 @@ class RankLog {
     if (has_lines_) log_.declare(rank_, std::move(text));
   }
 
-  [[nodiscard]] std::string lines() const { return log_.lines(rank_); }
+  [[nodiscard]] std::string lines() { return log_.lines(rank_); }
   [[nodiscard]] std::uint64_t calls() const { return log_.calls(); }
   [[nodiscard]] double measured_s() const { return measured_s_; }
   /// The number of the call that the rank is in, or was in last; -1 before the first.
@@ -465,7 +465,7 @@ const Registration registration(42, [](nb::module_& module) {
       .def("probed", &RankLog::probed, "source"_a, "tag"_a, "context"_a)
       .def("collective", &RankLog::collective, "text"_a, "A collective's action; empty: nothing moves.")
       .def("declare", &RankLog::declare, "text"_a, "A communicator's members.")
-      .def("lines", [](const RankLog& log) {
+      .def("lines", [](RankLog& log) {
              const std::string lines = log.lines();
              return nb::bytes(lines.data(), lines.size());
            }, "The actions as lines of a trace.")

@@ -54,7 +54,7 @@ class BoundReplay {
     engine_.set_call_log(calls_.get());
   }
 
-  nb::bytes call_lines(Rank rank) const {
+  nb::bytes call_lines(Rank rank) {
     const std::string lines = calls_ == nullptr ? std::string() : calls_->lines(rank);
     return nb::bytes(lines.data(), lines.size());
   }

@@ -38,7 +38,7 @@ Reading read(std::string_view text, std::size_t piece) {
     reader.end();
     reading.trace = reader.take();
     for (const TiRank& rank : reading.trace.ranks) {
-      TiCode::Cursor cursor(rank.code);
+      TiCode::Cursor cursor(rank.code, rank.code.actions() > kMostActions);
       TiRecord record;
       while (cursor.next(record)) reading.said += text_of(record) + '\n';
     }

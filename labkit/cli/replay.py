@@ -58,6 +58,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="say what the time went into: the critical path, and the links that held it",
     )
+    add(
+        "--plain",
+        metavar="FILE",
+        help="write the trace with its loops written out, as SimGrid's replay reads it, and do not replay it",
+    )
     add_export(parser)
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
@@ -65,7 +70,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Replay; the result goes to stdout."""
     from labkit.sim.replay import replay
+    from labkit.trace.formats.ti_writer import write_plain
 
+    if arguments.plain:
+        print(f"labkit replay: written out in {write_plain(arguments.plain, arguments.trace)}")
+        return 0
     is_exported = check_targets(arguments)
     result = replay(
         arguments.trace,

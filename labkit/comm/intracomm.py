@@ -113,7 +113,10 @@ class Intracomm(ObjectCollectives, Comm):
         number = arrive(self, name, {"root": root, "op": op} if op else {"root": root})
         private = Comm(self)  # type: ignore[call-arg]
         private._use_private_context()
-        return private, number & 0x3FFFFFFF | 0x40000000
+        return (
+            private,
+            number & 1 | 0x40000000,
+        )  # a neighbor's differs, and loops send the same again and again
 
     def _leave(self, name: str) -> None:
         """Note that this rank is through such a collective."""

@@ -15,6 +15,24 @@ CallLog::CallLog(std::vector<double> speed_flops) : ranks_(speed_flops.size()), 
   }
 }
 
+namespace {
+
+/// Calls are folded so many at a time.
+constexpr std::size_t kBatch = 64;
+
+}  // namespace
+
+CallLog::Call* CallLog::post_of(RankLog& log, std::uint32_t slot) {
+  const std::uint32_t index = slot < call_of_slot_.size() ? call_of_slot_[slot] : kNone;
+  const std::uint32_t place = index - log.folded;  // of a folded one beyond all
+  return index == kNone || place >= log.calls.size() ? nullptr : &log.calls[place];
+}
+
+/// Folds what no later report changes; called before another call is added.
+void CallLog::settle(RankLog& log, Rank rank) {
+  if (log.unsettled == 0 && log.calls.size() >= kBatch) fold(log, rank);
+}
+
 void CallLog::posted(const Request& request, std::uint32_t slot, SendMode mode, bool is_blocking) {
   if (slot >= call_of_slot_.size()) call_of_slot_.resize(slot + slot / 2 + 64, kNone);
   call_of_slot_[slot] = kNone;
@@ -22,7 +40,8 @@ void CallLog::posted(const Request& request, std::uint32_t slot, SendMode mode, 
   if (log.is_silent || std::exchange(log.is_copying, false)) return;
   log.is_copying = mode == SendMode::copy;  // a Sendrecv with oneself costs nothing: its receive comes next
   if (log.is_copying) return;
-  call_of_slot_[slot] = static_cast<std::uint32_t>(log.calls.size());
+  settle(log, request.owner);
+  call_of_slot_[slot] = log.folded + static_cast<std::uint32_t>(log.calls.size());
   Call& call = log.calls.emplace_back();
   const bool is_send = request.kind == RequestKind::send;
   call.kind = !is_send ? Kind::recv : is_blocking ? Kind::send : Kind::isend;
@@ -30,13 +49,19 @@ void CallLog::posted(const Request& request, std::uint32_t slot, SendMode mode, 
   call.peer = request.peer;
   call.tag = request.tag;
   call.context = request.context & 0xffffffU;
-  call.mode = static_cast<std::uint32_t>(mode) & 0xffU;
+  call.mode = static_cast<std::uint32_t>(mode) & 0x3fU;
+  call.is_matched = is_send;
+  call.is_waited = is_send && is_blocking;
+  log.unsettled += !call.is_matched + !call.is_waited;
 }
 
 void CallLog::matched(const Request& receive, std::uint32_t slot) {
-  const std::uint32_t index = slot < call_of_slot_.size() ? call_of_slot_[slot] : kNone;
-  if (index == kNone) return;
-  Call& call = at(receive.owner).calls[index];
+  RankLog& log = at(receive.owner);
+  Call* const post = post_of(log, slot);
+  if (post == nullptr) return;
+  Call& call = *post;
+  log.unsettled -= !call.is_matched;
+  call.is_matched = 1;
   call.peer = receive.source;
   call.tag = receive.source_tag;
   call.bytes = std::min(call.bytes, std::max(receive.received_bytes, std::uint64_t{0}));
@@ -49,8 +74,11 @@ void CallLog::waited(Rank rank, std::span<const RequestId> ids) {
   call.kind = Kind::wait;
   call.first = log.waits.size();
   for (const RequestId id : ids) {
-    if (id.is_null() || id.index >= call_of_slot_.size() || call_of_slot_[id.index] == kNone) continue;
-    log.waits.push_back(call_of_slot_[id.index]);
+    Call* const post = id.is_null() ? nullptr : post_of(log, id.index);
+    if (post == nullptr) continue;
+    log.waits.push_back(static_cast<std::uint32_t>(post - log.calls.data()));
+    log.unsettled -= !post->is_waited;
+    post->is_waited = 1;
     ++call.peer;
   }
   if (call.peer > 0) log.calls.push_back(call);
@@ -79,14 +107,19 @@ void CallLog::probed(Rank rank, Rank source, std::int32_t tag, Context context) 
 }
 
 void CallLog::cancelled(Rank owner, std::uint32_t slot) {
-  const std::uint32_t index = slot < call_of_slot_.size() ? call_of_slot_[slot] : kNone;
-  if (index != kNone) at(owner).calls[index].kind = Kind::nothing;
+  RankLog& log = at(owner);
+  Call* const post = post_of(log, slot);
+  if (post == nullptr) return;
+  log.unsettled -= !post->is_matched + !post->is_waited;
+  post->is_matched = post->is_waited = 1;
+  post->kind = Kind::nothing;
 }
 
 void CallLog::begin_collective(Rank rank, std::string text) {
   RankLog& log = at(rank);
   log.is_silent = true;
   if (text.empty()) return;  // of a rank with itself: nothing moves
+  settle(log, rank);
   Call& call = log.calls.emplace_back();
   call.kind = Kind::text;
   call.first = log.texts.size();
@@ -103,7 +136,7 @@ void CallLog::declare(Rank rank, std::string text) {
 
 std::uint64_t CallLog::calls() const {
   std::uint64_t sum = 0;
-  for (const RankLog& log : ranks_) sum += log.calls.size();
+  for (const RankLog& log : ranks_) sum += log.folded + log.calls.size();
   return sum;
 }
 
@@ -111,14 +144,11 @@ std::uint64_t CallLog::calls() const {
 
 class CallLog::Writer {
  public:
-  Writer(const RankLog& log, Rank rank, double speed_flops)
-      : log_(log), prefix_(std::to_string(rank) + ' '), rank_(rank), speed_flops_(speed_flops) {}
+  Writer(const RankLog& log, Rank rank, double speed_flops, FoldedCalls& lines)
+      : log_(log), prefix_(std::to_string(rank) + ' '), rank_(rank), speed_flops_(speed_flops), lines_(lines) {}
 
-  std::string all() {
-    text_ = prefix_ + "init\n";
+  void all() {
     for (std::size_t i = 0; i < log_.calls.size(); ++i) i += write(i);
-    text_ += prefix_ + "finalize\n";
-    return std::move(text_);
   }
 
  private:
@@ -127,10 +157,10 @@ class CallLog::Writer {
     const Call& call = log_.calls[i];
     switch (call.kind) {
       case Kind::compute:
-        amount("compute", call.seconds * speed_flops_);
+        lines_.add(false, call.seconds * speed_flops_);
         return 0;
       case Kind::sleep:
-        amount("sleep", call.seconds);
+        lines_.add(true, call.seconds);
         return 0;
       case Kind::send:
         post(call, "send");
@@ -149,15 +179,15 @@ class CallLog::Writer {
         wait(call);
         return 0;
       case Kind::text:
-        text_ += prefix_ + log_.texts[call.first] + '\n';
+        lines_.add(prefix_ + log_.texts[call.first]);
         return 0;
       case Kind::comment:
-        text_ += "#+ " + log_.texts[call.first] + '\n';
+        lines_.add("#+ " + log_.texts[call.first]);
         return 0;
       case Kind::probe:
-        text_ += "#+ " + prefix_ + "probe " + std::to_string(call.peer) + ' ' + std::to_string(call.tag);
+        text_ = "#+ " + prefix_ + "probe " + std::to_string(call.peer) + ' ' + std::to_string(call.tag);
         comm(call);
-        text_ += '\n';
+        lines_.add(text_);
         return 0;
       case Kind::nothing:
         return 0;
@@ -172,25 +202,18 @@ class CallLog::Writer {
     return next.kind == Kind::wait && next.peer == 1 && log_.waits[next.first] == i;
   }
 
-  void amount(const char* name, double value) {
-    std::array<char, 32> digits{};
-    const auto [end, error] = std::to_chars(digits.data(), digits.data() + digits.size(), value);
-    (void)error;
-    text_ += prefix_ + name + ' ' + std::string(digits.data(), end) + '\n';
-  }
-
   void comm(const Call& call) {
     if (call.context != 0) text_ += " comm=" + std::to_string(call.context);
   }
 
   void post(const Call& call, const char* name) {
     constexpr std::uint64_t kNoBound = std::uint64_t{1} << 50;  // an object's receive takes whatever comes
-    text_ += prefix_ + name + ' ' + std::to_string(call.peer) + ' ' + std::to_string(call.tag) + ' ' +
+    text_ = prefix_ + name + ' ' + std::to_string(call.peer) + ' ' + std::to_string(call.tag) + ' ' +
              (call.bytes > kNoBound ? std::string("-1") : std::to_string(call.bytes)) + " 6";
     if (call.mode == static_cast<std::uint32_t>(SendMode::synchronous)) text_ += " mode=sync";
     if (call.mode == static_cast<std::uint32_t>(SendMode::buffered)) text_ += " mode=buffered";
     comm(call);
-    text_ += '\n';
+    lines_.add(text_);
   }
 
   std::string key(std::uint32_t index) const {
@@ -216,20 +239,20 @@ class CallLog::Writer {
     });
     if (posts.size() == 1 || !is_clear) {
       for (const std::uint32_t post : posts) {
-        text_ += prefix_ + "wait" + key(post);
+        text_ = prefix_ + "wait" + key(post);
         if (const std::size_t before = older(post); before > 0) text_ += " nth=" + std::to_string(before + 1);
         comm(log_.calls[post]);
-        text_ += '\n';
+        lines_.add(text_);
         open_.erase(std::find(open_.begin(), open_.end(), post));
       }
       return;
     }
-    text_ += prefix_ + "waitall " + std::to_string(posts.size());
+    text_ = prefix_ + "waitall " + std::to_string(posts.size());
     if (!is_all) {
       for (const std::uint32_t post : posts) text_ += key(post);
       comm(log_.calls[posts[0]]);
     }
-    text_ += '\n';
+    lines_.add(text_);
     for (const std::uint32_t post : posts) open_.erase(std::find(open_.begin(), open_.end(), post));
   }
 
@@ -250,13 +273,26 @@ class CallLog::Writer {
   std::string prefix_;
   Rank rank_;
   double speed_flops_;
-  std::string text_;
+  FoldedCalls& lines_;
+  std::string text_;                 ///< the line under way
   std::vector<std::uint32_t> open_;  ///< posts not yet waited for, in order
 };
 
-std::string CallLog::lines(Rank rank) const {
-  const auto index = static_cast<std::size_t>(rank);
-  return Writer(ranks_.at(index), rank, speed_flops_.at(index)).all();
+void CallLog::fold(RankLog& log, Rank rank) {
+  Writer(log, rank, speed_flops_[static_cast<std::size_t>(rank)], log.lines).all();
+  log.folded += static_cast<std::uint32_t>(log.calls.size());
+  log.calls.clear();
+  log.waits.clear();
+  log.texts.clear();
+}
+
+std::string CallLog::lines(Rank rank) {
+  RankLog& log = ranks_.at(static_cast<std::size_t>(rank));
+  fold(log, rank);
+  const std::string prefix = std::to_string(rank) + ' ';
+  std::string text = prefix + "init\n";
+  log.lines.write(text, prefix);
+  return text + prefix + "finalize\n";
 }
 
 }  // namespace labkit

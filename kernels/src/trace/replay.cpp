@@ -302,7 +302,7 @@ Replay::Where Replay::where(Rank rank) const {
   Where where;
   where.is_finished = state.has_ended;
   where.line = state.line;
-  TiCode::Cursor cursor(trace_.ranks[static_cast<std::size_t>(rank)].code);
+  TiCode::Cursor cursor(trace_.ranks[static_cast<std::size_t>(rank)].code, true);
   TiRecord record;
   while (cursor.next(record) && record.line != state.line) {
   }

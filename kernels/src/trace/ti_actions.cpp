@@ -11,7 +11,7 @@ namespace {
 
 enum class Form : std::uint8_t {
   amount, message, send_recv, key, wait_all, barrier, bcast, reduce, reduce_all, pair_rooted, pair, gatherv,
-  scatterv, allgatherv, alltoallv, reduce_scatter, init, nothing
+  scatterv, allgatherv, alltoallv, reduce_scatter, repeat, end, init, nothing
 };
 
 struct Verb {
@@ -52,6 +52,8 @@ constexpr std::array kVerbs = {
     Verb{"allgatherv", Form::allgatherv, TiAction::allgatherv},
     Verb{"alltoallv", Form::alltoallv, TiAction::alltoallv},
     Verb{"reducescatter", Form::reduce_scatter, TiAction::reduce_scatter},
+    Verb{"repeat", Form::repeat, TiAction::barrier},
+    Verb{"end", Form::end, TiAction::barrier},
     Verb{"init", Form::init, TiAction::barrier},
     Verb{"finalize", Form::nothing, TiAction::barrier},
     Verb{"comm_size", Form::nothing, TiAction::barrier},
@@ -86,7 +88,7 @@ std::string list_of_verbs() {
 /// The options that mean something for an action.
 std::uint32_t options_of(Form form, std::size_t arguments) {
   switch (form) {
-    case Form::amount: case Form::init: case Form::nothing: return 0;
+    case Form::amount: case Form::repeat: case Form::end: case Form::init: case Form::nothing: return 0;
     case Form::message: return kComm | kElement | kMode;
     case Form::send_recv: return kComm | kElement;
     case Form::key: return kComm | kNth;
@@ -127,6 +129,7 @@ void TiReader::action_line() {
       if (verb_ == "location") return;  // a place in a source
       if (verb_ == "comm_size") return need(0, 1, "comm_size [size]");
       return need(0, 0, verb->name.data());
+    case Form::repeat: case Form::end: return loop(verb->form == Form::repeat);
     case Form::init:
       need(0, 1, "init [datatype]");
       default_element_[static_cast<std::size_t>(rank_)] = has(0) ? 8 : 1;
@@ -161,6 +164,22 @@ void TiReader::action_line() {
     case Form::allgatherv: case Form::alltoallv: case Form::reduce_scatter: vector_all(verb->action); break;
   }
   remember();
+}
+
+/// `repeat times` ... `end`: what stands between is done so many times; loops may hold loops.
+void TiReader::loop(bool is_begin) {
+  TiCode& code = trace_.ranks[static_cast<std::size_t>(rank_)].code;
+  if (!is_begin) {
+    need(0, 0, "end");
+    if (code.open_loops() == 0) fault("rank " + std::to_string(rank_) + " has no loop to end: `repeat` opens one");
+    if (!code.end_loop()) fault("the loop repeats nothing, or more than 2^43 actions");
+    return;
+  }
+  need(1, 1, "repeat times");
+  if (code.open_loops() >= kMostLoops) fault("loops are in one another " + std::to_string(kMostLoops) + " deep at most");
+  if (!code.begin_loop(static_cast<std::uint64_t>(whole(0, "the number of times", 1, std::int64_t{1} << 43)))) {
+    fault("loops that repeat more than 2^43 actions");
+  }
 }
 
 void TiReader::point_to_point(TiAction action) {

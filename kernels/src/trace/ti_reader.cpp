@@ -112,6 +112,9 @@ void TiReader::end() {
 TiTrace TiReader::take() {
   for (std::size_t r = 0; r < trace_.ranks.size(); ++r) {
     trace_.ranks[r].code.shrink();
+    if (trace_.ranks[r].code.open_loops() > 0) {
+      throw TraceFault("a loop of rank " + std::to_string(r) + " has no end: `" + std::to_string(r) + " end` closes what `repeat` opens");
+    }
     if (trace_.ranks[r].file >= 0) continue;
     throw TraceFault("the trace has lines of ranks up to " + std::to_string(ranks_ - 1) + ", but none of rank " +
                      std::to_string(r));

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 namespace labkit {
 namespace {
@@ -18,7 +19,10 @@ constexpr std::array<std::string_view, kTiActions> kNames = {
 static_assert(kTiActions <= 0x20);
 constexpr std::uint8_t kRare = 0x20;     // comm follows, then flags (ordered 1, whole 2) with nth above them
 constexpr std::uint8_t kFraction = 0x40; // the amount is eight raw bytes, not a whole number
+constexpr std::uint8_t kBegin = 0x80;    // of a loop: how many times follows
+constexpr std::uint8_t kEnd = 0x81;
 constexpr double kWhole = 9007199254740992.0;  // 2^53
+constexpr std::uint64_t kMostActions = std::uint64_t{1} << 43;  // of a rank: 2^20 ranks do not overflow
 
 /// Numbers of arguments that need no count.
 constexpr int fixed_args(TiAction action) {
@@ -82,6 +86,48 @@ void TiCode::append(const TiRecord& record) {
   ++actions_;
 }
 
+bool TiCode::begin_loop(std::uint64_t times) {
+  std::uint64_t all = times;
+  for (const Loop& loop : loops_) {
+    if (loop.times != 0 && all > kMostActions / loop.times) return false;
+    all *= loop.times;
+  }
+  if (all > kMostActions) return false;
+  code_.push_back(kBegin);
+  number(times);
+  loops_.push_back({line_, times, std::exchange(actions_, 0)});
+  return true;
+}
+
+bool TiCode::end_loop() {
+  if (loops_.empty() || actions_ == 0) return false;
+  const Loop loop = loops_.back();
+  if (actions_ > kMostActions / loop.times) return false;
+  code_.push_back(kEnd);
+  actions_ = loop.before + actions_ * loop.times;
+  loops_.pop_back();
+  return true;
+}
+
+/// The begin of a loop, or the end of its body: back, or out of it.
+bool TiCode::Cursor::enter_or_leave(std::uint8_t head) {
+  if (head == kBegin) {
+    const std::uint64_t times = number();
+    loops_.push_back({at_, line_, is_once_ ? 0 : times - 1});
+    return true;
+  }
+  if (head != kEnd) return false;
+  Loop& loop = loops_.back();
+  if (loop.left == 0) {
+    loops_.pop_back();
+    return true;
+  }
+  --loop.left;
+  at_ = loop.body;
+  line_ = loop.line;
+  return true;
+}
+
 std::uint64_t TiCode::Cursor::number() {
   std::uint64_t value = 0;
   for (int shift = 0;; shift += 7) {
@@ -92,8 +138,11 @@ std::uint64_t TiCode::Cursor::number() {
 }
 
 bool TiCode::Cursor::next(TiRecord& record) {
-  if (at_ == end_) return false;
-  const std::uint8_t head = *at_++;
+  std::uint8_t head = 0;
+  do {
+    if (at_ == end_) return false;
+    head = *at_++;
+  } while (enter_or_leave(head));
   record.action = static_cast<TiAction>(head & 0x1f);
   record.line = line_ += number();
   record.comm = 0;

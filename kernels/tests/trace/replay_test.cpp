@@ -248,6 +248,37 @@ struct RandomRun {
 
 }  // namespace
 
+TEST_CASE("a loop is done as often as it says, in constant memory") {
+  const auto looped = [](int times, int inner) {
+    std::string text;
+    for (const std::string rank : {"0", "1"}) {
+      const std::string message = rank == "0" ? "0 send 1 0 1000 6\n0 wait 0 1 0\n" : "1 recv 0 0 1000 6\n";
+      text += rank + " repeat " + std::to_string(times) + "\n" + rank + " compute 1e6\n" + rank + " repeat " +
+              std::to_string(inner) + "\n" + message + rank + " end\n" + rank + " end\n";
+    }
+    return text;
+  };
+  const auto written_out = [](int times, int inner) {
+    std::string text;
+    for (const std::string rank : {"0", "1"}) {
+      for (int i = 0; i < times; ++i) {
+        text += rank + " compute 1e6\n";
+        for (int j = 0; j < inner; ++j) text += rank == "0" ? "0 send 1 0 1000 6\n0 wait 0 1 0\n" : "1 recv 0 0 1000 6\n";
+      }
+    }
+    return text;
+  };
+  for (const int times : {1, 2, 7}) {
+    for (const int inner : {1, 3, 50}) {
+      const Replayed folded = replay(looped(times, inner), 2, smpi_model());
+      const Replayed plain = replay(written_out(times, inner), 2, smpi_model());
+      REQUIRE(folded.is_over);
+      CHECK(folded.messages == plain.messages);
+      CHECK(folded.finish_s == plain.finish_s);
+    }
+  }
+}
+
 TEST_CASE("a run that is written down replays in the same time") {
   for (std::uint64_t seed = 0; seed < 12; ++seed) {
     for (const Model& model : {raw_model(), smpi_model()}) {

@@ -235,6 +235,30 @@ TEST_CASE("pieces of any length read as the whole") {
   }
 }
 
+TEST_CASE("loops: counted, refused where they have no end, no begin, nothing in them, or too much") {
+  const TiTrace trace = read("0 repeat 3\n0 compute 1\n0 repeat 4\n0 compute 2\n0 compute 3\n0 end\n0 end\n0 compute 4\n", 1);
+  CHECK(trace.ranks[0].code.actions() == 3 * (1 + 4 * 2) + 1);
+  TiCode::Cursor every(trace.ranks[0].code);
+  TiCode::Cursor once(trace.ranks[0].code, true);
+  TiRecord record;
+  std::vector<std::uint64_t> lines;
+  std::size_t count = 0;
+  while (every.next(record)) ++count;
+  while (once.next(record)) lines.push_back(record.line);
+  CHECK(count == trace.ranks[0].code.actions());
+  CHECK(lines == std::vector<std::uint64_t>{2, 4, 5, 8});
+  for (const char* text : {"0 repeat 3\n0 compute 1\n", "0 compute 1\n0 end\n", "0 repeat 3\n0 end\n", "0 repeat 0\n0 compute 1\n0 end\n",
+                           "0 repeat\n0 compute 1\n0 end\n", "0 repeat 2 2\n0 compute 1\n0 end\n", "0 repeat -1\n0 compute 1\n0 end\n",
+                           "0 repeat 10000000\n0 repeat 10000000\n0 compute 1\n0 end\n0 end\n", "0 repeat 2\n0 compute 1\n0 end 1\n",
+                           "0 repeat 2\n0 compute 1\n1 end\n", "0 repeat 2\n0 compute 1\n0 end comm=1\n"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(read(text, std::string_view(text).find("\n1 ") == std::string_view::npos ? 1 : 2), TraceFault);
+  }
+  std::string deep;
+  for (int i = 0; i < 100; ++i) deep += "0 repeat 1\n";
+  CHECK_THROWS_AS(read(deep, 1), TraceFault);
+}
+
 TEST_CASE("what is encoded is decoded: any record") {
   test::Random random(5);
   TiCode code;

@@ -149,7 +149,7 @@ class Intercomm(Comm):
     def _private(self, name: str, root: int, op: str = "") -> tuple[Any, int]:
         number = arrive(self._local, name, {})
         shared_calls(name).arrive_between(self, name, number)
-        return self._own_messages(name), number & 0x3FFFFFFF | _TAG
+        return self._own_messages(name), number & 1 | _TAG
 
     def _own_messages(self, name: str) -> Any:
         private = Comm(self)  # type: ignore[call-arg]

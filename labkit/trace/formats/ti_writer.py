@@ -10,20 +10,23 @@ be packed with gzip::
     0 bcast 4096 0
     1 recv 0 7 1024
     1 bcast 4096 0
+
+Loops stand there once, between ``0 repeat 250`` and ``0 end``, and may hold loops. SimGrid does not know
+them: `write_plain` writes them out.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
 from labkit.trace.formats.text import first_line, list_of_files, open_out, pieces
 
-__all__ = ["DEFAULT_LIMIT_BYTES", "Numbering", "check_target", "read_actions", "write_actions"]
+__all__ = ["DEFAULT_LIMIT_BYTES", "Numbering", "check_target", "read_actions", "write_actions", "write_plain"]
 
 
 LIST_NAME = "list.txt"
@@ -64,6 +67,59 @@ def write_actions(target: Path, ranks: int, lines: Callable[[int], bytes]) -> Pa
         return listed
     except OSError as error:
         raise DataError(f"the trace cannot be written to {str(target)!r}: {error.strerror}") from None
+
+
+def write_plain(target: str | os.PathLike[str], trace: str | os.PathLike[str]) -> Path:
+    """Write a time-independent trace with its loops written out, as SimGrid's replay reads it.
+
+    Parameters
+    ----------
+    target : path
+        The file for the lines of all ranks; packed where it ends in ``.gz``.
+    trace : path
+        As `read_actions` takes it.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    DataError
+        As of `read_actions`, before anything is written; or the file cannot be written.
+    """
+    path = Path(trace)
+    target = check_target(target)
+    if target.is_dir():
+        raise DataError(f"a plain trace is one file, and {str(target)!r} is a folder")
+    read_actions(path)
+    bodies: dict[bytes, list[tuple[int, list[bytes]]]] = {}  # of each rank: its open loops
+    with open_out(target) as file:
+        for line in (line for one in _files(path, None)[0] for line in _lines(one)):
+            words = line.lstrip(b"#+").split(maxsplit=2)
+            loops = bodies.setdefault(words[0] if words else b"", [])
+            if len(words) > 1 and words[1] == b"repeat" and not line.startswith(b"#"):
+                loops.append((int(float(words[2])), []))
+                continue
+            out = [line]
+            if len(words) > 1 and words[1] == b"end" and not line.startswith(b"#"):
+                times, body = loops.pop()
+                out = body * times if loops else [b"".join(body)] * times
+            if loops:
+                loops[-1][1].extend(out)
+            else:
+                file.writelines(out)
+    return target
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces(path):
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from (line + b"\n" for line in whole)
+    if rest:
+        yield rest + b"\n"
 
 
 # Numbers of communicators in traces: in the order in which the trace's lines name them.

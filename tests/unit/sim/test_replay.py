@@ -6,6 +6,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError, DeadlockError, PlatformError, ScheduleError, TimeLimitError
+from labkit.trace.formats.ti_writer import write_plain
 
 #: without factors, overheads and cross-traffic: 1 us a link and direction, 1.25 GB/s, 16 bytes of envelope
 RAW = {"on": "star", "model": "raw"}
@@ -189,3 +190,57 @@ def test_flops_of_a_reduction_follow_it(tmp_path):
         return lk.replay(_file(tmp_path, text), **RAW).makespan_s
 
     assert makespan_s(3e9) == pytest.approx(makespan_s(0) + 3.0, rel=1e-12)
+
+
+def _wavefront(comm, steps):
+    """Planes one after another inside steps, as an SSOR sweep does; an object is summed up in between."""
+    for _ in range(steps):
+        for _ in range(6):
+            if comm.rank:
+                comm.recv(source=comm.rank - 1)
+            lk.compute(1e3 * (comm.rank + 1))
+            if comm.rank + 1 < comm.size:
+                comm.send(b"x" * 100, dest=comm.rank + 1)
+        comm.allreduce(1.0)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 8])
+def test_a_recorded_loop_is_written_once_and_replays_the_same(tmp_path, ranks):
+    sizes, plain = {}, tmp_path / "plain.txt"
+    for steps in (7, 40, 41, 400):
+        path = tmp_path / f"{steps}.txt"
+        run = lk.run(_wavefront, ranks, "star", args=(steps,), trace_ti=path)
+        sizes[steps] = path.stat().st_size
+        again = lk.replay(path, f"star:{ranks}")
+        assert again.makespan_s == pytest.approx(run.makespan_s, rel=1e-12)
+        assert again.messages == run.messages
+        assert write_plain(plain, path) == plain
+        text = plain.read_text()
+        assert " repeat " not in text
+        assert (
+            sum(" init" not in line and " finalize" not in line for line in text.splitlines())
+            == (again.machine["actions"])
+        )
+        assert lk.replay(plain, f"star:{ranks}").machine["finish_s"] == again.machine["finish_s"]
+    assert sizes[400] - sizes[40] <= ranks * 8  # a digit of the count
+    assert sizes[400] < 700 * ranks
+
+
+def test_loops_of_many_files_and_packed_ones_are_written_out(tmp_path):
+    for rank in range(2):
+        lines = [f"{rank} repeat 3", f"#+ {rank} phase begin a", f"{rank} barrier", f"#+ {rank} phase end a"]
+        _file(tmp_path, "\n".join([*lines, f"{rank} end"]), f"{rank}.txt")
+    listed = _file(tmp_path, "0.txt\n1.txt\n", "list.txt")
+    path = write_plain(tmp_path / "plain.txt.gz", listed)
+    text = gzip.decompress(path.read_bytes()).decode()
+    assert text.count("barrier\n") == text.count("phase begin a\n") == 6
+    assert lk.replay(path, **RAW).makespan_s == lk.replay(listed, **RAW).makespan_s
+    with pytest.raises(DataError):
+        write_plain(tmp_path / "other.txt", _file(tmp_path, "0 repeat 3\n0 barrier\n"))
+    assert not (tmp_path / "other.txt").exists()
+
+
+def test_a_loop_of_nearly_no_end_meets_the_limit(tmp_path):
+    path = _file(tmp_path, "0 repeat 1000000000000\n0 compute 0\n0 end\n0 recv 0 0 1\n")
+    with pytest.raises(TimeLimitError):
+        lk.replay(path, timeout_s=0.5, **RAW)

@@ -3,7 +3,8 @@
 // The engine reports posts, waits and computations of its callers (Engine::set_call_log). While a rank is in
 // a collective call its messages are the schedule's, not the program's: the caller brackets them with
 // begin_collective and end_collective. A receive from any source is written with the source that it got: a
-// replay repeats what happened. 24 bytes a call.
+// replay repeats what happened. Calls are kept as such (24 bytes) until all requests of a rank before them are
+// matched and waited for; then they are lines, in loops where they repeat (folded_calls.hpp).
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "labkit/engine/folded_calls.hpp"
 #include "labkit/engine/request.hpp"
 #include "labkit/engine/types.hpp"
 
@@ -41,7 +43,7 @@ class CallLog {
   void declare(Rank rank, std::string text);
 
   /// All actions of a rank as lines, `init` and `finalize` included.
-  [[nodiscard]] std::string lines(Rank rank) const;
+  [[nodiscard]] std::string lines(Rank rank);
   [[nodiscard]] std::uint64_t calls() const;
 
  private:
@@ -55,12 +57,17 @@ class CallLog {
     std::int32_t peer = 0;   ///< posts; wait: how many
     std::int32_t tag = 0;
     std::uint32_t context : 24 = 0;
-    std::uint32_t mode : 8 = 0;
+    std::uint32_t mode : 6 = 0;
+    std::uint32_t is_matched : 1 = 1;
+    std::uint32_t is_waited : 1 = 1;
     Kind kind = Kind::compute;
     Call() : bytes(0) {}
   };
   struct RankLog {
-    std::vector<Call> calls;
+    std::vector<Call> calls;           ///< those not folded yet; the first is the `folded`-th of all
+    std::uint32_t folded = 0;
+    std::uint32_t unsettled = 0;       ///< of posts: those without a match and those not waited for
+    FoldedCalls lines;
     std::vector<std::uint32_t> waits;  ///< indices of posts
     std::vector<std::string> texts;
     bool is_silent = false;
@@ -68,6 +75,10 @@ class CallLog {
   };
   class Writer;
 
+  /// The call that posted a slot's request; null where it is not logged, or a line by now.
+  Call* post_of(RankLog& log, std::uint32_t slot);
+  void settle(RankLog& log, Rank rank);
+  void fold(RankLog& log, Rank rank);
   RankLog& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   void passed(Rank rank, double seconds, Kind kind);
   std::vector<RankLog> ranks_;

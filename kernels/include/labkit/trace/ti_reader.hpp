@@ -28,6 +28,7 @@ struct TiLimits {
   std::size_t line_bytes = std::size_t{1} << 28;
 };
 inline constexpr std::int64_t kMostTiRanks = std::int64_t{1} << 20;
+inline constexpr std::size_t kMostLoops = 64;
 
 /// Finds the highest rank of a file with the lines of all ranks: vector collectives cannot be read
 /// without knowing how many there are. What is no line of a trace is left to the reader to refuse.
@@ -88,6 +89,7 @@ class TiReader {
   /// The size of the action's communicator, after checking that the rank is one of its members.
   [[nodiscard]] std::int64_t members() const;
   [[nodiscard]] std::int64_t bytes(std::int64_t elements, std::int64_t element_bytes) const;
+  void loop(bool is_begin);
   void point_to_point(TiAction action);
   void pair_of_sizes(TiAction action);
   void cut_in_elements();

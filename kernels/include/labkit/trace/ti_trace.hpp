@@ -80,30 +80,51 @@ struct TiRecord {
 /// The action as text, sizes in bytes: for reports.
 [[nodiscard]] std::string text_of(const TiRecord& record);
 
-/// One rank's actions, encoded one after another.
+/// One rank's actions, encoded one after another; what a loop repeats is there once.
 class TiCode {
  public:
   void append(const TiRecord& record);
+  /// What comes until `end_loop` is done so many times. False where the actions would be too many to count.
+  [[nodiscard]] bool begin_loop(std::uint64_t times);
+  /// False: no loop is open, or nothing is in it.
+  [[nodiscard]] bool end_loop();
+  [[nodiscard]] std::size_t open_loops() const { return loops_.size(); }
+  /// Those of loops as often as they are done.
   [[nodiscard]] std::uint64_t actions() const { return actions_; }
   [[nodiscard]] std::size_t bytes() const { return code_.capacity(); }
   void shrink() { code_.shrink_to_fit(); }
 
-  /// Reads the actions in order; `record` is reused.
+  /// Reads the actions in order; `record` is reused. Once: those of a loop a single time.
   class Cursor {
    public:
-    explicit Cursor(const TiCode& code) : at_(code.code_.data()), end_(at_ + code.code_.size()) {}
+    explicit Cursor(const TiCode& code, bool is_once = false)
+        : at_(code.code_.data()), end_(at_ + code.code_.size()), is_once_(is_once) {}
     [[nodiscard]] bool next(TiRecord& record);
 
    private:
+    struct Loop {
+      const std::uint8_t* body;
+      std::uint64_t line;   ///< before its first action
+      std::uint64_t left;   ///< how many times more
+    };
+    bool enter_or_leave(std::uint8_t head);
     std::uint64_t number();
     const std::uint8_t* at_;
     const std::uint8_t* end_;
     std::uint64_t line_ = 0;
+    std::vector<Loop> loops_;
+    bool is_once_;
   };
 
  private:
+  struct Loop {
+    std::uint64_t line;     ///< before its first action
+    std::uint64_t times;
+    std::uint64_t before;   ///< actions outside, up to its begin
+  };
   void number(std::uint64_t value);
   std::vector<std::uint8_t> code_;
+  std::vector<Loop> loops_;  ///< those open
   std::uint64_t line_ = 0;
   std::uint64_t actions_ = 0;
 };
