@@ -3,7 +3,8 @@
 For every case of ``simgrid/traces.py`` both simulators replay the same text on the same platform with
 collective algorithms that send the same messages. Then a large trace is replayed by both: microseconds of
 CPU for each message, the interpreter's and smpirun's start apart; and a larger one is read: lines a second.
-SimGrid's figure needs ``smpirun`` (Debian: libsimgrid-dev).
+SimGrid's figure needs ``smpirun`` (Debian: libsimgrid-dev). Last, steps of NAS's LU are recorded: bytes of the
+trace with its loops and written out, and both simulators' replays; ``--whole`` adds 1024 ranks.
 """
 
 from __future__ import annotations
@@ -26,11 +27,13 @@ import driver  # noqa: E402
 from traces import ALGORITHMS, TraceCase, halo, trace_cases  # noqa: E402
 
 import labkit as lk  # noqa: E402
+from labkit.algorithms.applications.lu import lu  # noqa: E402
 from labkit.platform.models import get  # noqa: E402
 from labkit.platform.platform import platform  # noqa: E402
 from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options  # noqa: E402
 from labkit.trace.formats import read_actions  # noqa: E402
 from labkit.trace.formats.text import open_out  # noqa: E402
+from labkit.trace.formats.ti_writer import write_plain  # noqa: E402
 
 TOLERANCE = 1e-6
 
@@ -155,10 +158,47 @@ def reading(lines: int) -> None:
     )
 
 
+def loops(is_whole: bool) -> float:
+    """Bytes and replay of an iterative code; the largest relative difference from SimGrid's makespan."""
+    print("LU, charged: loops in the trace and written out; the replays' CPU seconds")
+    worst = 0.0
+    for size, ranks, steps in [
+        ("B", 64, 1),
+        ("B", 64, 2),
+        ("B", 64, 8),
+        *[("C", 1024, 2), ("C", 1024, 4)] * is_whole,
+    ]:
+        spec = f"star:{ranks},bw=1.25GBps,lat=1us"
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            begin = time.process_time()
+            lk.run(
+                lu, ranks, spec, model="smpi", args=(size,), kwargs={"charged": True, "steps": steps},
+                timeout_s=None, trace_ti=folder / "looped.txt",
+            )  # fmt: skip
+            recorded = time.process_time() - begin
+            looped = (folder / "looped.txt").stat().st_size
+            case = TraceCase("lu", ranks, spec, "smpi", [], ("allreduce", "barrier"))
+            prepare(case, folder)
+            run, ours = labkit(case, folder / "looped.txt")
+            text = f"  {size}, {ranks} ranks, {steps} steps: {looped:,} B, recorded in {recorded:.1f} s"
+            text += f", {ours:.2f} s"
+            if ranks <= 64:
+                write_plain(folder / "trace.txt", folder / "looped.txt")
+                text += f"; written out {(folder / 'trace.txt').stat().st_size:,} B"
+                if driver.is_there():
+                    makespan, theirs = simgrid(case, folder)
+                    worst = max(worst, abs(run.makespan_s / makespan - 1))
+                    text += f", SimGrid {theirs:.2f} s, difference {abs(run.makespan_s / makespan - 1):.1e}"
+            print(text, flush=True)
+    return worst
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--names", nargs="*", default=[])
     parser.add_argument("--lines", type=int, default=5_000_000)
+    parser.add_argument("--whole", action="store_true", help="LU with 1024 ranks, too")
     parser.add_argument("--goldens", type=Path, metavar="FOLDER", help="write tests/golden/replay anew")
     chosen = parser.parse_args()
     if chosen.goldens:
@@ -172,6 +212,7 @@ def main() -> int:
     if not chosen.names:
         speed()
         reading(chosen.lines)
+        worst = max(worst, loops(chosen.whole))
     return int(worst > TOLERANCE)
 
 
