@@ -3,8 +3,8 @@
 For every case of ``simgrid/traces.py`` both simulators replay the same text on the same platform with
 collective algorithms that send the same messages. Then a large trace is replayed by both: microseconds of
 CPU for each message, the interpreter's and smpirun's start apart; and a larger one is read: lines a second.
-SimGrid's figure needs ``smpirun`` (Debian: libsimgrid-dev). Last, steps of NAS's LU are recorded: bytes of the
-trace with its loops and written out, and both simulators' replays; ``--whole`` adds 1024 ranks.
+SimGrid's figure needs ``smpirun`` (Debian: libsimgrid-dev). Last, steps of NAS's LU are recorded: bytes of
+the trace with its loops and written out, and both simulators' replays; ``--whole`` adds 1024 ranks.
 """
 
 from __future__ import annotations
