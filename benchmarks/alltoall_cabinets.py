@@ -2,6 +2,7 @@
 
     python benchmarks/alltoall_cabinets.py [--ranks 16,64,128,256] [--sizes 32K,128K,512K,2M]
     python benchmarks/alltoall_cabinets.py --ranks 192,256,272,320 --sizes 32K --algorithms ring,bruck
+    python benchmarks/alltoall_cabinets.py --ranks 16,64,128 --sizes 32K,512K --smpi
 
 The machine is that of figure 12 in A. Degomme et al.: Simulating MPI applications: the SMPI approach (TPDS
 28(8), 2017, doi:10.1109/TPDS.2017.2669305): `graphene` with 256 nodes in each of its cabinets, a rank on each
@@ -18,9 +19,12 @@ of the three is held against what is simulated here.
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
+import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +33,7 @@ import pandas as pd
 
 import labkit as lk
 from labkit.options import numbers_of
+from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
 from labkit.selector.situation import candidates
 from labkit.tune.campaign import Machine, measure
 from labkit.tune.tuned import Tuned
@@ -62,6 +67,31 @@ def losses(tuned: Tuned, learned: Any) -> pd.DataFrame:
     return pd.concat(found, ignore_index=True)
 
 
+def under_smpi(made: Any, ranks: Sequence[int], sizes: Sequence[int]) -> None:
+    """Replay one all-to-all under SMPI, by the article's algorithms, and here."""
+    print(f"{'p':>4} {'block':>8} {'algorithm':14} {'SMPI s':>18} {'labkit s':>18}")
+    options = [o for o in smpirun_options(made.model) if "simulate-computation" not in o]
+    for p, size in itertools.product(ranks, sizes):
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            lines = [f"{r} init\n{r} alltoall {size} {size}\n{r} finalize\n" for r in range(p)]
+            (folder / "trace.txt").write_text("".join(lines))
+            (folder / "list.txt").write_text("trace.txt\n")
+            (folder / "platform.xml").write_text(platform_xml(made, p))
+            (folder / "hosts.txt").write_text(host_file(made, p))
+            for theirs, own in {**GOOD, "pair": "pairwise", "ring": "ring"}.items():
+                command = ["smpirun", "-np", str(p), "-platform", "platform.xml", "-hostfile", "hosts.txt", "-replay",
+                           "list.txt", *(f"--cfg={o}" for o in [*options, "smpi/host-speed:1Gf",
+                           f"smpi/alltoall:{theirs}"]), "--log=root.fmt:%.15r%e%m%n"]  # fmt: skip
+                done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+                found = re.search(r"^(\S+) Simulation time", done.stdout + done.stderr, re.MULTILINE)
+                assert found is not None
+                run = lk.replay(folder / "trace.txt", on=made, coll={"alltoall": own})
+                print(
+                    f"{p:4} {size:8} {theirs:14} {float(found[1]):18.15f} {run.makespan_s:18.15f}", flush=True
+                )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -71,8 +101,12 @@ def main() -> None:
     parser.add_argument("--times", help="a CSV file: what it has is not simulated again")
     parser.add_argument("--total", action="store_true", help="sizes are of all of a rank's blocks together")
     parser.add_argument("--algorithms", help="only these, and how their times grow")
+    parser.add_argument("--smpi", action="store_true", help="smpirun's replay of the same, and nothing else")
     words = parser.parse_args()
     ranks, sizes = numbers_of(words.ranks, "--ranks"), numbers_of(words.sizes, "--sizes")
+    if words.smpi:
+        under_smpi(machine(), ranks, sizes)
+        return
     began = time.process_time()
     made = Machine(machine())
     times = pd.read_csv(words.times) if words.times and Path(words.times).exists() else None
