@@ -80,9 +80,14 @@ def under_smpi(made: Any, ranks: Sequence[int], sizes: Sequence[int]) -> None:
             (folder / "platform.xml").write_text(platform_xml(made, p))
             (folder / "hosts.txt").write_text(host_file(made, p))
             for theirs, own in {**GOOD, "pair": "pairwise", "ring": "ring"}.items():
-                command = ["smpirun", "-np", str(p), "-platform", "platform.xml", "-hostfile", "hosts.txt", "-replay",
-                           "list.txt", *(f"--cfg={o}" for o in [*options, "smpi/host-speed:1Gf",
-                           f"smpi/alltoall:{theirs}"]), "--log=root.fmt:%.15r%e%m%n"]  # fmt: skip
+                chosen = [*options, "smpi/host-speed:1Gf", f"smpi/alltoall:{theirs}"]
+                command = ["smpirun", "-np", str(p), "-platform", "platform.xml", "-hostfile", "hosts.txt"]
+                command += [
+                    "-replay",
+                    "list.txt",
+                    "--log=root.fmt:%.15r%e%m%n",
+                    *(f"--cfg={o}" for o in chosen),
+                ]
                 done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
                 found = re.search(r"^(\S+) Simulation time", done.stdout + done.stderr, re.MULTILINE)
                 assert found is not None
