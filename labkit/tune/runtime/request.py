@@ -375,6 +375,10 @@ CREATE TABLE IF NOT EXISTS decisions (
     times TEXT NOT NULL, made TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
 );
 CREATE INDEX IF NOT EXISTS by_key ON decisions (key);
+CREATE TABLE IF NOT EXISTS unfinished (
+    key TEXT NOT NULL, bytes REAL NOT NULL, times TEXT NOT NULL, made TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP,
+    PRIMARY KEY (key, bytes)
+);
 """
 
 
@@ -433,29 +437,75 @@ class History:
         """
 
         def look() -> Known | None:
+            return _nearest(records_of(self.path, self._key), self._n_bytes, names, similar)
+
+        found: Known | None = self._read(look)
+        return found
+
+    def find_unfinished(self) -> dict[str, tuple[float, float]]:
+        """Return the times of the codelets that a search measured which ended before its decision.
+
+        Returns
+        -------
+        dict
+            Name of the codelet -> estimate and standard error in seconds, in the order of the measurements.
+        """
+
+        def look() -> dict[str, tuple[float, float]]:
+            with _opened(self.path) as base:
+                row = base.execute(
+                    "SELECT times FROM unfinished WHERE key = ? AND bytes = ?",
+                    (self._key, float(self._n_bytes)),
+                ).fetchone()
+            return {} if row is None else {n: (t, e) for n, (t, e) in json.loads(row[0]).items()}
+
+        found: dict[str, tuple[float, float]] = self._read(look) or {}
+        return found
+
+    def keep_unfinished(self, times: Mapping[str, tuple[float, float]]) -> None:
+        """Replace what is known of the search under way."""
+        row = (self._key, float(self._n_bytes), json.dumps(dict(times)))
+        self._write(
+            "what a search has measured",
+            "INSERT OR REPLACE INTO unfinished (key, bytes, times) VALUES (?, ?, ?)",
+            row,
+        )
+
+    def keep(self, times: Mapping[str, float], winner: str) -> None:
+        """Add a decision; its search is over."""
+        row = (self._key, float(self._n_bytes), winner, json.dumps(dict(times)))
+        self._write(
+            "a decision", "INSERT INTO decisions (key, bytes, winner, times) VALUES (?, ?, ?, ?)", row
+        )
+        self._write("a decision", "DELETE FROM unfinished WHERE key = ? AND bytes = ?", row[:2])
+
+    def _write(self, what: str, statement: str, row: tuple[Any, ...]) -> None:
+        """Carry out one statement; where the file cannot be written, rank 0 warns, and the run goes on."""
+
+        def write() -> None:
             try:
-                known = records_of(self.path, self._key)
+                with _opened(self.path) as base:
+                    base.execute("BEGIN IMMEDIATE")
+                    base.execute(statement, row)
+                    base.execute("COMMIT")
+            except DataError as error:
+                warnings.warn(f"{what} was not kept: {error}", CacheWarning, stacklevel=2)
+
+        self._by_rank_0(write)
+
+    def _read(self, look: Callable[[], Any]) -> Any:
+        """Look into the file; None, with a warning, where the disk is too full to make it."""
+
+        def read() -> Any:
+            try:
+                return look()
             except DataError as error:
                 if getattr(error.__cause__, "sqlite_errorcode", None) != sqlite3.SQLITE_FULL:
                     raise
                 warnings.warn(f"nothing is remembered: {error}", CacheWarning, stacklevel=2)
                 return None
-            return _nearest(known, self._n_bytes, names, similar)
 
-        found: Known | None = self._by_rank_0(look)
-        return found
-
-    def keep(self, times: Mapping[str, float], winner: str) -> None:
-        """Add a decision; where the file cannot be written, rank 0 warns, and the run goes on."""
-        row = (self._key, float(self._n_bytes), winner, json.dumps(dict(times)))
-
-        def add() -> None:
-            try:
-                _add(self.path, row)
-            except DataError as error:
-                warnings.warn(f"a decision was not kept: {error}", CacheWarning, stacklevel=2)
-
-        self._by_rank_0(add)
+        return self._by_rank_0(read)
 
     def _by_rank_0(self, work: Any) -> Any:
         """Run it on rank 0 and broadcast the result."""
@@ -478,19 +528,12 @@ def records_of(path: Path, key: str) -> list[Record]:
         return list({row[0]: Record(row[0], row[1], json.loads(row[2])) for row in rows}.values())
 
 
-def _add(path: Path, row: tuple[Any, ...]) -> None:
-    with _opened(path) as base:
-        base.execute("BEGIN IMMEDIATE")
-        base.execute("INSERT INTO decisions (key, bytes, winner, times) VALUES (?, ?, ?, ?)", row)
-        base.execute("COMMIT")
-
-
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
     """Open a history for one transaction; make it if it is not there."""
     try:
         with closing(sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None)) as base:
-            has_table = base.execute("SELECT 1 FROM sqlite_master WHERE name = 'decisions'").fetchone()
+            has_table = base.execute("SELECT 1 FROM sqlite_master WHERE name = 'unfinished'").fetchone()
             if not has_table:
                 base.executescript(f"BEGIN IMMEDIATE;{_MAKE}COMMIT;")
             yield base
@@ -588,6 +631,7 @@ class Tuning:
         self._search: Search | None = None
         self._known: Known | None = None
         self._is_remembered = False
+        self._earlier: dict[str, tuple[float, float]] = {}  # of a search that ended before its decision
         self._history = None if plan.history is None else History(plan.history, comm, key, n_bytes)
         self._baseline_s: float | None = None
         self._suspect = False
@@ -596,7 +640,7 @@ class Tuning:
             raise DataError(f"{what}: no codelet can be used ({'; '.join(self._left_out)})")
         if plan.use is not None:
             self._preselect(plan.use)
-        elif self._history is None or not self._remember():
+        elif self._history is None or not (self._remember() or self._resume()):
             self._begin()
 
     @property
@@ -645,7 +689,12 @@ class Tuning:
             return
         name = self.current.name
         search = self._search
-        search.tell(*self._estimate(name, search.is_joined))
+        told = self._estimate(name, search.is_joined)
+        search.tell(*told)
+        if self.phase == "search" and self._history is not None:
+            self._earlier[name] = told
+            if search.current is not None:
+                self._history.keep_unfinished(self._earlier)
         self._warm = self._plan.warmup
         if search.current is not None:
             return
@@ -657,11 +706,21 @@ class Tuning:
             if self._history is not None:
                 self._history.keep({n: r.estimate_s for n, r in self._rows.items()}, search.winner)
 
-    def _begin(self) -> None:
+    def _begin(self, is_resumed: bool = False) -> None:
+        """Start the search; what an unfinished one has measured is not measured again."""
         self.phase, self._is_remembered = "search", False
         every = list(self.codelets.values())
-        self._search = search_of(self._plan.search)(every, self._points, self._plan.warmup)
+        self._search = search = search_of(self._plan.search)(every, self._points, self._plan.warmup)
         self._times, self._warm = [], self._plan.warmup
+        earlier, self._earlier = self._earlier if is_resumed else {}, {}
+        while (
+            search.current is not None
+            and (name := search.current.name) in earlier
+            and name not in self._earlier
+        ):
+            time_s, error_s = self._earlier[name] = earlier[name]
+            self._rows[name] = Row(name, time_s, 0, dict(self.codelets[name].attributes), ())
+            search.tell(time_s, error_s)
 
     def _preselect(self, name: str) -> None:
         if name not in self.codelets:
@@ -702,7 +761,6 @@ class Tuning:
         assert self._history is not None
         self._known = known = self._history.find(list(self.codelets), self._plan.similar)
         if known is None:
-            self.events.append(f"{self._plan.history} knows of no calls that are near enough")
             return False
         names = [known.winner]
         if known.distance and known.second in self.codelets and known.second is not None:
@@ -714,10 +772,37 @@ class Tuning:
         self._times, self._warm = [], self._plan.warmup
         return True
 
+    def _resume(self) -> bool:
+        """Ask the history for a search that ended before its decision; whether there is one to verify."""
+        assert self._history is not None
+        found = self._history.find_unfinished()
+        self._earlier = {name: times for name, times in found.items() if name in self.codelets}
+        if not self._earlier:
+            self.events.append(f"{self._plan.history} knows of no calls that are near enough")
+            return False
+        best = min(self._earlier, key=lambda name: self._earlier[name][0])
+        self.phase = "verification"
+        self._search = BruteForce([self.codelets[best]], self._points)
+        return True
+
+    def _resumed(self, search: Search) -> None:
+        """Go on with an unfinished search, or begin anew where its fastest codelet takes another time now."""
+        ((name, took),) = search.times.items()
+        then, count = self._earlier[name][0], len(self._earlier)
+        holds = then / (1 + _REMEMBERED) <= took <= then * (1 + _REMEMBERED)
+        self.events.append(
+            f"{count} of {len(self.codelets)} codelets were measured by a run that ended before it decided, "
+            f"and are {'not measured again' if holds else 'discarded'}: {name} takes {format_seconds(took)}, "
+            f"and took {format_seconds(then)} then"
+        )
+        self._begin(is_resumed=holds)
+
     def _verified(self, search: Search) -> None:
         """Compare what was measured with what is remembered."""
+        if self._known is None:
+            self._resumed(search)
+            return
         known = self._known
-        assert known is not None
         took = search.times[known.winner]
         if known.distance:
             lost = took / search.times[search.winner] - 1

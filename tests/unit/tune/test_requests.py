@@ -235,6 +235,45 @@ def test_history_is_taken_over_verified_and_discarded(tmp_path):
     assert "discarded" in changed.events[0]
 
 
+@pytest.mark.parametrize("search", ["brute force", "halving", "attributes"])
+@pytest.mark.parametrize("calls", [1, 4, 5, 9])
+def test_a_search_that_ended_early_goes_on_in_the_next_run(tmp_path, search, calls):
+    path = tmp_path / "history.sqlite"
+    plan = {"measurements": 3, "history": path, "search": search}
+    whole = lk.run(loop, 8, "torus:2x2x2", args=(1000, 60), measurements=3, search=search).results[0][0]
+    lk.run(loop, 8, "torus:2x2x2", args=(1000, calls), **plan)
+    kept = lk.run(loop, 8, "torus:2x2x2", args=(1000, 60), **plan)
+    assert len({str(result) for result in kept.results}) == 1
+    decision, undisturbed = kept.results[0][0].decisions[0], whole.decisions[0]
+    took = {row.name: row.estimate_s for row in undisturbed.rows}
+    assert took[decision.winner] == pytest.approx(min(took.values()), rel=1e-6)
+    if "is remembered" not in decision.events[0]:
+        assert {row.name for row in decision.rows} == set(took)
+        assert calls == 1 or "not measured again" in decision.events[0]
+    with closing(sqlite3.connect(path)) as base:
+        assert base.execute("SELECT count(*) FROM unfinished").fetchone() == (0,)
+        assert base.execute("SELECT count(*) FROM decisions").fetchone() == (1,)
+
+
+def test_an_unfinished_search_is_discarded_where_its_fastest_has_changed(tmp_path):
+    path = tmp_path / "history.sqlite"
+
+    def program(comm, calls):
+        ways = FunctionSet("wait", [Codelet(name, lambda comm, name=name: lk.compute(seconds=program.s[name]))
+                                    for name in "abc"])  # fmt: skip
+        with lk.tune.request(comm, ways, measurements=2, history=path) as wait:
+            for _ in range(calls):
+                wait()
+            return wait.explain().decisions[0]
+
+    program.s = {"a": 1e-4, "b": 2e-4, "c": 3e-4}
+    lk.run(program, 2, "star", args=(6,))
+    program.s = {"a": 4e-4, "b": 2e-4, "c": 3e-4}
+    found = lk.run(program, 2, "star", args=(20,)).results[0]
+    assert found.winner == "b"
+    assert "discarded" in found.events[0]
+
+
 def test_history_is_of_the_codelets_and_the_machine_as_they_are(tmp_path, monkeypatch):
     path, xml = tmp_path / "history.sqlite", tmp_path / "m.xml"
     star = lk.platform("star:2").description.xml()
