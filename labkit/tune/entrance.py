@@ -57,8 +57,9 @@ class Tune:
     - ``timing="barrier"`` or ``"nobarrier"``;
     - ``measurements=20`` of each codelet, after ``warmup=1`` calls that do not count;
     - ``use="ring"``: preselection of this codelet, without a search;
-    - ``history="tuning.sqlite"``: a file of decisions and unfinished searches, for other runs and jobs. What is
-      remembered is verified first; ``similar=0.05`` is how much may be lost where decisions for other sizes are taken over;
+    - ``history="tuning.sqlite"``: a file of decisions and unfinished searches, for other runs and jobs. What
+      is remembered is verified first; ``similar=0.05`` is how much may be lost where decisions for other
+      sizes are taken over;
     - ``monitor=True`` or ``Monitor(every=200)``: whether production is watched, and tuned again when it
       changes.
     """
