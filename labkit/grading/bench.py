@@ -13,12 +13,12 @@ from typing import Any, Protocol
 from labkit import context
 from labkit.comm.surface import METHODS
 from labkit.errors import DataError, DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
-from labkit.grading.limited import limited
 from labkit.grading.needed import without_trials
 from labkit.grading.sandbox.caller import SUBMISSION
 from labkit.grading.sandbox.outcome import Limits, Outcome, Work
 from labkit.grading.sandbox.sandbox import Sandbox
 from labkit.grading.turns import alone, beside_others
+from labkit.process.limited import limited
 
 __all__ = ["Bench", "OpenBench", "SandboxBench"]
 

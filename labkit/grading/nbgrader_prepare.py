@@ -17,9 +17,9 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.grading.clean import clean, clean_name
 from labkit.grading.ipynb.large import read_notebook
-from labkit.grading.limited import limited
 from labkit.grading.submission import MOST_BYTES
 from labkit.plain import notebook_text
+from labkit.process.limited import limited
 
 __all__ = ["UNREADABLE", "prepare", "student_id"]
 

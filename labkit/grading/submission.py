@@ -15,10 +15,10 @@ from labkit.errors import DataError
 from labkit.grading.clean import clean_name
 from labkit.grading.ipynb.cells import parsed, python_of
 from labkit.grading.ipynb.large import read_notebook
-from labkit.grading.limited import limited
 from labkit.grading.needed import needed_source
 from labkit.grading.sandbox.imports import compiled
 from labkit.plain import notebook_text
+from labkit.process.limited import limited
 
 __all__ = [
     "notebook_source",

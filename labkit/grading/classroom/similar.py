@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DataError
-from labkit.grading.limited import limited
+from labkit.process.limited import limited
 
 __all__ = ["Alike", "Pair", "similar"]
 

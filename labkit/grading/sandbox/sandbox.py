@@ -17,7 +17,6 @@ from typing import Any
 
 from labkit.comm import pickling
 from labkit.errors import DataError, DeadlockError, LabkitError, MachineError, MismatchError, RankError
-from labkit.grading.limited import limited
 from labkit.grading.sandbox.budget import Budget, SubmissionFailure
 from labkit.grading.sandbox.imports import compiled, imported_by
 from labkit.grading.sandbox.notes import named_in, noted
@@ -26,6 +25,7 @@ from labkit.grading.sandbox.proxy import RankProxy
 from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, TooLate, encode, write_frame
 from labkit.process.child import ChildProcess, module_words, telling_words
 from labkit.process.confinement.containment import Containment
+from labkit.process.limited import limited
 
 __all__ = ["Sandbox"]
 

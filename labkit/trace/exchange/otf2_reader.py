@@ -12,6 +12,7 @@ import numpy as np
 
 from labkit.comm.surface import METHODS
 from labkit.errors import DataError
+from labkit.process.limited import Limits, limited
 from labkit.timing.clocks import Clocks
 from labkit.trace.exchange.otf2_archive import NO_REGION, WITHIN_CALLS
 from labkit.trace.phases import NO_PHASE, Entry
@@ -54,6 +55,9 @@ _SELF = 2
 
 #: events that say nothing beside others of the same call
 _WITHOUT_CONTENT = ("MpiCollectiveBegin", "MpiRequestTest", "ProgramBegin", "ProgramEnd")
+
+#: what reading may use, and for how many bytes of the archive: several times as much as it takes
+_LEAST_BYTES, _BYTES_A_BYTE, _LEAST_S, _BYTES_A_S = 1 << 30, 500, 10, 50_000
 
 
 class Archive(NamedTuple):
@@ -187,14 +191,25 @@ def read_otf2(path: Path) -> Archive:
         raise DataError(
             f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2"
         ) from None
-    _repair(otf2.definitions.InterComm)
     anchor = path / "traces.otf2" if path.is_dir() else path
     if not anchor.is_file():
         raise DataError(f"there is no OTF2 archive: {str(anchor)!r} does not exist")
+    files = (anchor, anchor.with_suffix(".def"), *anchor.with_suffix("").rglob("*"))
+    n_bytes = sum(one.stat().st_size for one in files if one.is_file())
+    limits = Limits(
+        _LEAST_BYTES + _BYTES_A_BYTE * n_bytes, _LEAST_S + n_bytes // _BYTES_A_S, 86400.0, 1 << 40
+    )
+    archive = limited(_opened, otf2, anchor, what=repr(str(anchor)), limits=limits, is_plain=False)
+    return Archive(*archive)
+
+
+def _opened(otf2: Any, anchor: Path) -> Archive:
+    """Read an archive; the library never returns from some that are damaged."""
+    _repair(otf2.definitions.InterComm)
     try:
         with otf2.reader.open(str(anchor)) as archive:
             return _read(otf2, archive)
-    except DataError:
+    except (DataError, MemoryError):
         raise
     except Exception as error:  # the library raises errors of several kinds
         raise DataError(f"{str(anchor)!r} cannot be read: {type(error).__name__}: {error}") from error

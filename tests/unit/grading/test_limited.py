@@ -17,12 +17,11 @@ from typing import Any
 import pytest
 
 from labkit.errors import DataError, MachineError
-from labkit.grading import limited as module
 from labkit.grading.classroom.similar import similar
 from labkit.grading.folder import find_submissions, grade_folder
-from labkit.grading.limited import limited
 from labkit.grading.needed import needed_source
 from labkit.grading.submission import notebook_source, read_submission
+from labkit.process.limited import Limits, limited
 from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import SUBMISSIONS
 
@@ -77,15 +76,10 @@ def _raise(error: Exception) -> None:
         (lambda: {1, 2}, "crashes on it"),
     ],
 )
-def test_every_limit_is_an_error_of_the_text(
-    function: Any, said: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_CPU_S", 1)
-    monkeypatch.setattr(module, "_DEADLINE_S", 2.0 if "2 s" in said else 60.0)
-    if "0 MiB" in said:
-        monkeypatch.setattr(module, "_MOST_ANSWER_BYTES", 1000)
+def test_every_limit_is_an_error_of_the_text(function: Any, said: str) -> None:
+    limits = Limits(512 << 20, 1, 2.0 if "2 s" in said else 60.0, 1000 if "0 MiB" in said else 160 << 20)
     with pytest.raises(DataError, match=said):
-        limited(function)
+        limited(function, limits=limits)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
 

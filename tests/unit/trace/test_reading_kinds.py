@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -159,3 +160,22 @@ def test_records_without_a_place_are_counted(tmp_path: Path) -> None:
     assert len(said) == 1
     for part in ("1 of MeasurementOnOff", "1 of ParameterInt", "1 of attribute of an event"):
         assert part in said[0]
+
+
+def test_an_archive_from_which_the_library_never_returns_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def never(otf2: Any, archive: Any) -> None:
+        print("lines of the library", file=sys.stderr)
+        while True:
+            pass
+
+    with archive_of(tmp_path / "a", 1) as (_, _, _, inside):
+        inside(0, "Init", 0, 5)
+    monkeypatch.setattr(otf2_reader, "_read", never)
+    monkeypatch.setattr(otf2_reader, "_LEAST_S", 1)
+    with pytest.raises(
+        DataError, match=r"traces.otf2' cannot be read: reading it takes more than 1 s of CPU"
+    ):
+        lk.read_trace(tmp_path / "a")
+    assert capfd.readouterr().err == ""
