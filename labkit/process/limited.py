@@ -23,10 +23,10 @@ from labkit.errors import DataError, MachineError
 from labkit.process.confinement.containment import address_space, limit
 from labkit.process.watchdog import die_with_parent
 
-__all__ = ["Limits", "limited"]
+__all__ = ["ReadLimits", "limited"]
 
 
-class Limits(NamedTuple):
+class ReadLimits(NamedTuple):
     """What a child may use.
 
     Attributes
@@ -48,7 +48,7 @@ class Limits(NamedTuple):
 
 
 #: of source; the answer is more than all code that may be handed in, parsed and compiled
-_SOURCE = Limits(512 << 20, 15, 300.0, 160 << 20)
+_SOURCE = ReadLimits(512 << 20, 15, 300.0, 160 << 20)
 _PIECE_BYTES = 1 << 20
 _EXIT_MEMORY, _EXIT_FAILED = 3, 4
 
@@ -57,7 +57,7 @@ def limited(
     function: Callable[..., Any],
     *arguments: Any,
     what: str = "the source",
-    limits: Limits = _SOURCE,
+    limits: ReadLimits = _SOURCE,
     is_plain: bool = True,
 ) -> Any:
     """Call a function in a child process with limits; its value is JSON if `is_plain`, else any object.
@@ -97,7 +97,7 @@ def limited(
     return found["value"]
 
 
-def _why(code: int | None, limits: Limits, is_plain: bool) -> str:
+def _why(code: int | None, limits: ReadLimits, is_plain: bool) -> str:
     """Say which limit was reached, from the exit code of the child; None: it was ended here."""
     doing = "parsing and compiling it" if is_plain else "reading it"
     if code is None:
@@ -110,7 +110,7 @@ def _why(code: int | None, limits: Limits, is_plain: bool) -> str:
     return f"{'Python' if is_plain else 'its library'} crashes on it ({how})"
 
 
-def _answer(reader: int, limits: Limits) -> bytes | None:
+def _answer(reader: int, limits: ReadLimits) -> bytes | None:
     """Return all that the child has written; None after the deadline, or where it is too much."""
     deadline_s = time.monotonic() + limits.deadline_s
     pieces: list[bytes] = []
@@ -133,7 +133,7 @@ def _in_child(
     writer: int,
     function: Callable[..., Any],
     arguments: tuple[Any, ...],
-    limits: Limits,
+    limits: ReadLimits,
     is_plain: bool,
 ) -> NoReturn:
     code = _EXIT_FAILED

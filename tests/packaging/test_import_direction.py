@@ -20,9 +20,9 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 #: file or a folder
 ROOMS = (
     "nearest", "errors", "plot_backend", "plain", "html", "units", "checks", "tolerance",
-    "phantom", "context", "regions", "tally", "sampling", "timing",
+    "phantom", "context", "regions", "tally", "sampling", "timing", "process",
     "schedule", "registry", "selector", "scaling", "local", "platform", "place", "trial",
-    "comm", "printed", "live", "trace", "result", "request", "process", "sim", "synthesis", "models", "real",
+    "comm", "printed", "live", "trace", "result", "request", "sim", "synthesis", "models", "real",
     "run", "calibration", "study", "tune", "plot", "options", "jupyter", "grading", "testing", "cli",
 )  # fmt: skip
 #: rooms that may import algorithms: the registry lists their folder; others meet them by name, through it

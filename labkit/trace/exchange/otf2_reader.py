@@ -12,7 +12,7 @@ import numpy as np
 
 from labkit.comm.surface import METHODS
 from labkit.errors import DataError
-from labkit.process.limited import Limits, limited
+from labkit.process.limited import ReadLimits, limited
 from labkit.timing.clocks import Clocks
 from labkit.trace.exchange.otf2_archive import NO_REGION, WITHIN_CALLS
 from labkit.trace.phases import NO_PHASE, Entry
@@ -196,7 +196,7 @@ def read_otf2(path: Path) -> Archive:
         raise DataError(f"there is no OTF2 archive: {str(anchor)!r} does not exist")
     files = (anchor, anchor.with_suffix(".def"), *anchor.with_suffix("").rglob("*"))
     n_bytes = sum(one.stat().st_size for one in files if one.is_file())
-    limits = Limits(
+    limits = ReadLimits(
         _LEAST_BYTES + _BYTES_A_BYTE * n_bytes, _LEAST_S + n_bytes // _BYTES_A_S, 86400.0, 1 << 40
     )
     archive = limited(_opened, otf2, anchor, what=repr(str(anchor)), limits=limits, is_plain=False)

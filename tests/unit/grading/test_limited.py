@@ -21,7 +21,7 @@ from labkit.grading.classroom.similar import similar
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.needed import needed_source
 from labkit.grading.submission import notebook_source, read_submission
-from labkit.process.limited import Limits, limited
+from labkit.process.limited import ReadLimits, limited
 from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import SUBMISSIONS
 
@@ -77,7 +77,7 @@ def _raise(error: Exception) -> None:
     ],
 )
 def test_every_limit_is_an_error_of_the_text(function: Any, said: str) -> None:
-    limits = Limits(512 << 20, 1, 2.0 if "2 s" in said else 60.0, 1000 if "0 MiB" in said else 160 << 20)
+    limits = ReadLimits(512 << 20, 1, 2.0 if "2 s" in said else 60.0, 1000 if "0 MiB" in said else 160 << 20)
     with pytest.raises(DataError, match=said):
         limited(function, limits=limits)
     with pytest.raises(ChildProcessError):
