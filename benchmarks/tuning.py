@@ -425,6 +425,7 @@ def applications(on: str | None) -> None:
                     old.append(max(took for _, took, _ in before))
                     decided.append(found[0][0])
                 gains = [100 * (1 - new / was) for new, was in zip(after, old, strict=True)]
+                won = float(np.median(old) - np.median(after))
                 search_s = [
                     sum(sum(row.times_s) for row in one.rows)
                     - min(row.estimate_s for row in one.rows) * one.trials
@@ -434,7 +435,7 @@ def applications(on: str | None) -> None:
                     machine, p, label, size, " ".join(sorted({str(one.winner) for one in decided})), native,
                     decided[0].rows[-1].name, 1e3 * float(np.median(old)), 1e3 * float(np.median(after)),
                     float(np.median(gains)), min(gains), max(gains), decided[0].trials,
-                    float(np.median(search_s)) / max(float(np.median(old)) - float(np.median(after)), 1e-12),
+                    float(np.median(search_s)) / won if won > 0 else np.inf,
                     again[0].trials,
                 ))  # fmt: skip
                 print(rows[-1], flush=True)
