@@ -97,6 +97,24 @@ def under_smpi(made: Any, ranks: Sequence[int], sizes: Sequence[int]) -> None:
                 )
 
 
+def with_tolerance(
+    made: Any, ranks: Sequence[int], sizes: Sequence[int], names: Sequence[str], share: float
+) -> None:
+    """Run the algorithms on links whose capacity may be off by a share."""
+    print(f"{'p':>4} {'block':>8} {'algorithm':14} {'us a rank':>10} {'CPU s':>6}")
+    for p, size, name in itertools.product(ranks, sizes, names):
+        began = time.process_time()
+        run = lk.run(
+            exchange, p, made, args=(size,), coll={"alltoall": name}, tolerance=share, timeout_s=None
+        )
+        each = 1e6 * run.makespan_s / (p - 1)
+        print(f"{p:4} {size:8} {name:14} {each:10.0f} {time.process_time() - began:6.0f}", flush=True)
+
+
+def exchange(comm: Any, size: int) -> None:
+    comm.Alltoall(lk.sized(size * comm.size), lk.sized(size * comm.size))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -106,9 +124,13 @@ def main() -> None:
     parser.add_argument("--times", help="a CSV file: what it has is not simulated again")
     parser.add_argument("--total", action="store_true", help="sizes are of all of a rank's blocks together")
     parser.add_argument("--algorithms", help="only these, and how their times grow")
+    parser.add_argument("--tolerance", type=float, help="of links' capacities; with --algorithms")
     parser.add_argument("--smpi", action="store_true", help="smpirun's replay of the same, and nothing else")
     words = parser.parse_args()
     ranks, sizes = numbers_of(words.ranks, "--ranks"), numbers_of(words.sizes, "--sizes")
+    if words.tolerance:
+        with_tolerance(machine(), ranks, sizes, words.algorithms.split(","), words.tolerance)
+        return
     if words.smpi:
         under_smpi(machine(), ranks, sizes)
         return

@@ -33,10 +33,10 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
     (("--no-crosstraffic",), False, {"action": "store_true", "help": "acknowledgements load no link"}),
     (("--coll",), (), {
         "action": "append", "metavar": "PROBLEM=NAME",
-        "help": "algorithm of a collective, as in allreduce=ring; a selector (ompi and mpich decide as these "
-        "libraries do, smpi as SimGrid's default, best simulates all and takes the fastest); or a .toml or "
-        ".json file of rules; several behind commas, or given again; on real MPI library:ring forces Open "
-        "MPI's own"}),
+        "help": "algorithm of a collective, as in allreduce=ring; a selector (ompi, mpich, mvapich2 and impi "
+        "decide as these libraries do, smpi as SimGrid's default, best simulates all and takes the fastest); "
+        "or a .toml or .json file of rules; several behind commas, or given again; on real MPI library:ring "
+        "forces Open MPI's own"}),
     (("--mapping",), None, {
         "metavar": "HOW",
         "help": "hosts of the ranks: block (default: as many on a host as it has cores), block:1 (a "

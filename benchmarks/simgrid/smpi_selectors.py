@@ -1,11 +1,11 @@
 """The choices of SMPI's selectors: found by the times of its algorithms, and kept for a test.
 
 ``python benchmarks/simgrid/smpi_selectors.py [COLLECTIVE ...]`` runs every collective under each selector of
-smpirun (its `default`, `ompi`, `mpich`) and under every algorithm by name. All calls of one size begin at the
-same moment of simulated time, so the selector took an algorithm whose ranks all end at the same bits. Points
-that no algorithm of `smpi_names.toml` explains, and those where SMPI's selector takes an algorithm that then
-aborts on so many ranks, are left out and counted. It writes `tests/golden/simgrid_selectors.json`; of
-collectives that are not named its points stay.
+smpirun (its `default`, `ompi`, `mpich`, `mvapich2`, `impi`) and under every algorithm by name. All calls of
+one size begin at the same moment of simulated time, so the selector took an algorithm whose ranks all end at
+the same bits. Points that no algorithm of `smpi_names.toml` explains, and those where the selector takes an
+algorithm that then aborts on so many ranks, are left out and counted. It writes
+`tests/golden/simgrid_selectors.json`; of collectives that are not named its points stay.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ GOLDENS = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_selectors.js
 RANKS = (3, 6, 8, 12, 17, 33)
 SIZES = (16, 250, 700, 6000, 40_000, 200_000, 600_000)
 #: labkit's selector -> smpirun's word
-SELECTORS = {"smpi": "default", "ompi": "ompi", "mpich": "mpich"}
+SELECTORS = {
+    "smpi": "default",
+    "ompi": "ompi",
+    "mpich": "mpich",
+    "mvapich2": "mvapich2",
+    "impi": "impi",
+}
 #: of one call: far more than any takes
 SLOT_NS = 60_000_000_000
 #: what SMPI's default takes there has no name: another's equal time would say nothing

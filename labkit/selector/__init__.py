@@ -60,9 +60,10 @@ def selector_of(coll: Any = None) -> Selector:
     ----------
     coll : Selector, mapping, str, path or None
         A selector; collective's name to algorithm's name; the same as text as on the command line
-        (``"allreduce=ring,bcast=binomial"``); a selector's name (`named`): ``"ompi"`` and ``"mpich"``
-        decide as these libraries do, ``"smpi"`` as SimGrid's default, ``"best"`` simulates all algorithms
-        and takes the fastest; a file of rules; None: the defaults.
+        (``"allreduce=ring,bcast=binomial"``); a selector's name (`named`): ``"ompi"``, ``"mpich"``,
+        ``"mvapich2"`` and ``"impi"`` (Intel MPI) decide as SMPI has these libraries, ``"smpi"`` as SimGrid's
+        default, ``"best"`` simulates all algorithms and takes the fastest (SMPI's ``automatic``); a file of
+        rules; None: the defaults.
 
     Raises
     ------
