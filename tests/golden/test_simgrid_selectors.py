@@ -1,4 +1,4 @@
-"""labkit's selectors `smpi`, `ompi` and `mpich` choose what smpirun's do.
+"""labkit's selectors `smpi`, `ompi`, `mpich`, `mvapich2` and `impi` choose what smpirun's do.
 
 The figures are SimGrid 3.32's own (`benchmarks/simgrid/smpi_selectors.py`): a selector took one that has
 the very same times, as sometimes several have.
@@ -24,7 +24,7 @@ MADE_OF = {
 }
 
 
-@pytest.mark.parametrize("selector", ["smpi", "ompi", "mpich"])
+@pytest.mark.parametrize("selector", ["smpi", "ompi", "mpich", "mvapich2", "impi"])
 def test_it_chooses_what_smpirun_chooses(selector: str) -> None:
     choices = Choices(selector_of(selector))
     points = [point[1:] for point in GOLDENS if point[0] == selector]
