@@ -17,8 +17,8 @@ import labkit as lk
 from labkit import MPI
 from labkit.errors import DataError, LabkitError, RankError
 from labkit.tune import Codelet, FunctionSet, Monitor
+from labkit.tune.runtime.history import History, Record, farthest_similar, records_of
 from labkit.tune.runtime.plan import plan_of
-from labkit.tune.runtime.request import History, Record, farthest_similar, records_of
 
 NAMES = ["library", "ring", "recursive_doubling", "rabenseifner"]
 
