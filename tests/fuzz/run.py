@@ -22,7 +22,7 @@ import traceback
 from pathlib import Path
 from types import FunctionType, ModuleType
 
-__all__ = ["main"]
+__all__ = ["HERE", "loaded", "main", "mutated"]
 
 HERE = Path(__file__).parent
 FINDINGS = HERE.parents[1] / "build" / "fuzz"
@@ -104,7 +104,7 @@ def main(seconds: int, names: list[str]) -> int:
     return worst
 
 
-def _loaded(target: Path) -> ModuleType:
+def loaded(target: Path) -> ModuleType:
     sys.path.insert(0, str(HERE.parents[1]))  # for tests.support, wherever it is started
     spec = importlib.util.spec_from_file_location(target.stem, target)
     assert spec is not None
@@ -146,7 +146,7 @@ def mutated(seeds: list[bytes], chance: random.Random) -> bytes:
 
 def mutate(target: Path, seconds: int) -> int:
     """Check seeds changed at random, the same ones every time; 1 if something was found."""
-    module, chance, count = _loaded(target), random.Random(target.stem), 0
+    module, chance, count = loaded(target), random.Random(target.stem), 0
     for seed in module.SEEDS:  # what they import takes memory of no input
         module.check(seed)
     signal.signal(signal.SIGALRM, _hangs)
@@ -173,7 +173,7 @@ def fuzz(target: Path, corpus: Path, options: list[str]) -> None:
     """Run libFuzzer on one target in this process."""
     import atheris
 
-    module = _loaded(target)
+    module = loaded(target)
     for seed in module.SEEDS:  # what they import is instrumented, and counts in the time of no input
         module.check(seed)
     for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:

@@ -1,0 +1,25 @@
+"""A short form of `make fuzz`: the same seeds changed in the same ways every time."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import run
+
+TARGETS = sorted(path for path in run.HERE.glob("*.py") if path.name != "run.py")
+#: inputs of each: some seconds
+INPUTS = {"archives": 12, "bundles": 60, "notebooks": 8, "protocol": 2000, "tables": 150}
+OTHERS = 400
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("target", TARGETS, ids=lambda path: path.stem)
+def test_changed_seeds_are_read_or_refused(target: Path) -> None:
+    if target.stem == "archives":
+        pytest.importorskip("otf2")
+    module, chance = run.loaded(target), random.Random(f"short {target.stem}")
+    for _ in range(INPUTS.get(target.stem, OTHERS)):
+        module.check(run.mutated(module.SEEDS, chance))
