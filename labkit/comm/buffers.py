@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import context
 from labkit.comm.handles.base import BOTTOM
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, find_format, lookup
 from labkit.comm.handles.foreign import foreign_array, is_foreign
@@ -21,7 +22,16 @@ from labkit.comm.handles.packing import address_of, bytes_of, charge, check_span
 from labkit.comm.handles.typebody import TypeBody, type_words
 from labkit.phantom import Sized
 
-__all__ = ["Simple", "Vector", "array_of", "parse_buffer", "parse_simple", "parse_vector", "parse_vector_w"]
+__all__ = [
+    "Simple",
+    "Vector",
+    "array_of",
+    "parse_buffer",
+    "parse_simple",
+    "parse_vector",
+    "parse_vector_w",
+    "warn_of_count",
+]
 
 
 _NOTHING = np.empty(0, np.uint8)
@@ -33,6 +43,9 @@ _KINDS = {
     for (of, size), letter in _LETTERS.items()
     for kind in ("iu" if of == "i" else "f")
 }
+
+#: what libraries before MPI 4 count up to
+_MOST_COUNT = 2**31 - 1
 
 #: what whole arrays of a dtype are sent as: filled by the general way, read by the short one
 _OF_DTYPE: dict[np.dtype[Any], Datatype] = {}
@@ -352,9 +365,12 @@ def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, ...]:
     memory, offset, number, kind, is_bottom = _read_simple(message, is_writable, 0)
     body = kind._usable()
     length = number * body.map.size
-    if body.map.is_dense and not (is_bottom and number):
+    is_plain = body.map.is_dense and not (is_bottom and number)
+    code = _KINDS.get((body.dtype.kind, body.dtype.itemsize)) if is_plain and body.constant else None
+    if number > _MOST_COUNT and not is_writable and not code:  # else the compiled call warns
+        warn_of_count(number)
+    if is_plain:
         _check_room(memory, offset + length, number, kind)
-        code = _KINDS.get((body.dtype.kind, body.dtype.itemsize)) if body.constant else None
         return (memory if length else None), offset, length, *((None, 0, code) if code else ())
     if not is_writable:
         charge([(body, number)])
@@ -367,6 +383,13 @@ def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, ...]:
     if not is_writable:
         return gathered(body, address, number), 0, length
     return (memory if length and not is_bottom else None), 0, length, body.map.layout, address
+
+
+def warn_of_count(number: int, what: str = "count") -> None:
+    """Warn of a count or a displacement of more than 31 bits, which many MPI libraries refuse."""
+    running = context.simulated()
+    if number > _MOST_COUNT and running is not None and running.calls.hub.is_watching:
+        running.calls.hub.warn(what, str(number))
 
 
 def array_of(message: Simple, blocks: int = 1) -> NDArray[np.uint8]:

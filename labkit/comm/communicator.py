@@ -389,7 +389,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         Raises
         ------
         MPI.Exception
-            ERR_KEYVAL for a key that there is not.
+            ERR_OTHER for a key that there is not, as Open MPI has it; ERR_KEYVAL for KEYVAL_INVALID.
         """
         self._check()
         running = context.simulated()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm.buffers import Simple, parse_simple, wide
+from labkit.comm.buffers import Simple, parse_simple, warn_of_count, wide
 from labkit.comm.handles.constants import PROC_NULL
 from labkit.comm.handles.datatypes import Datatype, lookup
 from labkit.comm.handles.exceptions import Exception as MPIException
@@ -35,7 +35,11 @@ class Target:
 
 def parse_origin(message: Any, is_writable: bool, rank: int, is_operand: bool = False) -> Simple | None:
     """Read an origin, compare or result argument; None where the other side is PROC_NULL."""
-    return None if rank == PROC_NULL else parse_simple(message, is_writable, is_operand=is_operand)
+    if rank == PROC_NULL:
+        return None
+    origin = parse_simple(message, is_writable, is_operand=is_operand)
+    warn_of_count(origin.count)
+    return origin
 
 
 def target_of(target: Any, origin: Simple) -> Target:

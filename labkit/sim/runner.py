@@ -519,6 +519,11 @@ _SENTENCES: dict[str, Callable[[int, str, int], str]] = {
         + (", or use Sendrecv_replace" if text == "Sendrecv" else ", or pass MPI.IN_PLACE as sendbuf")
     ),
     "count": _count,
+    "displacement": lambda peer, text, number: (
+        f"a block begins {int(text):,} elements behind its buffer's begin: many MPI libraries take "
+        "displacements up to 2,147,483,647 only (MPI_ERR_ARG); use several calls, or a larger datatype "
+        "(Create_contiguous)"
+    ),
     "elements": _elements,
     "changed": lambda peer, text, number: (
         "the buffer of a nonblocking send was changed before its Wait: on real MPI the old or the new data "

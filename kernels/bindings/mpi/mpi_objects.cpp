@@ -194,12 +194,12 @@ bool take_status(PyObject* value, StatusObject*& out) {
   return true;
 }
 
+// The error stays what it was: MPI writes it in calls for several requests only.
 void fill_status(StatusObject* out, const CommObject* comm, Hub* hub, const Status& status) {
   if (out == nullptr) return;
   out->source = status.source < 0 ? status.source : from_world(comm, hub, status.source);
   out->tag = status.tag;
   out->bytes = static_cast<long long>(status.bytes);
-  out->error = 0;
   out->is_cancelled = status.is_cancelled ? 1 : 0;
 }
 
@@ -208,7 +208,6 @@ void fill_no_proc(StatusObject* out) {
   out->source = kProcNull;
   out->tag = kAnyTag;
   out->bytes = 0;
-  out->error = 0;
   out->is_cancelled = 0;
 }
 
@@ -261,7 +260,6 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   if (layout != nullptr && !charge_unpacking(layout, status.bytes)) return nullptr;
   if (status.is_truncated) {
     Py_XDECREF(received);
-    if (status_out != nullptr) status_out->error = kErrTruncate;
     return raise_mpi(kErrTruncate, "%llu bytes from rank %d (tag %d) do not fit into %llu bytes%s",
                      static_cast<unsigned long long>(sent), from_world(comm, hub, status.source), status.tag,
                      static_cast<unsigned long long>(capacity), is_object ? kMoreRoom : "");

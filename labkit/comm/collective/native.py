@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit import context
+from labkit.comm.buffers import warn_of_count
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import make_outside
 from labkit.comm.handles.packing import address_of
@@ -45,8 +46,6 @@ class Bound(NamedTuple):
     displs: NDArray[np.int64] | list[int] | None = None
 
 
-#: elements of a message that an MPI library counts in a C int
-_MOST_COUNT = 2**31 - 1
 #: a buffer that this rank does not have
 ANYTHING = Bound(None, 1, 0)
 
@@ -242,8 +241,8 @@ def _warn(hub: Any, comm: Any, call: Call) -> None:
                 continue
             most = int(counts.max())
             begin, end = int(displs[used].min()), int((displs + counts)[used].max())
-        if most > _MOST_COUNT:
-            hub.warn("count", str(most))
+            warn_of_count(int(displs[used].max()), "displacement")
+        warn_of_count(most)
         address = 0 if type(buffer.memory) is Sized else address_of(buffer.memory)
         spans.append((address + begin * buffer.element_bytes, address + end * buffer.element_bytes))
     if len(spans) == 2 and spans[0][0] < spans[1][1] and spans[1][0] < spans[0][1] and spans[0][0] > 0:

@@ -159,8 +159,11 @@ class Op(Named):
             from labkit.comm.handles.exceptions import Exception as MPIException
 
             raise MPIException(10, f"{self!r} is predefined and cannot be freed")
-        if self._function is not None:
-            give_back("Op.Create")
+        if self._function is None:
+            from labkit.comm.handles.exceptions import Exception as MPIException
+
+            raise MPIException(10, "OP_NULL cannot be freed")
+        give_back("Op.Create")
         self._function = None
 
     def free(self) -> None:

@@ -390,7 +390,7 @@ class Request(Handle, _kernels.RequestBase):
 
 def _empty(status: Status | None) -> None:
     if status is not None:
-        Status.__setstate__(status, (-1, -1, 0, 0, False))
+        Status.__setstate__(status, (-1, -1, status.error, 0, False))
 
 
 def _place(statuses: list[Status] | None, count: int) -> list[Any]:
@@ -411,9 +411,13 @@ def _collect(
     for place, index in enumerate(chosen):
         try:
             objects.append(requests[index]._finish(statuses[place], index in charged))
+            found = 0
         except MPIException as error:
             failures.append((index, error))
             objects.append(None)
+            found = error.Get_error_class()
+        if statuses[place] is not None:  # calls for one request leave it as it is
+            statuses[place].error = found
     if failures:
         index, first = failures[0]
         raise MPIException(18, f"request {index} of the list: {first}") from first

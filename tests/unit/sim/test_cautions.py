@@ -297,6 +297,33 @@ def test_more_elements_than_a_c_int_counts() -> None:
     assert len([note for note in found if "3,221,225,472 elements" in note]) >= 2
 
 
+def test_counts_and_displacements_of_specifications() -> None:
+    most = 2**31 + 5
+    gaps = MPI.BYTE.Create_vector(2, 1, 2).Commit()
+    whole = MPI.BYTE.Create_contiguous(1 << 20).Commit()
+
+    def program(comm):
+        many = lk.sized(4 * most)
+        for sent, taken in (
+            ((most, MPI.BYTE), (most, MPI.BYTE)),
+            ((most, gaps), (2 * most, MPI.BYTE)),
+            ((4096, whole), (4096, whole)),
+        ):
+            if comm.rank == 0:
+                comm.Send([many, *sent], 1)
+            else:
+                comm.Recv([many, *taken], 0)
+        places = [most * rank for rank in range(comm.size)]
+        comm.Allgatherv([many, 8, MPI.BYTE], [many, [8] * comm.size, places, MPI.BYTE])
+
+    found = [note for note in cautions(program, 2) if "2,147,483,647" in note]
+    assert (
+        len([note for note in found if "a message of 2,147,483,653 elements" in note]) == 1
+    )  # both lines are one
+    assert len([note for note in found if "a block begins 2,147,483,653 elements" in note]) == 1
+    assert len(found) == 2
+
+
 def test_an_object_longer_than_the_room_of_irecv() -> None:
     def program(comm):
         if comm.rank == 0:
