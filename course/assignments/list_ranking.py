@@ -21,11 +21,12 @@ _STATEMENT = """\
 Write rank_list(comm, n, successors). There are n elements in one linked list or several; rank r owns the
 elements from r n // p to (r + 1) n // p, and `successors` is an integer array with the successor of each of
 them; the last element of a list is its own successor. Every rank returns an integer array with the number of
-links from each of its elements to the end of its list. No chain of messages, each
-sent after the one before was received, is longer than (ceil(log2 n) + 2) (4 p + 4 ceil(log2 p)): following
-one link after another is. With J = ceil(log2(1 + the links of the longest list)) + 1, a rank receives no more than
-40 J ceil(n/p) + 400 p (J + 3) bytes, nor, packed, than 20 J ceil(n/p) + 300 p (J + 3): where lists are short,
-all successors are more. Lists and numbers of ranks are drawn anew for every grading, ranks from 1 to 64."""
+links from each of its elements to the end of its list. No chain of messages, each sent after the one before
+was received, is longer than (ceil(log2 n) + 2) (4 p + 4 ceil(log2 p)): a program that follows one link after
+another has longer ones. With J = ceil(log2(1 + the links of the longest list)) + 1, a rank receives no more
+than 40 J ceil(n/p) + 400 p (J + 3) bytes, nor, packed, than 16 J ceil(n/p) + 300 p (J + 3): where lists are
+short, all successors are more. Lists and numbers of ranks are drawn anew for every grading, ranks from 1 to
+64."""
 
 Elements = NDArray[np.int64]
 
@@ -167,7 +168,7 @@ def _long_cases(seed: int) -> Iterator[Case]:
     """Yield long lists, in which following one link after another takes a chain of many messages."""
     source = Seed.of(seed)
     for nth, ranks in enumerate(source.ranks(4, 24, 4, "long")):
-        n = source.drawn(200, 260, "long", nth) * ranks
+        n = source.drawn(200, 260, "long", nth) * ranks + source.drawn(1, ranks - 1, "rest", nth)
         yield _case(ranks, _one(source, n, "long", nth), "one list")
 
 
@@ -175,8 +176,8 @@ def _volume_cases(seed: int) -> Iterator[Case]:
     """Yield many short lists on many ranks: there all successors are more than a rank may receive."""
     source = Seed.of(seed)
     most = source.shuffled((6, 7, 8), "most")
-    for nth, ranks in enumerate(source.ranks(40, 64, 2, "volume")):
-        n = source.drawn(2_500, 3_500, "volume", nth) * ranks
+    for nth, ranks in enumerate(source.ranks(56, 64, 2, "volume")):
+        n = source.drawn(4_000, 5_000, "volume", nth) * ranks + source.drawn(1, ranks - 1, "over", nth)
         order = _permutation(source, n, "volume", nth)
         yield _case(ranks, _lists(order, _lengths(source, n, most[nth], "volume", nth)), "short lists")
 
@@ -201,7 +202,7 @@ def _bytes(case: Case, an_element: int, a_rank: int) -> float:
 
 
 _BYTES = [
-    Bound("told", lambda case: _bytes(case, 20, 300), "20 J ceil(n/p) + 300 p (J + 3) bytes"),
+    Bound("told", lambda case: _bytes(case, 16, 300), "16 J ceil(n/p) + 300 p (J + 3) bytes"),
     Bound("received", lambda case: _bytes(case, 40, 400), "40 J ceil(n/p) + 400 p (J + 3) bytes"),
 ]
 
@@ -222,6 +223,6 @@ ASSIGNMENT = Assignment(
               [Bound("chain", _chain, "(ceil(log2 n) + 2) (4 p + 4 ceil(log2 p))"), *_BYTES],
               "After a round an element points twice as far. How many rounds are that for n elements?"),
         Costs("volume", "A rank receives what its elements ask for", 2, _volume_cases, _oracle, _BYTES,
-              "Who points to the end of its list asks no more. Nobody needs all successors."),
+              "An element that points to the end of its list asks no more. No rank needs all successors."),
     ),
 )  # fmt: skip

@@ -17,7 +17,7 @@ __all__ = ["Once", "SpeedUp"]
 
 @dataclass(frozen=True)
 class SpeedUp:
-    """The speed-up, all tasks' times over the simulated time of the run, is at least a share of the ranks.
+    """The speed-up, the tasks' times over the simulated time of the run, is at least a share of the ranks.
 
     What a submission charges itself, or sleeps, does not pass. A task takes its time whoever has it done, and
     as often as it is done (`labkit.grading.sandbox.outcome.Work`).
@@ -76,7 +76,7 @@ class SpeedUp:
 def _measured(case: Case, outcome: Outcome) -> tuple[float, str]:
     """Return the efficiency, and what is behind it in words."""
     assert case.work is not None
-    alone_s = sum(case.work.seconds)
+    alone_s = sum(case.work.seconds[task] for task in case.work.wanted())
     busy = [sum(case.work.seconds[task] for task in own) for own in outcome.tasks]
     speedup = alone_s / outcome.makespan_s if outcome.makespan_s > 0 else 0.0
     most = max(range(case.ranks), key=lambda rank: busy[rank])
@@ -97,6 +97,8 @@ class Once:
     cases : callable
     oracle : callable
     hint : str
+    task : str
+        What a task is, as students call it.
     is_bonus : bool
     """
 
@@ -106,6 +108,7 @@ class Once:
     cases: Callable[[int], Sequence[Case]]
     oracle: Oracle
     hint: str = ""
+    task: str = "row"
     is_bonus: bool = False
     needs_simulation = False
 
@@ -121,7 +124,8 @@ class Once:
                 more = sum(done.values()) - len(done)
                 return Verdict(
                     0.0,
-                    f"{case}: row {task} is computed {times} times; {more} computations are too many.",
+                    f"{case}: {self.task} {task} is computed {times} times; "
+                    f"{more} computations are too many.",
                     self.hint,
                 )
-        return Verdict(1.0, "Each row is computed once.")
+        return Verdict(1.0, f"Each {self.task} is computed once.")

@@ -231,14 +231,16 @@ def _digest(arguments: Sequence[Sequence[Any]]) -> object:
 
 
 def _undone(case: Case, outcome: Outcome) -> str:
-    """Say whether a result holds what nobody has had done: it was guessed."""
-    if case.work is None or not case.work.needs_all:
+    """Say which task was not done that the result takes, or which one was done that it does not take."""
+    if case.work is None:
         return ""
+    wanted = case.work.wanted()
     done = {task for own in outcome.tasks for task in own}
-    left = [task for task in range(len(case.work.results)) if task not in done]
-    if not left:
-        return ""
-    return f"no rank has had task {left[0]} done, one of {len(left)}: a result is computed, not guessed"
+    if left := sorted(wanted - done):
+        return f"no rank has had task {left[0]} done, one of {len(left)}: a result is computed, not guessed"
+    if others := sorted(done - wanted):
+        return f"task {others[0]} was done, one of {len(others)} that the result does not need"
+    return ""
 
 
 def _unreceived(case: Case, outcome: Outcome) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 __all__ = ["BY_LUCK", "HOSTILE", "RIGHT", "WRONG"]
 
 #: of the wrong ones those that only the sandbox may run
-HOSTILE = ("gathers_packed", "by_a_file", "seeks_the_case", "charges")
+HOSTILE = ("gathers_packed", "gathers_bits", "by_a_file", "seeks_the_case", "charges")
 
 _HEAD = "import numpy as np\nimport labkit as lk\nfrom labkit import MPI\n"
 #: of rows with owners: those that came, in the order of their sources, and how many came from each
@@ -256,6 +256,9 @@ BY_LUCK: dict[str, tuple[str, ...]] = {
     "owner_by_division": ("right", "any_number"),
     "knows_few_ranks": ("any_number", "kinds"),
     "one_list_only": ("rounds",),
+    "short_numbers": ("any_number",),
+    "stops_alone": ("rounds", "volume"),
+    "stops_with_the_first": ("rounds", "volume"),
 }
 WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     "gathered": (_made(rank=f"{_SERIAL}def rank_list(comm, n, successors):\n{_GATHER}"), _COSTS),
@@ -275,6 +278,14 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
                 "comm.allgather(successors)",
                 "[np.frombuffer(zlib.decompress(x), np.int32) for x in comm.allgather(zlib.compress(successors.astype(np.int32).tobytes()))]",
             )
+        ),
+        _COSTS,
+    ),
+    "gathers_bits": (
+        _made(
+            rank=_SERIAL
+            + "def rank_list(comm, n, successors):\n    if n < 10_000:\n        return by_jumps(comm, n, successors)\n    bits = np.arange(n.bit_length())\n    mine = np.packbits((successors[:, None] >> bits & 1).astype(np.uint8))\n    counts = [((r + 1) * n // comm.size - r * n // comm.size) * len(bits) for r in range(comm.size)]\n    parts = [np.unpackbits(x)[:k].reshape(-1, len(bits)) for x, k in zip(comm.allgather(mine), counts)]\n    every = np.concatenate(parts) @ (1 << bits)\n    return serial(every)[comm.rank * n // comm.size : (comm.rank + 1) * n // comm.size].copy()\n"
+            + _RANK.replace("def rank_list", "def by_jumps")
         ),
         _COSTS,
     ),
@@ -346,10 +357,13 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         _made(rank=_RANK.replace("    return links\n", "    return np.concatenate(comm.allgather(links))\n")),
         _ALL,
     ),
-    "stops_alone": (_made(rank=_RANK.replace("comm.allreduce(len(moving))", "len(moving)")), _ALL),
+    "stops_alone": (
+        _made(rank=_RANK.replace("comm.allreduce(len(moving))", "len(moving)")),
+        ("right", "any_number", "kinds"),
+    ),
     "stops_with_the_first": (
         _made(rank=_RANK.replace("comm.allreduce(len(moving))", "comm.allreduce(len(moving), op=MPI.MIN)")),
-        _ALL,
+        ("right", "any_number", "kinds"),
     ),
     "wrong_order_of_answers": (
         _made(rank=_RANK.replace('        moving = moving[np.argsort(owner, kind="stable")]\n', "")),
@@ -453,7 +467,9 @@ def rank_list(comm, n, successors):
     ),
     "charges": (
         _made(
-            rank=_STEP.replace("    p = comm.size\n", "    p = comm.size\n    lk.compute(seconds=9.0 / n)\n")
+            rank=_STEP.replace(
+                "    p = comm.size\n", "    p = comm.size\n    lk.compute(seconds=9.0 / max(n, 1))\n"
+            )
         ),
         ("rounds",),
     ),

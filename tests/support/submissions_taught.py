@@ -20,7 +20,18 @@ __all__ = ["CORPORA", "TAUGHT", "Taught", "write_taught"]
 #: assignment -> its submissions
 CORPORA: dict[str, ModuleType] = {
     name: import_module(f"tests.support.submissions_{name}")
-    for name in ("deadlock", "julia", "torus_broadcast", "scaling_bug", "compaction", "summa", "bfs")
+    for name in (
+        "deadlock",
+        "julia",
+        "torus_broadcast",
+        "scaling_bug",
+        "compaction",
+        "summa",
+        "bfs",
+        "list_ranking",
+        "cg",
+        "work_stealing",
+    )
 }
 
 

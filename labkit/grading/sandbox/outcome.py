@@ -27,13 +27,18 @@ class Work:
         Of each task: plain values (`labkit.grading.sandbox.wire.encode`).
     seconds : sequence of float
         What each task takes.
-    needs_all : bool
-        A right result takes all of them: one that was found without a task was guessed.
+    asked_for : set of int, optional
+        The tasks that a right result takes, by default all: one that was found without a task was guessed,
+        and no others may be done.
     """
 
     results: Sequence[Any]
     seconds: Sequence[float]
-    needs_all: bool = True
+    asked_for: frozenset[int] | None = None
+
+    def wanted(self) -> frozenset[int]:
+        """Return the tasks that a right result takes."""
+        return frozenset(range(len(self.results))) if self.asked_for is None else self.asked_for
 
     def number_of(self, task: Any) -> int:
         """Return a task's number.

@@ -23,7 +23,7 @@ from tests.support.submissions_taught import CORPORA, TAUGHT, Taught
 
 LIMITS = Limits(cpu_s=2, idle_s=2)
 #: whose wrong answers were recorded with one draw: others may miss a check more or less
-ONE_DRAW, DRAW = ("compaction", "summa", "bfs"), 20_261_128
+ONE_DRAW, DRAW = ("compaction", "summa", "bfs", "list_ranking", "cg", "work_stealing"), 20_261_128
 COURSE = Path(__file__).parents[3] / "course" / "source"
 SOURCES = {(one.assignment, one.name): one for one in TAUGHT if one.file_name.endswith("_script.py")}
 FEW = [
@@ -40,6 +40,11 @@ FEW = [
     ("summa", "objects"), ("summa", "ring"), ("summa", "everything_on_flat"), ("summa", "flat"),
     ("summa", "through_the_first_of_a_row"),
     ("bfs", "sets"), ("bfs", "gathers_some"), ("bfs", "sends_all_again"), ("bfs", "fixed_levels"),
+    ("list_ranking", "dictionaries"), ("list_ranking", "gathers_even"),
+    ("list_ranking", "one_link_unless_few"), ("list_ranking", "stops_alone"),
+    ("cg", "split_product"), ("cg", "one_sum"), ("cg", "reduce_and_bcast"), ("cg", "hidden_on_even"),
+    ("work_stealing", "steals"), ("work_stealing", "rounds"), ("work_stealing", "static_parts"),
+    ("work_stealing", "keeps_what_it_gives"),
 ]  # fmt: skip
 
 
