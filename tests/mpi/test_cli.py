@@ -34,7 +34,7 @@ def labkit(tmp_path):
         middle = [str(script)] if arguments[0] == "run" else []
         return subprocess.run(
             [sys.executable, "-m", "labkit", *arguments, *middle, *behind],
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
 
     return call
@@ -66,7 +66,7 @@ def test_json_is_alone_on_stdout(labkit):
     ],
 )
 def test_failures_have_their_exit_codes(labkit, word, code, words):
-    done = labkit("run", "-n", "2", "--on", "mpi", "--timeout", "5", behind=[word])
+    done = labkit("run", "-n", "2", "--on", "mpi", "--timeout", "120", behind=[word])
     assert done.returncode == code
     assert words in done.stderr
     assert "labkit/run" not in done.stderr
