@@ -267,8 +267,10 @@ class _Judged:
         """Judge by the curve of all values but an outlier; the last one may be the first of another curve."""
         assert self.found.exception is not None
         self.seen, (self.exception, model) = "", self.found.exception
-        off = np.abs(model.predict(self.found.x[-1]) / self.found.summary.points[-1] - 1)
-        if off > self.found.family.tolerance and self.exception.startswith("the value"):
+        off = (
+            np.abs(model.predict(self.found.x) / self.found.summary.points - 1) > self.found.family.tolerance
+        )
+        if off[-1] and off.sum() == 1:
             self._is_steep_at_last()
 
     def _is_steep_at_last(self) -> bool:
@@ -331,7 +333,7 @@ class _Judged:
         """Compare data like p^(own +- width), over the expectation like p^(slope +- half), with it."""
         e = self.e.term
         if abs(slope) <= half:
-            return "which the expectation does as well"
+            return "as expected"
         if own < -width and e.is_falling:
             return f"{'slower' if slope > 0 else 'faster'} than {Term.pretty(e)}"
         if own > width and not (e.is_falling or e.is_constant):

@@ -152,7 +152,9 @@ class Verdict:
         if self.match == "exact":
             return f"Exact match: it {found}, as expected{tail}."
         if self.match == "approximate":
-            is_inside = self.compared or match(g, e, self.deviation.term) == "approximate"
+            is_inside = step != "as expected" and (
+                self.compared or match(g, e, self.deviation.term) == "approximate"
+            )
             inside = f", within the limit {limit}" if is_inside else ""
             return f"Approximate match: it {found}, {step}{inside}{tail}."
         if self.match == "bound":
