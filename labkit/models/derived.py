@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -131,7 +131,7 @@ def collective(
     S is what the collective's schedules call its bytes: the message of a broadcast, a reduction or a scan,
     one block of the others. Below: the processor's overheads of messages that follow one another, or their
     bytes at the full bandwidth of all links of a host, whichever is more. Above: their full times one after
-    another, with the congestion of the worst pattern.
+    another, between the hosts farthest apart and with the congestion of the worst pattern.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def collective(
     fabric = _pair(machine, model)
     rounds, volume = closed_form(operation, algorithm)
     lines = [line for _, line in _lines(fabric)]
-    start = max(base for base, _ in lines)
+    start = max(base for base, _ in lines) + _detour_s(fabric) * (_distance(machine, fabric) - 1)
     back = CROSS if fabric.model.cross_traffic else 1.0  # what travels back with messages the other way
     slope_most = max(slope for _, slope in lines) * back
     slope_least = min(slope for _, slope in lines) / back / _ports(machine)
@@ -167,6 +167,31 @@ def collective(
     lower = sympy.Max(overhead * rounds, slope_least * S * volume)
     upper = start * rounds + slope_most * S * volume * congestion(machine)
     return bounded(lower, upper, f"{operation}/{algorithm} on {machine.name or machine.spec}")
+
+
+def _detour_s(fabric: Fabric) -> float:
+    """Return how much longer a message takes at most over a way of twice the latency of the neighbors'."""
+    way = fabric.ways[0][1]
+    assert way is not None
+    longer = replace(way, latency_s=2 * way.latency_s)
+    starts = [0, *(int(n) for n in fabric.turning_points(_LONGEST))]
+    return max(fabric.travel_s(longer, n)[0] - fabric.travel_s(way, n)[0] for n in starts)
+
+
+def _distance(machine: Platform, fabric: Fabric) -> sympy.Expr:
+    """Return the latency between the hosts farthest apart, by that of neighbors; in P where it grows."""
+    description, way = machine.description, fabric.ways[0][1]
+    if isinstance(description, TorusSpec):
+        if description.sizes is None or description.shape is not None:
+            # sides of 2^a and 2^(a + 1) add up to at most 1.06 times those of a cube
+            n = 3 if description.sizes is None else len(description.sizes)
+            return sympy.Max(1, sympy.Rational(53, 50) * sympy.Rational(n, 2) * P ** sympy.Rational(1, n))
+        return sympy.Integer(max(1, sum(k // 2 for k in description.sizes)))
+    if machine.hosts is None or way is None or not way.latency_s:
+        return sympy.Integer(1)
+    built = machine.build(1)
+    farthest = max(float(built.route(0, host)[1]) for host in range(1, built.host_count))
+    return sympy.Float(max(1.0, farthest / way.latency_s))
 
 
 def _ports(machine: Platform) -> int:

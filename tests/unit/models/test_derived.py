@@ -115,3 +115,12 @@ def test_simulations_lie_inside_the_bounds(on: str) -> None:
                     assert lower * (1 - 1e-9) <= took <= upper * (1 + 1e-9), (operation, name, p, size)
                     n_points += 1
     assert n_points > 500
+
+
+@pytest.mark.parametrize("on", ["torus", "torus:16x16x16", "torus:64x64", "dragonfly:8x4:8x4:16x1:8"])
+@pytest.mark.parametrize("name", ["bine", "bine_halving", "recursive_doubling"])
+def test_short_messages_between_the_hosts_farthest_apart_are_inside(on: str, name: str) -> None:
+    """Their time is that of the hops, which grow with the machine."""
+    took = simulate(registry.get("allreduce", name).build(4096), on, n_bytes=8).makespan_s
+    lower, upper = collective("allreduce", name, on).evaluate(S=8, P=4096)
+    assert lower <= took <= upper
