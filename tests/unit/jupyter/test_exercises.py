@@ -906,6 +906,21 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [1],
     ),
     "slow_path": ([11.36, 11.4], [(12, "nearly"), (88.64, "nobody"), (0.1136, "percent")], [1]),
+    "root_samples": (
+        [4],
+        [(0.004, "one rank"), (1, "without oversampling"), (4000, "in millions"), (4e6, "asks for")],
+        [2],
+    ),
+    "splitters_take_over": (
+        [187.5, 188],
+        [(1500, "more than p"), (12_000, "earlier or later"), (13.7, "power of p"), (0.1875, "units")],
+        [30],
+    ),
+    "best_number": (
+        [126.49, 126],
+        [(16_000, "ratio"), (4, "400,000"), (8000, "half of it"), (63.2, "four times")],
+        [30],
+    ),
     "equal_keys": (
         [2_000_000],
         [(2000, "one rank"), (10_000, "random"), (10_000_000, "a fifth"), (20_000, "a bound")],
