@@ -906,6 +906,21 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [1],
     ),
     "slow_path": ([11.36, 11.4], [(12, "nearly"), (88.64, "nobody"), (0.1136, "percent")], [1]),
+    "halvings": (
+        [30],
+        [(20, "one rank"), (10, "of the ranks"), (1000, "one after another"), (9, "decimal")],
+        [29],
+    ),
+    "one_more_round": (
+        [0.1],
+        [(0.5, "takes time"), (0.2, "not remove all"), (0.6, "leaves some"), (4.6, "less than that")],
+        [1],
+    ),
+    "narrowing_rounds": (
+        [4],
+        [(6, "one key"), (3, "left after"), (13.29, "halves"), (10_000, "in all"), (1000, "a factor, not")],
+        [5],
+    ),
     "root_samples": (
         [4],
         [(0.004, "one rank"), (1, "without oversampling"), (4000, "in millions"), (4e6, "asks for")],
