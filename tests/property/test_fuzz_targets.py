@@ -10,9 +10,9 @@ import pytest
 from tests.fuzz import run
 
 TARGETS = sorted(path for path in run.HERE.glob("*.py") if path.name != "run.py")
-#: inputs of each: some seconds
-INPUTS = {"archives": 12, "bundles": 60, "notebooks": 8, "protocol": 2000, "tables": 150}
-OTHERS = 400
+#: inputs of each: a few seconds
+INPUTS = {"archives": 24, "bundles": 120, "notebooks": 24, "tables": 600}
+OTHERS = 800
 
 
 @pytest.mark.slow
