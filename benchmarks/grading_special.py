@@ -19,7 +19,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # for tests.support, wherever i
 
 from labkit.grading import find_assignment
 from labkit.grading.folder import find_submissions, grade_folder
-from labkit.grading.grade import Grade
+from labkit.grading.page import Grade
 from tests.support.submissions_special import SPECIAL
 from tests.support.submissions_styles import STYLED
 from tests.support.submissions_ways import WAYS

@@ -16,7 +16,7 @@ import time
 
 import labkit as lk
 from labkit.errors import MachineError
-from labkit.real.cores import available_cores
+from labkit.real.context import available_cores
 
 REPEATS = 5
 HELLO = "from mpi4py import MPI\nprint('hello from', MPI.COMM_WORLD.rank, 'of', MPI.COMM_WORLD.size)\n"

@@ -39,8 +39,8 @@ import pandas as pd
 
 import labkit as lk
 from labkit.tune import Codelet, FunctionSet, Verification
+from labkit.tune.entrance import collective_set
 from labkit.tune.neighbor_exchange import neighborhood_set
-from labkit.tune.runtime.collectives import collective_set
 from labkit.tune.runtime.plan import ESTIMATORS
 
 CALLS = [

@@ -22,7 +22,7 @@ HEALTH = (
     "import urllib.request as u, sys; "
     "sys.exit(u.urlopen('http://127.0.0.1:8888/api', timeout=3).status != 200)"
 )
-CORES = "from labkit.real.cores import available_cores; print(available_cores())"
+CORES = "from labkit.real.context import available_cores; print(available_cores())"
 #: what a student meets there
 LIMITED = """\
 import json, zipfile

@@ -23,8 +23,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from labkit.errors import DataError, ScheduleError
-from labkit.nearest import nearest
+from labkit.errors import DataError, ScheduleError, nearest
 from labkit.schedule.problem import PROBLEMS
 from labkit.schedule.schedule import Generator, Schedule, Temporary, build, program_of
 

@@ -19,12 +19,11 @@ from labkit.checks import (
     check_repeats,
     check_seed,
     check_switch,
+    check_tolerance,
     program_name,
 )
-from labkit.errors import MachineError, ProgramError
-from labkit.nearest import nearest
+from labkit.errors import MachineError, ProgramError, nearest
 from labkit.regions import regions_of
-from labkit.tolerance import check_tolerance
 from labkit.trial import Trial
 
 if TYPE_CHECKING:

@@ -9,8 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from labkit.checks import check_kind
-from labkit.errors import MachineError, PlatformError
-from labkit.nearest import near
+from labkit.errors import MachineError, PlatformError, near
 from labkit.real.engines.machine import Engines
 from labkit.real.mpi.machine import RealMpi
 from labkit.real.slurm.machine import SlurmCluster

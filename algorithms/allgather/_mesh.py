@@ -9,9 +9,9 @@ import numpy as np
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
+from labkit.schedule.group import Team
 from labkit.schedule.phases import to_all
 from labkit.schedule.step import Ints
-from labkit.schedule.team import Team
 
 __all__ = ["first_of", "in_order", "line", "nearest_first", "through_mesh", "turns"]
 

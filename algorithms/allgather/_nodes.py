@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from labkit.schedule import Group, Section, Step, block, blocks
-from labkit.schedule.powers import doublings
+from labkit.schedule.doubling import doublings
+from labkit.schedule.group import members
 from labkit.schedule.step import Ints
-from labkit.schedule.team import members
 
 __all__ = ["collect", "collect_in_one_go", "stretch"]
 

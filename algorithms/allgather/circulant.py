@@ -26,7 +26,7 @@ from itertools import pairwise
 from labkit.algorithms.bcast.circulant import skips
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block, blocks
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

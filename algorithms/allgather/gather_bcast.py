@@ -26,9 +26,9 @@ import numpy as np
 from labkit.algorithms.bcast.knomial import levels
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block, blocks, whole
+from labkit.schedule.doubling import ceil_log2, doublings
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import down
-from labkit.schedule.powers import ceil_log2, doublings
-from labkit.schedule.team import everyone
 from labkit.schedule.trees import knomial
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
-from labkit.schedule.powers import largest_divisor
+from labkit.schedule.doubling import largest_divisor
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

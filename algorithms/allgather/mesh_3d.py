@@ -21,7 +21,7 @@ Cost(rounds=6, volume_bytes=2600, reduced_bytes=0.0)
 from __future__ import annotations
 
 from labkit.algorithms.allgather._mesh import through_mesh
-from labkit.schedule.powers import mesh
+from labkit.schedule.doubling import mesh
 
 __all__ = ["ALGORITHM"]
 

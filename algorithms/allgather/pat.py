@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
-from labkit.schedule.powers import doublings
+from labkit.schedule.doubling import doublings
 from labkit.schedule.step import Ints
 
 __all__ = ["ALGORITHM", "Message", "cost", "messages", "rounds"]

@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
-from labkit.schedule.doubling import core_of, spread, times
-from labkit.schedule.powers import doublings, floor_power_of_two
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import core_of, doublings, floor_power_of_two, spread, times
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

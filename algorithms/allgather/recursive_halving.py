@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from labkit.algorithms.allgather._mesh import line, nearest_first
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block, blocks
-from labkit.schedule.powers import backwards, prime_factors
+from labkit.schedule.doubling import backwards, prime_factors
 from labkit.schedule.step import Ints
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -24,9 +24,9 @@ from collections.abc import Iterator
 from labkit.algorithms.allgather._nodes import collect, stretch
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, whole
+from labkit.schedule.doubling import ceil_log2
+from labkit.schedule.group import leaders, members
 from labkit.schedule.phases import down, pass_around
-from labkit.schedule.powers import ceil_log2
-from labkit.schedule.team import leaders, members
 from labkit.schedule.trees import knomial
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from labkit.algorithms.allgather._nodes import stretch
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
-from labkit.schedule.powers import largest_divisor
-from labkit.schedule.team import leaders, members
+from labkit.schedule.doubling import largest_divisor
+from labkit.schedule.group import leaders, members
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

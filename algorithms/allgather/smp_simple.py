@@ -23,8 +23,8 @@ from collections.abc import Iterator
 from labkit.algorithms.allgather._nodes import collect_in_one_go, stretch
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, whole
+from labkit.schedule.group import leaders, members
 from labkit.schedule.phases import down
-from labkit.schedule.team import leaders, members
 from labkit.schedule.trees import flat
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from labkit.algorithms.allreduce._team import into_recv
 from labkit.registry import Cost
 from labkit.schedule import Group, Step, whole
+from labkit.schedule.doubling import ceil_log2
+from labkit.schedule.group import Team, leaders, members
 from labkit.schedule.phases import down, up
-from labkit.schedule.powers import ceil_log2
-from labkit.schedule.team import Team, leaders, members
 from labkit.schedule.trees import knomial
 
 __all__ = ["cost_in_two_levels", "in_two_levels"]

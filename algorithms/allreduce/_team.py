@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from labkit.registry import Cost
 from labkit.schedule import Group, Section, Step, block, blocks, whole
-from labkit.schedule.doubling import Core, core_of
-from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.doubling import Core, core_of, doublings, floor_power_of_two
+from labkit.schedule.group import Team
 from labkit.schedule.step import Ints
-from labkit.schedule.team import Team
 
 __all__ = [
     "Core",

@@ -23,8 +23,8 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, block, whole
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import pass_around
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -26,8 +26,8 @@ import numpy as np
 from labkit.algorithms.allreduce._team import doubling, doubling_cost, into_recv
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step
-from labkit.schedule.powers import bine_labels, floor_power_of_two
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import bine_labels, floor_power_of_two
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -24,8 +24,8 @@ from collections.abc import Iterator
 from labkit.algorithms.allreduce._team import halving, halving_cost, into_recv
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step
-from labkit.schedule.powers import bine_labels, floor_power_of_two
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import bine_labels, floor_power_of_two
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

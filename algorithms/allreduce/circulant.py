@@ -24,7 +24,7 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, blocks, whole
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

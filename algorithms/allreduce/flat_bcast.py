@@ -21,9 +21,9 @@ from collections.abc import Iterator
 from labkit.algorithms.reduce.flat import from_all, gathered
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
+from labkit.schedule.doubling import ceil_log2
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import down
-from labkit.schedule.powers import ceil_log2
-from labkit.schedule.team import everyone
 from labkit.schedule.trees import knomial
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -24,9 +24,9 @@ from collections.abc import Iterator
 from labkit.algorithms.allreduce.circulant import parts_of_message, skips
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, block, blocks, whole
+from labkit.schedule.doubling import ceil_log2, doublings
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import pass_around
-from labkit.schedule.powers import ceil_log2, doublings
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 from labkit.algorithms.allreduce._team import doubling, doubling_cost, into_recv
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, block
-from labkit.schedule.powers import largest_divisor
-from labkit.schedule.team import Team, members
+from labkit.schedule.doubling import largest_divisor
+from labkit.schedule.group import Team, members
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

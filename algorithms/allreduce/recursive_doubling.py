@@ -26,9 +26,8 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
-from labkit.schedule.doubling import core_of
-from labkit.schedule.powers import doublings, floor_power_of_two
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import core_of, doublings, floor_power_of_two
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -24,9 +24,9 @@ from collections.abc import Iterator
 from labkit.algorithms.bcast.knomial import levels
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, block
+from labkit.schedule.doubling import ceil_log2
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import down, up
-from labkit.schedule.powers import ceil_log2
-from labkit.schedule.team import everyone
 from labkit.schedule.trees import kary, knomial
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -25,8 +25,8 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Step, Temporary, block
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import down, up
-from labkit.schedule.team import everyone
 from labkit.schedule.trees import Tree, knomial, two_level
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

@@ -26,7 +26,7 @@ from labkit.algorithms.allreduce._smp import cost_in_two_levels, in_two_levels
 from labkit.algorithms.allreduce._team import halving, halving_cost
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step
-from labkit.schedule.powers import floor_power_of_two
+from labkit.schedule.doubling import floor_power_of_two
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from labkit.algorithms.allreduce._team import Partner, doubling, doubling_cost, into_recv
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step
-from labkit.schedule.powers import floor_power_of_two
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import floor_power_of_two
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "cost", "partner_of", "rho", "rounds"]
 

@@ -33,8 +33,8 @@ from labkit.algorithms.allreduce._team import halving, halving_cost, into_recv
 from labkit.algorithms.allreduce.swing import partner_of, rho
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step
-from labkit.schedule.powers import floor_power_of_two
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import floor_power_of_two
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "cost", "labels", "rounds"]
 

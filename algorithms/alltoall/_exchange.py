@@ -8,7 +8,7 @@ from functools import partial
 from labkit.algorithms.barrier import dissemination
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, block
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 from labkit.schedule.step import Ints
 
 __all__ = ["exchange", "partners"]

@@ -21,9 +21,9 @@ from labkit.algorithms.allgather._mesh import first_of, in_order, line, turns
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Section, Step, Temporary, blocks, whole
 from labkit.schedule.doubling import spread, times
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import to_all
 from labkit.schedule.step import Ints
-from labkit.schedule.team import everyone
 
 __all__ = ["through_mesh"]
 

@@ -23,7 +23,7 @@ Cost(rounds=3, volume_bytes=1200, reduced_bytes=0.0)
 from __future__ import annotations
 
 from labkit.algorithms.alltoall._mesh import through_mesh
-from labkit.schedule.powers import prime_factors
+from labkit.schedule.doubling import prime_factors
 
 __all__ = ["ALGORITHM"]
 

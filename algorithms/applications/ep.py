@@ -36,7 +36,7 @@ import numpy as np
 from labkit.algorithms.applications._nas import class_of, randoms, work
 from labkit.context import phase
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "SIZES", "VERIFIED", "Gaussians", "cost", "ep"]
 

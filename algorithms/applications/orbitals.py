@@ -48,7 +48,7 @@ from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
 from labkit.phantom import is_sized, sized
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "SIZES", "States", "cost", "orbitals"]
 

@@ -45,7 +45,7 @@ from labkit.algorithms.applications._nas import at_least_one, class_of, diagonal
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = [
     "ALGORITHM",

@@ -22,8 +22,8 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, trees
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import down, up
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

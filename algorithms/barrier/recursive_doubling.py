@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step
-from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.doubling import doublings, floor_power_of_two
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -22,9 +22,9 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step
+from labkit.schedule.doubling import ceil_log2
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import down, up
-from labkit.schedule.powers import ceil_log2
-from labkit.schedule.team import everyone
 from labkit.schedule.trees import knomial
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

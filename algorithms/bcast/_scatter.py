@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.schedule import Step, blocks
-from labkit.schedule.powers import doublings
-from labkit.schedule.team import Team
+from labkit.schedule.doubling import doublings
+from labkit.schedule.group import Team
 
 __all__ = ["scatter_parts", "scattered"]
 

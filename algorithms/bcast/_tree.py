@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Section, Step, block
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import down
-from labkit.schedule.team import everyone
 from labkit.schedule.trees import Tree, two_level
 
 __all__ = ["AHEAD", "SEGMENTS", "cost_of", "in_two_levels", "pipelined", "rounds_below"]

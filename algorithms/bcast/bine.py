@@ -26,9 +26,9 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block, trees
+from labkit.schedule.doubling import ceil_log2
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import down
-from labkit.schedule.powers import ceil_log2
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -36,8 +36,8 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Step, block
-from labkit.schedule.powers import ceil_log2
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import ceil_log2
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "Turn", "cost", "received", "rounds", "skips", "turns"]
 

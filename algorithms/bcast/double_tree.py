@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
+from labkit.schedule.group import everyone
 from labkit.schedule.step import NO_STEP
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "children_of", "cost", "due", "number_of_parts", "rounds", "spread", "two_trees"]
 

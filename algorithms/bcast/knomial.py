@@ -29,8 +29,8 @@ from collections.abc import Iterator
 from labkit.algorithms.bcast._tree import AHEAD, cost_of, rounds_below
 from labkit.registry import Algorithm, Cost, in_segments
 from labkit.schedule import Group, Section, Step, block, trees
-from labkit.schedule.powers import log_ceil
-from labkit.schedule.team import Team, everyone
+from labkit.schedule.doubling import log_ceil
+from labkit.schedule.group import Team, everyone
 
 __all__ = ["ALGORITHM", "cost", "levels", "rounds"]
 

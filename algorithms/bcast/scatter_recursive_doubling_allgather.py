@@ -28,9 +28,8 @@ import numpy as np
 from labkit.algorithms.bcast._scatter import scatter_parts, scattered
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, blocks, whole
-from labkit.schedule.doubling import spread, times
-from labkit.schedule.powers import doublings, floor_power_of_two
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import doublings, floor_power_of_two, spread, times
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

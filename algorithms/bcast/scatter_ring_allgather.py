@@ -25,9 +25,9 @@ from collections.abc import Iterator
 from labkit.algorithms.bcast._scatter import scatter_parts
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
+from labkit.schedule.doubling import ceil_log2
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import pass_around
-from labkit.schedule.powers import ceil_log2
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

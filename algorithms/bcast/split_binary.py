@@ -27,7 +27,7 @@ import numpy as np
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block, blocks
-from labkit.schedule.team import everyone
+from labkit.schedule.group import everyone
 from labkit.schedule.trees import kary
 
 __all__ = ["ALGORITHM", "cost", "rounds"]

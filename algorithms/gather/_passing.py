@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.schedule import Group
-from labkit.schedule.powers import log_ceil
+from labkit.schedule.doubling import log_ceil
+from labkit.schedule.group import members
 from labkit.schedule.step import Ints
-from labkit.schedule.team import members
 
 __all__ = ["Hop", "hops", "near_first", "node_blocks", "subtree_blocks"]
 

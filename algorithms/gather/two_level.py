@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from labkit.algorithms.gather._passing import node_blocks
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
-from labkit.schedule.team import leaders, members
+from labkit.schedule.group import leaders, members
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

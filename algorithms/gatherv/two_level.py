@@ -29,8 +29,8 @@ from labkit.algorithms.gather._passing import node_blocks
 from labkit.algorithms.gatherv._told import node_counts
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block
+from labkit.schedule.group import members
 from labkit.schedule.schedule import COUNT_BYTES
-from labkit.schedule.team import members
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

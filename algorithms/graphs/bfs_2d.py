@@ -56,7 +56,7 @@ from labkit.algorithms.graphs._distributed import (
 from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "bfs_2d", "cost"]
 

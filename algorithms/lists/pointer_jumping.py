@@ -42,7 +42,7 @@ from labkit.algorithms.graphs._distributed import Rows
 from labkit.algorithms.lists._elements import fetch_rows, require_list
 from labkit.context import phase
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "pointer_jumping"]
 

@@ -56,7 +56,7 @@ from labkit.algorithms.matmul._blocks import (
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "panels", "sum_of_panels", "summa"]
 

@@ -55,7 +55,7 @@ from labkit.algorithms.matmul.summa import panels, sum_of_panels
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "best_layers", "cost", "summa_25d"]
 

@@ -47,7 +47,7 @@ from labkit.algorithms.nbody._gravity import Pull, Quadtree, require_bodies
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "barnes_hut", "cost"]
 

@@ -39,7 +39,7 @@ from labkit import MPI
 from labkit.algorithms.nbody._gravity import Pull, attract_all, require_bodies
 from labkit.context import phase
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "ring"]
 

@@ -41,7 +41,7 @@ from labkit.algorithms.graphs._distributed import exchange
 from labkit.algorithms.partition._cuts import Costs, Plane, find_cuts, require_points
 from labkit.context import compute, phase
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "bisection", "cost"]
 

@@ -51,7 +51,7 @@ from labkit.algorithms.partition._cuts import (
 from labkit.context import compute, phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "curve"]
 

@@ -41,7 +41,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit.algorithms.prefix._blocks import Numbers, charge_additions, require_block
 from labkit.context import phase
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2, doublings
+from labkit.schedule.doubling import ceil_log2, doublings
 
 __all__ = ["ALGORITHM", "blelloch", "cost"]
 

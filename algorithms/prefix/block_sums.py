@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike
 from labkit.algorithms.prefix._blocks import Numbers, charge_additions, require_block, running_sums
 from labkit.context import phase
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "block_sums", "cost"]
 

@@ -40,7 +40,7 @@ from labkit.context import compute, phase
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "compaction", "cost"]
 

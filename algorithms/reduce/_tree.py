@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 from labkit.registry import Algorithm, Cost, Requirements, in_segments
 from labkit.schedule import Group, Step, Temporary, block, whole
+from labkit.schedule.group import everyone
 from labkit.schedule.phases import up
-from labkit.schedule.team import everyone
 from labkit.schedule.trees import Tree
 
 __all__ = ["POSTING", "TEMPORARIES", "cost_of", "pipelined", "rounds_below"]

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from labkit.algorithms.bcast import circulant
 from labkit.registry import Algorithm, Cost, Requirements, in_segments
 from labkit.schedule import Group, Step, Temporary, block, whole
-from labkit.schedule.team import everyone
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

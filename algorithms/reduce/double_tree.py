@@ -27,8 +27,8 @@ from collections.abc import Iterator
 from labkit.algorithms.bcast.double_tree import children_of, due, number_of_parts, two_trees
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, Temporary, block, whole
+from labkit.schedule.group import everyone
 from labkit.schedule.step import NO_STEP
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "TEMPORARIES", "collect", "cost", "rounds"]
 

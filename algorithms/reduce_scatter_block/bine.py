@@ -25,7 +25,7 @@ import numpy as np
 
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, Temporary, block, blocks
-from labkit.schedule.powers import bine_labels, doublings
+from labkit.schedule.doubling import bine_labels, doublings
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -33,10 +33,9 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
-from labkit.schedule.doubling import Core, core_of
-from labkit.schedule.powers import backwards, doublings, floor_power_of_two, prime_factors
+from labkit.schedule.doubling import Core, backwards, core_of, doublings, floor_power_of_two, prime_factors
+from labkit.schedule.group import everyone
 from labkit.schedule.step import Ints
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "TEMPORARIES", "cost", "rounds"]
 

@@ -29,10 +29,9 @@ from numpy.typing import NDArray
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
-from labkit.schedule.doubling import Turn, core_of, times, turns
-from labkit.schedule.powers import doublings, floor_power_of_two
+from labkit.schedule.doubling import Turn, core_of, doublings, floor_power_of_two, times, turns
+from labkit.schedule.group import everyone
 from labkit.schedule.step import Ints
-from labkit.schedule.team import everyone
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -31,9 +31,8 @@ import numpy as np
 
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule import Group, Step, Temporary, block, blocks, whole
-from labkit.schedule.doubling import core_of
-from labkit.schedule.powers import doublings, floor_power_of_two
-from labkit.schedule.team import everyone
+from labkit.schedule.doubling import core_of, doublings, floor_power_of_two
+from labkit.schedule.group import everyone
 
 __all__ = ["ALGORITHM", "TEMPORARIES", "cost", "rounds"]
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, block, whole
-from labkit.schedule.powers import ceil_log2, doublings
+from labkit.schedule.doubling import ceil_log2, doublings
 
 __all__ = ["ALGORITHM", "TEMPORARIES", "cost", "rounds"]
 

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, block
-from labkit.schedule.powers import ceil_log2, doublings
+from labkit.schedule.doubling import ceil_log2, doublings
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

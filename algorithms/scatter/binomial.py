@@ -27,7 +27,7 @@ from functools import partial
 from labkit.algorithms.scatter import knomial
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

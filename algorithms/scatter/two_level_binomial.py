@@ -30,9 +30,9 @@ from labkit.algorithms.gather import _passing
 from labkit.algorithms.scatter.two_level_direct import hand_out
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, blocks, whole
-from labkit.schedule.powers import ceil_log2, doublings
+from labkit.schedule.doubling import ceil_log2, doublings
+from labkit.schedule.group import leaders
 from labkit.schedule.step import Ints
-from labkit.schedule.team import leaders
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

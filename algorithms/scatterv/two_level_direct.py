@@ -29,8 +29,8 @@ from labkit.algorithms.gatherv._told import node_counts
 from labkit.algorithms.scatter import two_level_direct as scatter
 from labkit.registry import Algorithm, Cost
 from labkit.schedule import Group, Step, Temporary, blocks
+from labkit.schedule.group import leaders
 from labkit.schedule.schedule import COUNT_BYTES
-from labkit.schedule.team import leaders
 
 __all__ = ["ALGORITHM", "cost", "rounds"]
 

@@ -35,7 +35,7 @@ from labkit.algorithms.search._expansion import Expansion, Searched, combine, re
 from labkit.context import phase
 from labkit.datasets.trees import Tree
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "static"]
 

@@ -38,7 +38,7 @@ from numpy.typing import ArrayLike
 from labkit.algorithms.solvers._steps import Apply, Solved, axpy, dots, require_system
 from labkit.context import phase
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "cost", "one_sum_cg"]
 

@@ -62,7 +62,7 @@ from labkit.algorithms.sorting._splitting import Counts, Keys, exchange, require
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "block_sizes", "cost", "exact_splitting_sort", "largest_block", "most_rounds"]
 

@@ -59,7 +59,7 @@ from labkit.algorithms.sorting._splitting import require_check, require_keys
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost, Requirements
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "block_sizes", "cost", "largest_block", "mini_sort"]
 

@@ -49,7 +49,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labkit.algorithms.sorting._blocks import block_sizes, largest_block, sort_by_network
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "block_sizes", "comparisons", "cost", "largest_block", "odd_even_merge_sort"]
 

@@ -65,7 +65,7 @@ from labkit.context import phase
 from labkit.errors import DataError
 from labkit.local.costs import charge
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "block_sizes", "cost", "largest_block", "rquick_sort"]
 

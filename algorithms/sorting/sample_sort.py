@@ -54,7 +54,7 @@ from labkit.algorithms.sorting._splitting import Counts, Keys, cuts_after, excha
 from labkit.context import phase
 from labkit.errors import DataError
 from labkit.registry import Algorithm, Cost
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 __all__ = ["ALGORITHM", "block_length", "cost", "largest_block", "sample_sort"]
 

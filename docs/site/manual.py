@@ -73,7 +73,7 @@ FORMATS = {
     "Rules of selectors": "labkit.selector.rules",
     "Rules of MPI libraries": "labkit.selector.formats",
     "Time-independent traces": "labkit.trace.formats.ti_writer",
-    "GOAL": "labkit.trace.formats.goal",
+    "GOAL": "labkit.trace.formats.ti_writer",
     "MSCCL": "labkit.synthesis.synthesized",
 }
 

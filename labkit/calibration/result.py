@@ -122,7 +122,7 @@ def judge_quality(
 
 
 def _cores() -> int:
-    from labkit.real.cores import available_cores
+    from labkit.real.context import available_cores
 
     return available_cores()
 

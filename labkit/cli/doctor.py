@@ -240,7 +240,7 @@ def _optional(package: str, extra: str, *more: str) -> Callable[[float], str]:
 
 
 def _cores(limit_s: float) -> str:
-    from labkit.real.cores import available_cores
+    from labkit.real.context import available_cores
 
     cores = available_cores()
     note = "" if cores > 1 else "; real runs of 2 ranks and more will not give valid times"

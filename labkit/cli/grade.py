@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import TextIO
 
 from labkit.errors import CacheWarning, DataError
-from labkit.grading.grade import Grade
-from labkit.grading.page import number
+from labkit.grading.page import Grade, number
 from labkit.registry import course_files
 
 __all__ = ["configure", "execute"]
@@ -87,10 +86,9 @@ def execute(arguments: argparse.Namespace) -> int:
     LabkitError
         For input that cannot be used.
     """
-    from labkit.grading.classroom import write_dashboard
+    from labkit.grading.dashboard import write_dashboard
     from labkit.grading.find import find_assignment
-    from labkit.grading.folder import find_submissions, grade_folder, write_csv, write_feedback
-    from labkit.grading.kept import kept_folder
+    from labkit.grading.folder import find_submissions, grade_folder, kept_folder, write_csv, write_feedback
     from labkit.grading.sandbox import Sandbox
 
     if arguments.jobs < 1:

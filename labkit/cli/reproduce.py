@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from labkit.cli.judge import refuse_with
-from labkit.errors import DataError
-from labkit.nearest import nearest
+from labkit.errors import DataError, nearest
 
 if TYPE_CHECKING:
     from labkit.study.declared import Work

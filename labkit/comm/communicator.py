@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from labkit import _kernels, context
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.buffering import Buffering
 from labkit.comm.buffers import _unpack, array_of, parse_simple
 from labkit.comm.collective.native import refuse_in_recordings, shared_calls
@@ -17,11 +17,10 @@ from labkit.comm.handles.errhandlers import Errhandler, ErrorHandling
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import codes_in_use
 from labkit.comm.handles.groups import Group
-from labkit.comm.handles.info import Info
-from labkit.comm.handles.keyvals import Keyed
+from labkit.comm.handles.info import Info, Keyed
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest
-from labkit.comm.inter.spawning import meet, parent
+from labkit.comm.spawning import meet, parent
 from labkit.comm.surface import METHODS, Method, add_methods
 
 __all__ = ["Comm"]
@@ -127,7 +126,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     __module__ = MODULE_NAME
     __hash__ = None  # type: ignore[assignment]
-    _known = names.COMM
+    _known = surface.COMM
 
     def __repr__(self) -> str:
         constant = constant_of(self)

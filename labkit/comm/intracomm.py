@@ -45,16 +45,7 @@ from labkit.comm.collective.native import (
 )
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.communicator import Comm
-from labkit.comm.handles.base import KNOWN, MODULE_NAME, constant_of, is_in_place
-from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
-from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.groups import Group
-from labkit.comm.handles.keyvals import copied, deleted
-from labkit.comm.handles.operators import OPERATORS
-from labkit.comm.handles.status import Prequest
-from labkit.comm.inter.spawning import accept, all_wanted, connect, one_wanted, spawn
-from labkit.comm.surface import METHODS, Method, made
-from labkit.comm.topology.grid import (
+from labkit.comm.grid import (
     DistGraph,
     Graph,
     Node,
@@ -64,6 +55,15 @@ from labkit.comm.topology.grid import (
     numbers_of,
     weights_of,
 )
+from labkit.comm.handles.base import KNOWN, MODULE_NAME, constant_of, is_in_place
+from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.groups import Group
+from labkit.comm.handles.info import copied, deleted
+from labkit.comm.handles.operators import OPERATORS
+from labkit.comm.handles.status import Prequest
+from labkit.comm.spawning import accept, all_wanted, connect, one_wanted, spawn
+from labkit.comm.surface import METHODS, Method, made
 from labkit.schedule.problem import PROBLEMS, Problem
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Intracomm"]

@@ -10,12 +10,13 @@ import sys
 from typing import Any
 
 from labkit import _kernels
-from labkit.comm import buffers, matched, names
+from labkit.comm import buffers, surface
 from labkit.comm.arguments import convert_functions, convert_methods
 from labkit.comm.buffering import BUFFERING
 from labkit.comm.communicator import Comm
 from labkit.comm.environment import ENVIRONMENT
 from labkit.comm.files.file import FILE_NULL, File
+from labkit.comm.grid import SPECIAL_WEIGHTS, Compute_dims
 from labkit.comm.handles import datatypes, exceptions, packing, status
 from labkit.comm.handles.base import (
     BOTTOM,
@@ -25,6 +26,7 @@ from labkit.comm.handles.base import (
     Handle,
     MissingError,
     constant_of,
+    foreign_memory,
     refuse,
 )
 from labkit.comm.handles.constants import CONSTANTS, ERROR_TEXTS
@@ -32,21 +34,19 @@ from labkit.comm.handles.datatypes import DATATYPES, Datatype
 from labkit.comm.handles.errhandlers import ERRHANDLERS, WATCHED, Errhandler
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import class_of, codes_in_use, text_of
-from labkit.comm.handles.foreign import foreign_memory
 from labkit.comm.handles.groups import GROUP_EMPTY, GROUP_NULL, SESSION_NULL, Group, Session
 from labkit.comm.handles.info import INFO_ENV, INFO_NULL, Info
 from labkit.comm.handles.operators import OPERATORS, Op
 from labkit.comm.handles.packing import address_of, bytes_of
 from labkit.comm.handles.status import F_STATUS, Grequest, Prequest
-from labkit.comm.inter.intercomm import Intercomm
-from labkit.comm.inter.spawning import PORTS
+from labkit.comm.intercomm import Intercomm
 from labkit.comm.intracomm import COMM_NULL, COMM_SELF, COMM_WORLD, Intracomm
+from labkit.comm.package import RankModule
 from labkit.comm.pickling import Pickle, pickle
-from labkit.comm.rank_module import RankModule
 from labkit.comm.rma.window import WIN_NULL, Win
+from labkit.comm.spawning import PORTS
 from labkit.comm.surface import METHODS, add_methods
-from labkit.comm.topology.grid import SPECIAL_WEIGHTS, Compute_dims
-from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
+from labkit.comm.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
 
 __all__ = ["simulated_module"]
 
@@ -72,7 +72,7 @@ _CLASSES = (
         Win,
         File,
         status.Status,
-        matched.Message,
+        status.Message,
     ),
     *(exceptions.Exception, Pickle),
 )
@@ -87,7 +87,7 @@ class SimulatedModule(RankModule):
                 "an extension compiled against mpi4py's C interface calls an MPI library, and a simulated "
                 "run has none; run on real MPI (--on mpi)"
             )
-        raise refuse("MPI", name, names.MODULE)
+        raise refuse("MPI", name, surface.MODULE)
 
     def __reduce__(self) -> Any:
         return importlib.import_module, (MODULE_NAME,)
@@ -125,8 +125,8 @@ def _build() -> SimulatedModule:
         WIN_NULL=WIN_NULL,
         FILE_NULL=FILE_NULL,
         REQUEST_NULL=status.REQUEST_NULL,
-        MESSAGE_NULL=matched.MESSAGE_NULL,
-        MESSAGE_NO_PROC=matched.MESSAGE_NO_PROC,
+        MESSAGE_NULL=status.MESSAGE_NULL,
+        MESSAGE_NO_PROC=status.MESSAGE_NO_PROC,
         pickle=pickle,
         _datatype_create=datatypes._datatype_create,
         __file__=__file__,
@@ -144,8 +144,8 @@ def _register() -> None:
         {
             "request_type": status.Request,
             "status_type": status.Status,
-            "message_type": matched.Message,
-            "message_no_proc": matched.MESSAGE_NO_PROC,
+            "message_type": status.Message,
+            "message_no_proc": status.MESSAGE_NO_PROC,
             "make_error": exceptions.make_error,
             "make_outside": exceptions.make_outside,
             "make_ended": exceptions.make_ended,

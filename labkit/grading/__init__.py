@@ -13,7 +13,7 @@ import os
 from labkit.grading.assignment import Assignment, Check
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.find import find_assignment
-from labkit.grading.grade import Grade
+from labkit.grading.page import Grade
 from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.schedules import Proved, ScheduleCosts, Task
 from labkit.grading.seeds import student_seed

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from labkit.errors import DataError
 from labkit.grading.bench import Bench, OpenBench, SandboxBench
 from labkit.grading.checks import COUNTS_ONLY
-from labkit.grading.grade import Grade
+from labkit.grading.page import Grade
 from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.notes import noted

@@ -39,9 +39,8 @@ from traitlets import Unicode
 from labkit.grading.assignment import Assignment
 from labkit.grading.find import find_assignment
 from labkit.grading.folder import grade_cells, kept_grade, unreadable
-from labkit.grading.grade import Grade
 from labkit.grading.nbgrader_prepare import UNREADABLE
-from labkit.grading.page import check_html, number
+from labkit.grading.page import Grade, check_html, number
 from labkit.grading.result import CheckResult
 from labkit.grading.submission import text_of_cells
 

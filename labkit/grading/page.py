@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from labkit.grading.result import CheckResult, Marks
 from labkit.html import PRE, render
 
-if TYPE_CHECKING:
-    from labkit.grading.result import CheckResult, Marks
+__all__ = ["Grade", "check_html", "grade_html", "grade_page", "grade_text", "number"]
 
-__all__ = ["check_html", "grade_html", "grade_page", "grade_text", "number"]
 
 _SIGNS = {"passed": "✓", "partial": "≈", "failed": "✗"}
 _COLORS = {"passed": "#00795a", "partial": "#0067a5", "failed": "#b54700"}
@@ -71,3 +69,21 @@ def grade_html(grade: Marks) -> str:
 def grade_page(grade: Marks) -> str:
     """Return a whole page."""
     return render("grading/templates/page.html.j2", grade=grade, body=Markup(grade_html(grade)))
+
+
+class Grade(Marks):
+    """The grade of one submission; its attributes are those of `labkit.grading.result.Marks`."""
+
+    def text(self) -> str:
+        """Return the grade in words, for a terminal."""
+        return grade_text(self)
+
+    def html(self) -> str:
+        """Return the grade as a page of its own."""
+        return grade_page(self)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def _repr_html_(self) -> str:
+        return grade_html(self)

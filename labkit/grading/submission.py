@@ -6,28 +6,31 @@ import ast
 import io
 import json
 import os
+import re
 import tokenize
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import DataError
-from labkit.grading.clean import clean_name
-from labkit.grading.ipynb.cells import parsed, python_of
-from labkit.grading.ipynb.large import read_notebook
+from labkit.errors import DataError, MachineError
 from labkit.grading.needed import needed_source
+from labkit.grading.result import clean_name
 from labkit.grading.sandbox.imports import compiled
 from labkit.plain import notebook_text
 from labkit.process.limited import limited
 
 __all__ = [
     "notebook_source",
+    "python_of",
+    "read_notebook",
     "read_submission",
     "require_function",
     "source_of_cells",
     "submitted_text",
     "text_of_cells",
 ]
+
 
 #: types of cells of formats 2 to 4
 _CELLS = ("code", "markdown", "raw", "heading", "html")
@@ -234,3 +237,263 @@ def _names(tree: ast.Module, function: str) -> bool:
         elif function in {getattr(node, part, None) for part in ("id", "name", "attr")}:
             return True
     return False
+
+
+# Code cells of a notebook as Python: what IPython itself makes of magics, prompts and question marks.
+
+
+#: characters of a cell with magics: IPython reads it anew for each of them
+_MOST_WITH_MAGICS = 60_000
+#: cell magics that run the cell in the notebook's own names
+_RUN_HERE = ("time", "capture", "prun", "debug")
+_MOST_NESTED = 8
+
+
+def parsed(text: str, name: str) -> ast.Module:
+    """Return the tree of a Python source."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a student's "\d" is for the student
+            return ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        line = f", line {error.lineno}" if isinstance(error, SyntaxError) and error.lineno else ""
+        what = str(error.args[0] if error.args else error)[:200]
+        if isinstance(error, MemoryError):
+            what = "nested too deeply, or too large, for Python's parser"
+        raise DataError(f"{name}{line}: not Python: {what}") from error
+
+
+def python_of(cell: str, name: str = "the cell") -> str:
+    """Return a cell as Python that does what the cell does in a notebook.
+
+    Magics become calls of ``get_ipython()``, as IPython makes them, but ``%time``, ``%%time``, ``%%capture``
+    and others that run their code in the notebook's own names: these become their code.
+    """
+    try:
+        cell.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"{name}: not Python: half a character") from error
+    return _python_of("\n".join(cell.replace("\r\n", "\n").split("\r")), name, 0)
+
+
+def _python_of(cell: str, name: str, depth: int) -> str:
+    try:
+        parsed(cell, name)
+    except DataError as error:
+        is_too_much = len(cell) > _MOST_WITH_MAGICS or depth > _MOST_NESTED
+        if is_too_much or not any(mark in cell for mark in "%!?/,;>: \t"):
+            raise
+        try:
+            text: str = _transformer().transform_cell(cell)
+            tree = parsed(text, name)
+        except (SyntaxError, ValueError, RuntimeError, LookupError, RecursionError):
+            raise error from None
+    else:
+        return cell  # IPython leaves alone what is Python already
+    if len(tree.body) == 1 and (found := _magic(tree.body[0], "run_cell_magic")) is not None:
+        return _python_of(found[2], name, depth + 1) if found[0] in _RUN_HERE else ""
+    return _with_timed_lines(text, tree)
+
+
+def _transformer() -> Any:
+    try:
+        from IPython.core.inputtransformer2 import TransformerManager
+    except ImportError as error:
+        raise MachineError(
+            "a notebook with magics is read by IPython, which is not installed: pip install 'labkit[lab]'"
+        ) from error
+    return TransformerManager()
+
+
+def _magic(node: ast.AST, method: str) -> list[str] | None:
+    """Return the texts that a statement hands to IPython's magics, None if it is something else."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    of = call.func.value
+    if call.func.attr != method or not isinstance(of, ast.Call) or not isinstance(of.func, ast.Name):
+        return None
+    texts = [part.value for part in call.args if isinstance(part, ast.Constant)]
+    if of.func.id != "get_ipython" or not all(isinstance(part, str) for part in texts):
+        return None
+    return [str(part) for part in texts]
+
+
+def _with_timed_lines(text: str, tree: ast.Module) -> str:
+    """Put the statement of a ``%time`` line at its place."""
+    lines = text.split("\n")
+    inner = [part for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
+             for part in ast.walk(node)]  # fmt: skip
+    not_mine = {id(part) for part in inner}  # there it binds no name of the function's, in IPython neither
+    for node in ast.walk(tree):
+        found = None if id(node) in not_mine else _magic(node, "run_line_magic")
+        if found is None or len(found) != 2 or found[0] != "time" or not found[1].strip():
+            continue
+        assert isinstance(node, ast.Expr)
+        line = lines[node.lineno - 1].encode()
+        begin, end = node.col_offset, node.end_col_offset
+        if node.end_lineno == node.lineno:
+            lines[node.lineno - 1] = (line[:begin] + found[1].strip().encode() + line[end:]).decode()
+    timed = "\n".join(lines)
+    try:
+        parsed(timed, "")
+    except DataError:
+        return text
+    return timed
+
+
+# A notebook's JSON; of a large one only what grading needs is ever built: its cells' kinds, texts and.
+
+
+#: a text of so many characters is at most some 100 MB as objects
+_SMALL = 4 << 20
+#: of lines of a cell, as JSON: more than the code that may be handed in takes
+_MOST_LINES = 8 << 20
+_MOST_WORD = 1 << 16
+
+_SPACE = re.compile(r"[ \t\r\n]*+")
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.S)
+_SCALAR = re.compile(r"[-+.\w]++")
+#: what stands between two brackets; empty ones are none
+_BETWEEN = re.compile(r'(?:[^"\[\]{}]++|"(?:[^"\\]++|\\.)*+"|\[\s*+\]|\{\s*+\})*+', re.S)
+_Visit = Callable[[int], int]
+
+
+def read_notebook(text: str) -> Any:
+    """Return the value of a notebook's JSON; of a large one its cells only, without outputs.
+
+    Notebooks of formats 2 and 3 become such of format 4, as Jupyter upgrades them.
+    """
+    if len(text) <= _SMALL:
+        return _upgraded(json.loads(text))
+    try:
+        return _Reader(text).read()
+    except IndexError:
+        raise ValueError("the JSON ends early") from None
+
+
+def _upgraded(book: Any) -> Any:
+    """Return a notebook whose cells lie in worksheets, and whose code in `input`, as one of format 4."""
+    if not isinstance(book, dict) or "cells" in book or not isinstance(book.get("worksheets"), list):
+        return book
+    cells = []
+    for sheet in book["worksheets"]:
+        for cell in sheet.get("cells", []) if isinstance(sheet, dict) else []:
+            is_code = isinstance(cell, dict) and cell.get("cell_type") == "code" and "source" not in cell
+            cells.append({**cell, "source": cell.get("input", "")} if is_code else cell)
+    return {**book, "cells": cells, "nbformat": 4}
+
+
+class _Reader:
+    """Goes through the text; positions are those of characters in it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self._found: dict[str, Any] = {}
+        self._parts: dict[str, tuple[int, int]] = {}
+
+    def read(self) -> dict[str, Any]:
+        self._object(self._after(0), {"cells": self._cells})
+        return self._found
+
+    def _cells(self, at: int) -> int:
+        if self.text[at] != "[":
+            self._found["cells"] = None
+            return self._end(at)
+        self._found["cells"] = []
+        return self._list(at, self._one)
+
+    def _one(self, at: int) -> int:
+        """Read a cell."""
+        self._parts = {}
+        names = ("cell_type", "source")
+        end = self._object(at, {**{name: self._kept(name) for name in names}, "metadata": self._metadata})
+        cell: dict[str, Any] = {}
+        if "cell_type" in self._parts:
+            cell["cell_type"] = self._word("cell_type")
+        if "source" in self._parts:
+            cell["source"] = self._lines(cell.get("cell_type") == "code")
+        if "nbgrader" in self._parts:
+            cell["metadata"] = {"nbgrader": self._word("nbgrader")}
+        self._found["cells"].append(cell)
+        return end
+
+    def _metadata(self, at: int) -> int:
+        return self._object(at, {"nbgrader": self._kept("nbgrader")})
+
+    def _kept(self, name: str) -> _Visit:
+        """Return what notes where a value is."""
+
+        def note(at: int) -> int:
+            end = self._end(at)
+            self._parts[name] = at, end
+            return end
+
+        return note
+
+    def _word(self, name: str) -> Any:
+        """Return a short value; None for a long one."""
+        begin, end = self._parts[name]
+        return json.loads(self.text[begin:end]) if end - begin <= _MOST_WORD else None
+
+    def _lines(self, is_code: bool) -> Any:
+        """Return a cell's text: one string, or a list of lines, unless these are too many."""
+        begin, end = self._parts["source"]
+        if self.text[begin] == '"' or end - begin <= _MOST_LINES:
+            return json.loads(self.text[begin:end])
+        if is_code:
+            raise DataError(f"a code cell has more than {_MOST_LINES >> 20} MiB")
+        return ""
+
+    # --- JSON: each returns the position behind what begins at `at` -----------------------------------
+
+    def _after(self, at: int) -> int:
+        """Skip blanks."""
+        found = _SPACE.match(self.text, at)
+        return at if found is None else found.end()
+
+    def _end(self, at: int) -> int:
+        """Skip a value."""
+        if self.text[at] not in "[{":
+            found = (_STRING if self.text[at] == '"' else _SCALAR).match(self.text, at)
+            if found is None:
+                raise ValueError(f"no value at character {at}")
+            return found.end()
+        depth, at = 1, at + 1
+        while depth:
+            found = _BETWEEN.match(self.text, at)
+            at = at if found is None else found.end()
+            if self.text[at] == '"':
+                raise ValueError(f"a text without an end at character {at}")
+            depth += 1 if self.text[at] in "[{" else -1
+            at += 1
+        return at
+
+    def _object(self, at: int, visits: dict[str, _Visit]) -> int:
+        """Go through an object: `visits` are called where the values of their keys begin."""
+        if self.text[at] != "{":
+            return self._end(at)
+
+        def member(at: int) -> int:
+            end = self._end(at)
+            is_key = self.text[at] == '"' and end - at <= _MOST_WORD
+            key = json.loads(self.text[at:end]) if is_key else ""
+            at = self._after(end)
+            if self.text[at] != ":":
+                raise ValueError(f"no colon at character {at}")
+            return visits.get(key, self._end)(self._after(at + 1))
+
+        return self._list(at, member)
+
+    def _list(self, at: int, visit: _Visit) -> int:
+        """Go through a list, or an object's members: `visit` is called where each begins."""
+        at = self._after(at + 1)
+        if self.text[at] in "]}":
+            return at + 1
+        while True:
+            at = self._after(visit(at))
+            if self.text[at] in "]}":
+                return at + 1
+            if self.text[at] != ",":
+                raise ValueError(f"no comma at character {at}")
+            at = self._after(at + 1)

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from labkit.errors import DataError, LabkitError
-from labkit.nearest import nearest
+from labkit.errors import DataError, LabkitError, nearest
 from labkit.registry import course_files, module_of_file
 
 __all__ = [

@@ -11,8 +11,7 @@ import traceback
 from types import ModuleType
 from typing import Any
 
-from labkit.errors import LabkitError
-from labkit.nearest import near
+from labkit.errors import LabkitError, near
 
 __all__ = ["hint_of", "offer_hints"]
 

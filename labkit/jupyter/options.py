@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
-from labkit.errors import LabkitError, MachineError, ProgramError
-from labkit.nearest import nearest
+from labkit.errors import LabkitError, MachineError, ProgramError, nearest
 from labkit.options import add_run_options
 from labkit.run import machine_of
 from labkit.units import format_seconds

@@ -30,8 +30,7 @@ from typing import Any
 
 from labkit import context
 from labkit.datasets import FOLDER
-from labkit.errors import DataError
-from labkit.nearest import nearest
+from labkit.errors import DataError, nearest
 from labkit.plain import text_of, toml_of
 
 __all__ = [

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.errors import PlatformError
-from labkit.nearest import nearest
+from labkit.errors import PlatformError, nearest
 from labkit.plain import require_file
 
 __all__ = [

@@ -58,8 +58,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.datasets import FOLDER
-from labkit.errors import PlatformError
-from labkit.nearest import nearest
+from labkit.errors import PlatformError, nearest
 from labkit.plain import require_file, toml_of
 
 __all__ = ["DEFAULT", "OPTIONS", "ModelValueError", "NetworkModel", "frozen", "get", "names", "read_options"]

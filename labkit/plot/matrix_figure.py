@@ -13,8 +13,7 @@ from bokeh.plotting import figure
 
 from labkit import html as markup
 from labkit.checks import echo
-from labkit.errors import DataError
-from labkit.nearest import nearest
+from labkit.errors import DataError, nearest
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, TOOLS, heading, style_axes
 

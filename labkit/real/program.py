@@ -14,8 +14,7 @@ import sys
 from types import FunctionType
 from typing import Any
 
-from labkit.real.cores import available_cores
-from labkit.real.seeds import seed_rank
+from labkit.real.context import available_cores, seed_rank
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:

@@ -188,7 +188,7 @@ def _summed(
     times: Sequence[Mapping[str, Any]], zero: float, what: str = "summary"
 ) -> tuple[dict[str, Any], list[str]]:
     """Return the columns of all ranks' summaries, and what there is to say of them."""
-    from labkit.trace.summary import joined_columns, not_begun
+    from labkit.trace.counters import joined_columns, not_begun
 
     columns = [one["timeline"][what] for one in times]
     late = ((rank, one["begin"] - zero) for rank, one in enumerate(times))

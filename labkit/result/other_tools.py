@@ -8,8 +8,8 @@ from pathlib import Path
 from labkit.errors import DataError
 from labkit.result.run import Run, phase_frame
 from labkit.trace.exchange.otf2_reader import read_otf2
-from labkit.trace.phases import by_entry
 from labkit.trace.recorder.timeline import trace_of
+from labkit.trace.trace import by_entry
 
 __all__ = ["read_trace"]
 

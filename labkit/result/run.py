@@ -14,10 +14,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
+from labkit.checks import ToleranceUse
 from labkit.errors import SuggestsNames
 from labkit.result.by_rank import ByRank
-from labkit.result.uncharged import Uncharged
-from labkit.tolerance import ToleranceUse
+from labkit.result.computation import Uncharged
 from labkit.trace.recorded_run import RecordedRun
 from labkit.units import format_bytes, format_count, format_seconds, number_of_ranks
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from labkit.timing import Conduct
     from labkit.trace.explanation import Explanation
     from labkit.trace.machine_misfits import Misfits
-    from labkit.trace.phases import Entry
     from labkit.trace.reports import Report
     from labkit.trace.score import Score
+    from labkit.trace.trace import Entry
     from labkit.trace.waiting import Waiting
     from labkit.trace.waiting.what_if import WhatIf
 
@@ -175,7 +175,7 @@ class Recorded(RecordedRun, SuggestsNames):
         -------
         pandas.DataFrame
             See `labkit.trace.waiting.profile.profile_of`; of a run with ``summary=True`` instead of a trace
-            `labkit.trace.summary.summary_frame`.
+            `labkit.trace.counters.summary_frame`.
 
         Raises
         ------
@@ -184,7 +184,7 @@ class Recorded(RecordedRun, SuggestsNames):
         """
         run = self._run()
         if run.trace is None and run.summary is not None:
-            from labkit.trace.summary import summary_frame
+            from labkit.trace.counters import summary_frame
 
             return summary_frame(run.summary, run.counts)
         from labkit.trace.waiting.profile import profile_of
@@ -386,7 +386,7 @@ class Run(Recorded):
         the node-local kernels, and what the program counts itself (`labkit.count`). Of real MPI:
         `labkit.trace.counters`.
     summary : dict of arrays or None
-        With ``summary=True``: what `profile` makes its table of (`labkit.trace.summary`).
+        With ``summary=True``: what `profile` makes its table of (`labkit.trace.counters`).
     computation : Computation or None
         What the ranks' code took of this host's processor, where that was measured: ``compute=run`` in
         another run charges the same again.

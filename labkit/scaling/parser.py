@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import NoReturn, TypeAlias
 
 from labkit.checks import echo
-from labkit.errors import ExpectationError
-from labkit.nearest import nearest
+from labkit.errors import ExpectationError, nearest
 from labkit.scaling.term import Term
 
 __all__ = ["EXAMPLES", "Monomial", "Product", "meant", "parse"]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.schedule.group import Team
 from labkit.schedule.step import NO_STEP, Ints, Section, Step
-from labkit.schedule.team import Team
 from labkit.schedule.trees import Tree
 
 __all__ = ["down", "pass_around", "to_all", "up"]

@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.schedule.powers import bine_labels, floor_power_of_two
+from labkit.schedule.doubling import bine_labels, floor_power_of_two
 
 __all__ = ["Tree", "bine", "chains", "flat", "in_order", "kary", "knomial", "tree_of", "two_level"]
 

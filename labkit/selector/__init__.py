@@ -14,8 +14,7 @@ from typing import Any
 
 from labkit import registry
 from labkit.datasets import FOLDER
-from labkit.errors import ScheduleError
-from labkit.nearest import nearest
+from labkit.errors import ScheduleError, nearest
 from labkit.schedule.problem import PROBLEMS
 from labkit.selector.choices import Choices
 from labkit.selector.rules import Best, First, Fixed, Rule, Rules, Usable

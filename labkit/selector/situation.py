@@ -9,8 +9,7 @@ from math import ceil
 from typing import NamedTuple
 
 from labkit import registry
-from labkit.errors import DataError, ScheduleError
-from labkit.nearest import nearest
+from labkit.errors import DataError, ScheduleError, nearest
 from labkit.schedule.problem import PROBLEMS
 
 __all__ = ["Selector", "Situation", "Timing", "candidates", "settled", "without_bytes"]

@@ -88,7 +88,7 @@ class Simulated(Machine):
     def checked(self, request: RunRequest) -> RunRequest:
         """Read platform, mapping, calibration, noise and computation, before anything runs."""
         from labkit.platform.noise import noise_of
-        from labkit.platform.storage import storage_of
+        from labkit.platform.quantities import storage_of
         from labkit.selector import selector_of
         from labkit.sim.measured import measured_of
 

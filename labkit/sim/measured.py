@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import DataError, MachineError
-from labkit.nearest import nearest
+from labkit.errors import DataError, MachineError, nearest
 from labkit.plain import replace_file
 from labkit.process.fingerprint import fingerprint
 from labkit.process.imports import program_digests

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from labkit.comm.collective.actions import phase_line
+from labkit.comm.collective.calls import phase_line
 from labkit.context import Decisions
 from labkit.regions import matches
 from labkit.sampling import Sample
 from labkit.sim.measured import Measured
 from labkit.tally import Tally
-from labkit.trace.phases import NO_PHASE, Entry
+from labkit.trace.trace import NO_PHASE, Entry
 from labkit.trial import Trial
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit import _kernels
-from labkit.checks import check_limit
-from labkit.comm.collective.actions import action_of
+from labkit.checks import check_limit, check_tolerance
+from labkit.comm.collective.calls import action_of
 from labkit.comm.collective.native import Bound, Call
 from labkit.errors import DataError, DeadlockError, ScheduleError, TimeLimitError
 from labkit.platform import platform
@@ -23,17 +23,20 @@ from labkit.registry import program
 from labkit.result import Run, phase_frame
 from labkit.schedule.schedule import program_of
 from labkit.selector import Choices, selector_of
-from labkit.sim.choices import choices_on
 from labkit.sim.deadlock import Waiting, failure
 from labkit.sim.isolation import host_clock
 from labkit.sim.machine import platform_for
+from labkit.sim.schedules import choices_on
 from labkit.sim.where import lines_of
-from labkit.tolerance import check_tolerance
-from labkit.trace.formats.goal import is_goal, read_goal, write_messages
-from labkit.trace.formats.ti_writer import DEFAULT_LIMIT_BYTES, read_actions
-from labkit.trace.phases import NO_PHASE, by_entry
-from labkit.trace.recorder.joints import join_calls
-from labkit.trace.trace import Trace
+from labkit.trace.formats.ti_writer import (
+    DEFAULT_LIMIT_BYTES,
+    is_goal,
+    read_actions,
+    read_goal,
+    write_messages,
+)
+from labkit.trace.recorder.timeline import join_calls
+from labkit.trace.trace import NO_PHASE, Trace, by_entry
 
 if TYPE_CHECKING:
     import pandas as pd

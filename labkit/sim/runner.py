@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from labkit import _kernels
+from labkit.checks import ToleranceUse
 from labkit.errors import LabkitError, MachineError
 from labkit.local.costs import DEFAULT_CALIBRATION
 from labkit.platform import models
@@ -26,25 +27,21 @@ from labkit.process.stacks import is_framework
 from labkit.regions import Regions, matches, regions_of
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
-from labkit.result.computation import Computation
-from labkit.result.uncharged import REMARK, Uncharged
-from labkit.sim.choices import choices_on
+from labkit.result.computation import REMARK, Computation, Uncharged
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
 from labkit.sim.isolation.code import is_installed
 from labkit.sim.isolation.isolation import Isolation, RankPickle, kept_heap
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.package_state import RankFigures, RankOptions
-from labkit.sim.isolation.process_state import ProcessState, RankLogs
-from labkit.sim.isolation.randomness import RankRandom
+from labkit.sim.isolation.process_state import ProcessState, RankLogs, RankRandom
 from labkit.sim.isolation.threads import RankThreads
 from labkit.sim.measured import NOTE, REFERENCE_FLOPS_PER_S, REPLAYED, UNREPEATED, Measured
+from labkit.sim.schedules import choices_on
 from labkit.sim.simulation import Simulation
 from labkit.sim.where import place_of
 from labkit.tally import tally_frame
-from labkit.tolerance import ToleranceUse
-from labkit.trace.phases import by_entry
-from labkit.trace.trace import Trace, taken_apart
+from labkit.trace.trace import Trace, by_entry, taken_apart
 from labkit.units import format_bytes, ranks_text
 
 __all__ = ["OwnCode", "simulate"]
@@ -173,7 +170,7 @@ def _summing(simulation: Simulation) -> Iterator[None]:
 @contextlib.contextmanager
 def _checking(simulation: Simulation) -> Iterator[None]:
     """Let the run's calls be watched; a run that fails says what was seen before."""
-    from labkit.sim.checking.checks import CHECKING, Checks
+    from labkit.sim.checking import CHECKING, Checks
 
     simulation.checks, simulation.calls.looks_at_stores = Checks(), True
     try:
@@ -449,7 +446,7 @@ class Cautions:
 
         Parameters
         ----------
-        checks : labkit.sim.checking.checks.Checks, optional
+        checks : labkit.sim.checking.Checks, optional
             What a run with ``check=True`` knows: with the lines of messages that are left over.
         """
         found = [

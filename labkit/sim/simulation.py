@@ -18,7 +18,7 @@ from labkit import _kernels, context
 from labkit.comm.collective.calls import CollectiveCalls
 from labkit.comm.environment import register_job
 from labkit.comm.handles.exceptions import RunEnded
-from labkit.comm.rank_module import register_changes
+from labkit.comm.package import register_changes
 from labkit.errors import (
     MORE_TIME,
     DeadlockError,
@@ -35,8 +35,7 @@ from labkit.selector import Choices, selector_of
 from labkit.sim import deadlock
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.process_state import Swaps, register_logs, register_swaps
-from labkit.sim.isolation.shared_memory import Interruptions
-from labkit.sim.isolation.waits import RankWaits, owner_of_thread, register_waits
+from labkit.sim.isolation.waits import Interruptions, RankWaits, owner_of_thread, register_waits
 from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
 from labkit.sim.rank_context import RankContext
@@ -318,7 +317,7 @@ class Simulation:
             )
 
     def tolerance_use(self) -> dict[str, Any]:
-        """Return what the tolerance came to, by the names of `labkit.tolerance.ToleranceUse`."""
+        """Return what the tolerance came to, by the names of `labkit.checks.ToleranceUse`."""
         use = self.hub.tolerance_use()
         del use["repairs"]
         return use

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from labkit.errors import LabkitError
 from labkit.platform.noise import noise_of
 from labkit.real.program import measuring
-from labkit.result.uncharged import Uncharged
+from labkit.result.computation import Uncharged
 from labkit.run import machine_of
 from labkit.study.points import Point, is_real
 from labkit.study.rows import HOST_METRICS, run_rows

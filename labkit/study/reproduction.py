@@ -24,9 +24,8 @@ from typing import Any
 import pandas as pd
 
 from labkit.datasets.papers import shudler2019
-from labkit.errors import DataError
+from labkit.errors import DataError, nearest
 from labkit.html import MATCH_SIGNS
-from labkit.nearest import nearest
 from labkit.plain import replace_file, toml_of
 from labkit.scaling import Verdict
 from labkit.study.declared import Declaration, Judged, Results, Work, judge_all, read_declaration

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from labkit.errors import DataError, ExpectationError
-from labkit.nearest import nearest
+from labkit.errors import DataError, ExpectationError, nearest
 from labkit.place import place_doubt
 from labkit.scaling import Expectation, Samples, Term, Verdict, read_expectation, read_samples
 from labkit.scaling.parser import meant, parse

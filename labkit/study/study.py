@@ -34,9 +34,8 @@ from labkit.scaling.judgement import judge_samples
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.search import Space
 from labkit.sim.measured import Records
-from labkit.study.formats.frames import rows_of_frame, summary_html, wide_frame
 from labkit.study.formats.reader import read_data
-from labkit.study.formats.writer import export_study
+from labkit.study.formats.writer import export_study, rows_of_frame, summary_html, wide_frame
 from labkit.study.guidelines.on_study import check_study
 from labkit.study.guidelines.report import GuidelineReport
 from labkit.study.phase_sum import WHOLE_RUN, PhaseSum, Table

@@ -16,11 +16,10 @@ import numpy as np
 from tqdm import tqdm
 
 from labkit import __version__
-from labkit.checks import check_arguments, check_seed, program_name
-from labkit.errors import DataError, MachineError, ProgramError
+from labkit.checks import check_arguments, check_seed, check_tolerance, program_name
+from labkit.errors import DataError, MachineError, ProgramError, nearest
 from labkit.live import told_to
 from labkit.local.costs import find_calibration
-from labkit.nearest import nearest
 from labkit.platform.noise import noise_of
 from labkit.run import machine_of, together
 from labkit.sim.measured import MOST_BYTES, Measured, Records, measured_of
@@ -30,7 +29,6 @@ from labkit.study.recipe import recipe_of
 from labkit.study.spread import Harvest, check_workers, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
 from labkit.timing import Repeats
-from labkit.tolerance import check_tolerance
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

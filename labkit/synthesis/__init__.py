@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from labkit.errors import ScheduleError
-from labkit.nearest import nearest
+from labkit.errors import ScheduleError, nearest
 from labkit.platform import models
 from labkit.platform.platform import Platform, platform
 from labkit.schedule import PROBLEMS, Schedule, prove

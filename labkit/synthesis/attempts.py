@@ -10,7 +10,7 @@ from math import exp, inf
 from typing import Any
 
 from labkit.schedule import Schedule
-from labkit.schedule.powers import floor_power_of_two
+from labkit.schedule.doubling import floor_power_of_two
 from labkit.synthesis.fabric import Fabric
 from labkit.synthesis.programs import Plan, Transfer, schedule_of
 from labkit.synthesis.spreading import Options, direct, exchange, has_relays, routed, spread

@@ -15,7 +15,7 @@ from labkit.html import card, escape, quantity, table
 from labkit.platform.measure import HOST_KINDS, kind_of
 from labkit.platform.noise import disturbed
 from labkit.trace.activity import state_of_step
-from labkit.trace.phases import PhaseClock
+from labkit.trace.trace import PhaseClock
 from labkit.units import format_bytes
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ class RecordedRun:
     machine: dict[str, Any]
     collectives: dict[Any, str]
     counts: pd.DataFrame | None
-    #: `labkit.trace.summary.Columns` of a run with ``summary=True``, or None
+    #: `labkit.trace.counters.Columns` of a run with ``summary=True``, or None
     summary: dict[str, Any] | None
     again: Any
 

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.errors import DataError
+from labkit.errors import DataError, nearest
 from labkit.html import quantity
-from labkit.nearest import nearest
-from labkit.trace.counters import EVENTS, column_of
-from labkit.trace.phases import NO_PHASE
-from labkit.trace.summary import summary_frame
+from labkit.trace.counters import EVENTS, column_of, summary_frame
+from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
 from labkit.trace.waiting.profile import profile_and_waiting
 from labkit.units import number_of_ranks

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.html import card, escape, table
 from labkit.regions import FILTERS, filter_text
-from labkit.trace.phases import NO_PHASE
-from labkit.trace.summary import summary_frame
+from labkit.trace.counters import summary_frame
+from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
 from labkit.trace.waiting.profile import profiled
 from labkit.trace.waiting.windows import calls_at, sent_in

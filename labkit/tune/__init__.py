@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.tune.entrance import Tune
 from labkit.tune.runtime.codelets import Codelet, FunctionSet
-from labkit.tune.runtime.explanation import Decision, Explanation
+from labkit.tune.runtime.explanation import Decision, Explanation, Verification
 from labkit.tune.runtime.plan import Cluster, Drop, InterquartileRange, Mean, Monitor, StudentT
-from labkit.tune.runtime.quality import Verification
 from labkit.tune.runtime.request import Request, Timer
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from labkit import registry
 from labkit.platform import platform
 from labkit.selector import Situation
 from labkit.selector.situation import without_bytes
-from labkit.sim.choices import node_of, time_alone
+from labkit.sim.schedules import node_of, time_alone
 
 __all__ = ["COLUMNS", "Machine", "measure"]
 

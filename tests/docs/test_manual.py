@@ -99,7 +99,7 @@ def test_the_examples_of_formats_can_be_read(tmp_path):
         study = lk.load(path)
         points[number] = study.data.groupby(study.parameters[0])["value"].count().tolist()
     assert list(points.values()) == [[1, 1], [1, 1], [2, 2, 2], [1, 1]]
-    for module in ("labkit.trace.formats.ti_writer", "labkit.trace.formats.goal"):
+    for module in ("labkit.trace.formats.ti_writer", "labkit.trace.formats.ti_writer"):
         (trace,) = examples_of(module)
         (tmp_path / "trace").write_text(trace)
         assert lk.replay(tmp_path / "trace", "star:2").makespan_s > 0

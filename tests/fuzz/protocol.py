@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DataError
-from labkit.grading.sandbox.asked import argument, made_from, text, whole
+from labkit.grading.sandbox.proxy import argument, made_from, text, whole
 from labkit.grading.sandbox.wire import WireError, decode, encode, read_frame
 
 __all__ = ["SEEDS", "check"]

@@ -11,7 +11,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError
-from labkit.real.cores import available_cores
+from labkit.real.context import available_cores
 
 pytestmark = pytest.mark.mpi
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.real.cores import available_cores
+from labkit.real.context import available_cores
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]
 

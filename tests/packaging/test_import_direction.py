@@ -19,7 +19,7 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 #: each room of labkit imports from those before it only, inside functions and for types, too; a room is a
 #: file or a folder
 ROOMS = (
-    "nearest", "errors", "plot_backend", "plain", "html", "units", "checks", "tolerance",
+    "errors", "plot_backend", "plain", "html", "units", "checks",
     "phantom", "context", "regions", "tally", "sampling", "timing", "process",
     "schedule", "registry", "selector", "scaling", "local", "platform", "place", "trial",
     "comm", "printed", "live", "trace", "result", "request", "sim", "synthesis", "models", "real",

@@ -5,27 +5,33 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
 import platform
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+import pandas as pd
 
-from labkit import __version__
-from labkit.cli.demo.page import Demo, closing, off_by
+from labkit import __version__, plot
 from labkit.cli.demo.plan import FULL, KEYS_PER_RANK, LARGE, QUICK, Plan, title
 from labkit.cli.demo.real import RealSort, sort_on_real_mpi
 from labkit.cli.demo.simulated import MODEL, Extrapolation, SimulatedSort, compared, extrapolate, simulate
 from labkit.datasets import flights
 from labkit.errors import DataError, MachineError
-from labkit.real.cores import available_cores
+from labkit.real.context import available_cores
+from labkit.scaling import Verdict
 from labkit.study.measure import SEEDS
 from labkit.units import format_count, format_seconds
 
-__all__ = ["configure", "execute"]
+if TYPE_CHECKING:
+    from labkit.study import Comparison
+
+__all__ = ["Demo", "closing", "configure", "execute"]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -58,8 +64,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the demo and write its page; return 0, or 1 if a sort is wrong, or 3 without MPI."""
-    from labkit.cli.demo.page import write_page
-
     _require_writable(arguments.out)
 
     def say(line: str) -> None:
@@ -217,3 +221,355 @@ def _listed(numbers: tuple[int, ...]) -> str:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+# The demo as a page: what was asked, what was run, figures, verdicts and what they do not say.
+
+
+TITLE = "Parallel sorts on real and simulated machines"
+
+INTRODUCTION = """
+Every program below is a parallel sort written once, against mpi4py's communicator. It was run on real
+MPI on this host, and on three simulated machines that grow: a star, a torus and a fat tree. The same
+source, unchanged, ran on all of them.
+
+**Sample sort** lets one root pick splitters from a sample of all keys; **histogram sort** refines
+splitters in rounds, by counting how many keys lie below each candidate; **exact splitting** searches
+the splitters that give every rank exactly its share; **radix sort** deals the keys out digit by digit
+and compares none of them; **mini sort** sorts one key per rank. Each marks its phases, so that each
+phase gets a model and a verdict of its own.
+"""
+
+REAL = """
+## Real data on real MPI
+
+Delays and distances of the flights that left New York City in 2013: few distinct values, so nearly
+every key is a duplicate; skewed; and with missing values, which sort last. Each result was judged
+twice: by a sound distributed check (each block sorted, blocks in order, the same multiset of keys), and
+by comparison with `numpy.sort` of all keys.
+"""
+
+SIMULATED = """
+## The same sorts on simulated machines
+
+Each rank holds {n_local} uniform keys (mini sort: one). Each point was simulated with {seeds} sets of
+keys, or with fewer where a simulation takes long. Messages, their start-ups and the sharing of links are
+simulated; the work between messages is charged with costs that were calibrated once and are shipped
+with labkit. So these times are the same on every host.
+"""
+
+GROWTH = """
+## How each phase grows
+
+Each cell is the best-fitting power of p times a power of its logarithm, on one machine. The expectation
+is what the algorithm promises when each rank's share of the keys stays the same. ✓ exactly as promised,
+≈ within the limits of deviation, ✗ beyond them.
+"""
+
+PHASES = """
+## Every phase, on the {machine}
+
+The points are simulated times of the slowest rank; the line is the model, the dashed line the
+expectation, and the band around it is how far a model may deviate and still match approximately.
+"""
+
+BEYOND = """
+## Beyond what was fitted
+
+A model that fits is not yet a model that predicts. So the same sorts were simulated once more, on a
+machine larger than any that was fitted, and compared with two predictions: by the best model, and by
+the curve of the expectation fitted to the same points.
+"""
+
+
+# The result of a demo, as data.
+
+
+@dataclass
+class Demo:
+    """What the demo found.
+
+    Attributes
+    ----------
+    plan : Plan
+        What was run.
+    header : dict of str to str
+        This host and its software.
+    source : {"package", "extract"}
+        All flights, or the extract where the package is not installed.
+    simulated : list of SimulatedSort
+        One per sorter and machine.
+    beyond : list of Extrapolation
+        What the fits say about larger machines, compared with what was simulated there.
+    real : list of RealSort
+        Empty if there is no MPI.
+    mpi_trouble : str
+        Why there is no real MPI; empty if there is.
+    seconds : float
+        How long the demo took on this host.
+    """
+
+    plan: Plan
+    header: dict[str, str]
+    source: flights.Source
+    simulated: list[SimulatedSort]
+    beyond: list[Extrapolation] = field(default_factory=list)
+    real: list[RealSort] = field(default_factory=list)
+    mpi_trouble: str = ""
+    seconds: float = 0.0
+
+    @property
+    def comparison(self) -> Comparison:
+        """The verdicts: sorters and their phases down, machines across."""
+        return compared(self.simulated)
+
+    @property
+    def exit_code(self) -> int:
+        """0 if all went well, 1 if a sort is wrong, 3 if there is no MPI."""
+        if not all(result.is_correct for result in self.real):
+            return 1
+        return 3 if self.mpi_trouble else 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything as plain data for JSON."""
+        return {
+            "exit": self.exit_code,
+            "host": self.header,
+            "flights": self.source,
+            "mpi": {
+                "works": not self.mpi_trouble,
+                "trouble": self.mpi_trouble,
+                "sorts": [asdict(result) | {"is_correct": result.is_correct} for result in self.real],
+            },
+            "model": MODEL,
+            "simulated": [
+                {
+                    "sorter": one.sorter,
+                    "machine": one.machine,
+                    "on": one.on,
+                    "keys_per_rank": one.n_local,
+                    "imbalance": {str(p): value for p, value in one.imbalances.items()},
+                    "makespan_s": {str(p): value for p, value in one.makespans().items()},
+                    "messages": {str(p): value for p, value in one.messages.items()},
+                    "verdicts": {name: verdict.to_dict() for name, verdict in one.table.verdicts.items()},
+                }
+                for one in self.simulated
+            ],
+            "matches": self.comparison.counts,
+            "beyond": [asdict(row) for row in self.beyond],
+            "seconds": round(self.seconds, 3),
+        }
+
+
+# The conclusions of a demo in plain sentences, with its limits.
+
+
+def closing(demo: Demo) -> list[str]:
+    """Say what was shown and what was not."""
+    return [
+        *_real(demo),
+        "Simulated times are what a model of a cluster predicts, not measurements of one; they are the same "
+        "to the last bit on every host.",
+        *_winners(demo),
+        *_costly_phases(demo),
+        *_matches(demo),
+        *_extrapolation(demo),
+    ]
+
+
+def off_by(predicted_s: float, simulated_s: float) -> str:
+    """Write a prediction with its relative error."""
+    if math.isnan(predicted_s):
+        return ""
+    return f"{format_seconds(predicted_s)} ({predicted_s / simulated_s - 1:+.0%})"
+
+
+def _real(demo: Demo) -> list[str]:
+    if demo.mpi_trouble:
+        return ["Nothing was run on real MPI: only the simulated half of this demo was shown."]
+    wrong = sum(not result.is_correct for result in demo.real)
+    judged = "all correct by both oracles." if not wrong else f"{wrong} of them WRONG."
+    lines = [f"{len(demo.real)} sorts of real data on real MPI: {judged}"]
+    if any(not result.is_valid for result in demo.real):
+        lines.append("Real times with more ranks than cores measure oversubscription: shown, never judged.")
+    return lines
+
+
+def _winners(demo: Demo) -> list[str]:
+    """Name the fastest sorter on each machine, among those that sort the same number of keys."""
+    usual = max(one.n_local for one in demo.simulated)
+    machines: dict[str, list[SimulatedSort]] = {}
+    for one in demo.simulated:
+        if one.n_local == usual:
+            machines.setdefault(one.machine, []).append(one)
+    said = []
+    for machine, sweeps in machines.items():
+        best = min(sweeps, key=lambda one: one.makespans()[one.largest])
+        time = format_seconds(best.makespans()[best.largest])
+        said.append(f"{title(best.sorter)} on the {machine} ({time})")
+    largest = max(one.largest for one in demo.simulated)
+    return [f"Fastest at {largest} ranks and {usual} keys per rank: {'; '.join(said)}."]
+
+
+def _costly_phases(demo: Demo) -> list[str]:
+    """Say where each sorter spends its time on the first machine."""
+    first = demo.simulated[0].machine
+    said = []
+    for one in demo.simulated:
+        if one.machine == first:
+            shares = one.shares(one.largest)
+            slowest = max(shares, key=lambda name: shares[name])
+            said.append(f"{title(one.sorter)} in {slowest!r} ({shares[slowest]:.0%})")
+    return [f"Where the time goes at {demo.simulated[0].largest} ranks of the {first}: {', '.join(said)}."]
+
+
+def _matches(demo: Demo) -> list[str]:
+    """Count the verdicts, and name those that missed the expectation, above and below."""
+    counts = demo.comparison.counts
+    found = ", ".join(f"{number} {match}" for match, number in counts.items() if number)
+    lines = [f"{sum(counts.values())} expectations judged: {found}."]
+    faster = _listed_numbers(demo, lambda v: v.match == "none")
+    slower = _listed_numbers(demo, lambda v: v.match == "bound")
+    unfitted = _listed_numbers(demo, lambda v: v.model is not None and v.model.is_nearest)
+    undecided = _listed_numbers(demo, lambda v: v.match == "undecided")
+    if faster:
+        lines.append(f"Faster growth than expected, so look here first: {faster}.")
+    if slower:
+        lines.append(
+            f"Slower growth than expected: {slower}. Big-O is an upper bound, so this is not a fault: in "
+            "this range of p another part, such as start-ups, may still dominate."
+        )
+    if unfitted:
+        lines.append(f"No model describes these within the tolerance: {unfitted}.")
+    if undecided:
+        lines.append(f"Undecided: {undecided}.")
+    return lines
+
+
+def _listed_numbers(demo: Demo, wanted: Callable[[Verdict], bool]) -> str:
+    """List the phases for which something holds, as sorter: phase (machines)."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for one in demo.simulated:
+        for phase, verdict in one.table.verdicts.items():
+            if wanted(verdict):
+                found.setdefault(title(one.sorter), {}).setdefault(phase, []).append(one.machine)
+    return "; ".join(
+        f"{sorter}: " + ", ".join(f"{phase} ({', '.join(machines)})" for phase, machines in phases.items())
+        for sorter, phases in found.items()
+    )
+
+
+def _extrapolation(demo: Demo) -> list[str]:
+    """Say how far the best models can be trusted beyond the fitted range."""
+    rows = [row for row in demo.beyond if not math.isnan(row.model_s)]
+    if not rows:
+        return []
+    worst = max(rows, key=lambda row: abs(row.model_s / row.simulated_s - 1))
+    error = worst.model_s / worst.simulated_s - 1
+    largest = max(one.largest for one in demo.simulated)
+    if abs(error) < 0.1:
+        return [f"At {worst.ranks} ranks the best models predict every makespan within {abs(error):.0%}."]
+    return [
+        f"At {worst.ranks} ranks the best model of {title(worst.sorter)} is off by {error:+.0%}: a model "
+        f"that fits up to {largest} ranks is not a prediction far beyond."
+    ]
+
+
+def write_page(demo: Demo, path: Path) -> Path:
+    """Write the page of a demo."""
+    first = demo.simulated[0].machine
+    items: list[Any] = [INTRODUCTION, REAL]
+    items += [_real_table(demo), _real_remark(demo)] if demo.real else [f"**Not run:** {demo.mpi_trouble}"]
+    items += [
+        SIMULATED.format(n_local=f"{max(one.n_local for one in demo.simulated):,}", seeds=SEEDS.most),
+        plot.compare(_studies(demo)),
+        _simulated_table(demo),
+        GROWTH,
+        demo.comparison,
+        PHASES.format(machine=first),
+    ]
+    for one in demo.simulated:
+        if one.machine == first:
+            phases = plot.phases(one.study, one.table)
+            items += [f"### {title(one.sorter).capitalize()}", phases]
+    items += [
+        BEYOND,
+        _beyond_table(demo),
+        "## What this shows, and what it does not\n\n" + "\n\n".join(closing(demo)),
+        "## Made on\n\n" + "\n\n".join(f"**{name}:** {text}" for name, text in demo.header.items()),
+    ]
+    return plot.page(TITLE, items, path)
+
+
+def _studies(demo: Demo) -> dict[str, dict[str, Any]]:
+    """Return machine -> sorter -> study of the sorters that sort the same number of keys."""
+    usual = max(one.n_local for one in demo.simulated)
+    studies: dict[str, dict[str, Any]] = {}
+    for one in demo.simulated:
+        if one.n_local == usual:
+            studies.setdefault(one.machine, {})[title(one.sorter)] = one.study
+    return studies
+
+
+def _real_table(demo: Demo) -> pd.DataFrame:
+    """Return a row per sorter and number of ranks, with the times of all columns."""
+    groups: dict[tuple[int, str], list[RealSort]] = {}
+    for result in demo.real:
+        groups.setdefault((result.ranks, result.sorter), []).append(result)
+    rows = []
+    for (ranks, sorter), some in groups.items():
+        row = {"ranks": str(ranks), "sorter": _unbroken(title(sorter)), "keys": f"{some[0].keys:,}"}
+        for one in some:
+            row[one.column] = _unbroken(format_seconds(one.sort_s) + ("" if one.is_valid else " *"))
+        row["largest / mean block"] = f"{max(one.imbalance for one in some):.3f}"
+        row["sound check"] = "; ".join(dict.fromkeys("passed" if o.is_sorted else o.report for o in some))
+        row["numpy.sort"] = "equal" if all(one.equals_numpy for one in some) else "DIFFERENT"
+        rows.append(row)
+    return pd.DataFrame(rows)
+
+
+def _beyond_table(demo: Demo) -> pd.DataFrame:
+    return pd.DataFrame(
+        [
+            {
+                "ranks": row.ranks,
+                "sorter": _unbroken(title(row.sorter)),
+                "machine": row.machine,
+                "simulated": _unbroken(format_seconds(row.simulated_s)),
+                "best model says": _unbroken(off_by(row.model_s, row.simulated_s)),
+                "expectation says": _unbroken(off_by(row.expected_s, row.simulated_s)),
+            }
+            for row in demo.beyond
+        ]
+    )
+
+
+def _unbroken(text: str) -> str:
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _real_remark(demo: Demo) -> str:
+    if all(result.is_valid for result in demo.real):
+        return "One run each: times to look at, too few to judge."
+    return (
+        "One run each: times to look at, too few to judge. * More ranks than cores: the time is "
+        "that of oversubscription, and says nothing about a machine that has a core for each rank."
+    )
+
+
+def _simulated_table(demo: Demo) -> pd.DataFrame:
+    return pd.DataFrame([_at_largest(one) for one in demo.simulated])
+
+
+def _at_largest(one: SimulatedSort) -> dict[str, str]:
+    p = one.largest
+    return {
+        "sorter": _unbroken(title(one.sorter)),
+        "machine": one.machine,
+        "ranks": str(p),
+        "keys": f"{p * one.n_local:,}",
+        "simulated time": _unbroken(format_seconds(one.makespans()[p])),
+        "messages": format_count(one.messages[p]),
+        "largest / mean block": f"{one.imbalances[p]:.3f}",
+        "time to simulate": _unbroken(format_seconds(one.host_seconds[p])),
+    }

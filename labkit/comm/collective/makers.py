@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from labkit.comm.arguments import check_root
 from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector, parse_vector_w
-from labkit.comm.collective.engine_messages import block, blocks_kept, filled, own_block, single, table
-from labkit.comm.collective.native import ANYTHING, Call
+from labkit.comm.collective.native import ANYTHING, Call, block, blocks_kept, filled, own_block, single, table
 from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labkit import context
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.buffers import Simple, parse_simple
 from labkit.comm.collective.makers import maker_of
 from labkit.comm.collective.native import (
@@ -84,7 +84,7 @@ class File(ErrorHandling, Handle):
     __slots__ = ("_comm", "_state")
     __module__ = MODULE_NAME
     __hash__ = None
-    _known = names.FILE
+    _known = surface.FILE
 
     def __new__(cls, file: File | None = None) -> File:
         """Return a handle of FILE_NULL, or of the file given."""

@@ -16,9 +16,9 @@ from typing import Any
 
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.status import Status
-from labkit.comm.inter.spawning import Wanted, parent, spawn
 from labkit.comm.intracomm import COMM_SELF, COMM_WORLD
 from labkit.comm.pickling import pickle
+from labkit.comm.spawning import Wanted, parent, spawn
 from labkit.context import simulated
 from labkit.errors import UnsupportedError
 

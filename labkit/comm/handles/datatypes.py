@@ -8,26 +8,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.handles.base import MODULE_NAME, Named
 from labkit.comm.handles.constants import CONSTANTS
-from labkit.comm.handles.derived import (
-    check_small,
-    complex_for,
-    count_of,
-    distributed,
-    integer_for,
-    length_of,
-    lengths_of,
-    matching,
-    numbers_of,
-    order_of,
-    real_for,
-    subarray,
-    value_index,
-)
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.keyvals import Keyed, copied, deleted
+from labkit.comm.handles.info import Keyed, copied, deleted
 from labkit.comm.handles.packing import (
     address_of,
     bytes_of,
@@ -41,7 +26,26 @@ from labkit.comm.handles.packing import (
     scattered,
     to_external,
 )
-from labkit.comm.handles.typebody import NAMED, TypeBody, Typemap, placed, united
+from labkit.comm.handles.typebody import (
+    NAMED,
+    TypeBody,
+    Typemap,
+    check_small,
+    complex_for,
+    count_of,
+    distributed,
+    integer_for,
+    length_of,
+    lengths_of,
+    matching,
+    numbers_of,
+    order_of,
+    placed,
+    real_for,
+    subarray,
+    united,
+    value_index,
+)
 
 __all__ = ["DATATYPES", "DATATYPE_NULL", "Datatype", "_datatype_create", "find_format", "lookup"]
 
@@ -105,7 +109,7 @@ class Datatype(Keyed, Named):
     __slots__ = ("_body", "_constant")
     __module__ = MODULE_NAME
     _attribute_kind = "Datatype"
-    _known = names.DATATYPE
+    _known = surface.DATATYPE
     _body: TypeBody
 
     def __new__(cls, datatype: Datatype | None = None) -> Self:

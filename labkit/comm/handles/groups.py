@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from labkit import _kernels, context
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.buffering import Buffering
 from labkit.comm.handles.base import MODULE_NAME, Handle
 from labkit.comm.handles.constants import PROC_NULL, UNDEFINED
@@ -36,7 +36,7 @@ class Group(Handle):
     __slots__ = ("__weakref__", "_ranks")
     __module__ = MODULE_NAME
     __hash__ = None
-    _known = names.GROUP
+    _known = surface.GROUP
     _ranks: tuple[int, ...] | None  #: ranks in COMM_WORLD; None: GROUP_NULL
 
     def __new__(cls, group: Group | None = None) -> Group:
@@ -233,7 +233,7 @@ class Session(Buffering, ErrorHandling, Handle):
     __slots__ = ("_state",)
     __module__ = MODULE_NAME
     __hash__ = None
-    _known = names.SESSION
+    _known = surface.SESSION
     _state: dict[Any, Any] | None
 
     def __new__(cls, session: Session | None = None) -> Session:

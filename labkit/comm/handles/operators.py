@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit import _kernels
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.handles.base import MODULE_NAME, Named
 from labkit.comm.handles.errhandlers import give_back, take_one
 from labkit.comm.handles.typebody import type_words
@@ -56,7 +56,7 @@ class Op(Named):
 
     __slots__ = ("__weakref__", "_constant", "_function", "_is_commutative", "_is_of_number", "_token")
     __module__ = MODULE_NAME
-    _known = names.OP
+    _known = surface.OP
     _function: Callable[..., Any] | None
     _is_commutative: bool
     _is_of_number: bool

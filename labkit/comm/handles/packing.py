@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit import context
+from labkit.comm.handles.base import foreign_array, is_foreign
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.foreign import foreign_array, is_foreign
 from labkit.comm.handles.typebody import TypeBody
 
 __all__ = [

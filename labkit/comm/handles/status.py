@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from labkit import _kernels
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.collective.native import shared_calls
-from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit.comm.handles.base import MODULE_NAME, Handle, foreign_memory_at
 from labkit.comm.handles.constants import UNDEFINED
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, lookup
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.foreign import foreign_memory_at
 from labkit.comm.handles.typebody import TypeBody
 
-__all__ = ["F_STATUS", "REQUEST_NULL", "Grequest", "Prequest", "Request", "Status"]
+__all__ = ["F_STATUS", "REQUEST_NULL", "Grequest", "Message", "Prequest", "Request", "Status"]
 
 
 # A status as numbers in memory: as C and Fortran programs see one.
@@ -88,7 +87,7 @@ class Status(Handle, _kernels.StatusBase):
 
     __module__ = MODULE_NAME
 
-    _known = names.STATUS
+    _known = surface.STATUS
 
     def Get_source(self) -> int:
         """Rank the message came from."""
@@ -179,7 +178,7 @@ class Request(Handle, _kernels.RequestBase):
     __module__ = MODULE_NAME
     __hash__ = None  # type: ignore[assignment]
 
-    _known = names.REQUEST
+    _known = surface.REQUEST
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Request):
@@ -581,3 +580,63 @@ def _called(function: Callable[..., Any], *arguments: Any) -> None:
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
         raise MPIException(_ERR_OTHER, f"a callback raised {type(error).__name__}: {error}") from error
+
+
+# Messages that matched probes took out of the queue.
+
+
+class Message(Handle, _kernels.MessageBase):
+    """A message that a matched probe took out of the queue."""
+
+    __module__ = MODULE_NAME
+    __hash__ = None  # type: ignore[assignment]
+    #: the engine's own
+    _is_taken: bool
+    _is_no_proc: bool
+    _number: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Message):
+            return NotImplemented
+        if self is other or (self._is_taken and other._is_taken):
+            return True
+        if self._is_taken or other._is_taken or self._is_no_proc or other._is_no_proc:
+            return bool(self._is_no_proc and other._is_no_proc and self._is_taken == other._is_taken)
+        return bool(self._number == other._number)
+
+    def _identity(self) -> Any:
+        return None if self == MESSAGE_NULL else "no process" if self == MESSAGE_NO_PROC else id(self)
+
+    def free(self) -> None:
+        """Let go of it: a handle becomes MESSAGE_NULL, MPI's own stay as they are."""
+        if self is not MESSAGE_NO_PROC:
+            self._is_taken = True
+
+    def __reduce__(self) -> Any:
+        for constant, name in ((MESSAGE_NULL, "MESSAGE_NULL"), (MESSAGE_NO_PROC, "MESSAGE_NO_PROC")):
+            if self == constant:
+                return name if self is constant else (type(self), (constant,))
+        raise ValueError("a message cannot be pickled: receive it first")
+
+    @classmethod
+    def Probe(cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> Message:
+        """Wait for a message and take it out of the queue."""
+        found: Message = comm.Mprobe(source, tag, status)
+        return found
+
+    @classmethod
+    def Iprobe(
+        cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None
+    ) -> Message | None:
+        """Take a message out of the queue if there is one."""
+        found: Message | None = comm.Improbe(source, tag, status)
+        return found
+
+    probe = Probe
+    iprobe = Iprobe
+
+
+MESSAGE_NULL = Message()
+MESSAGE_NO_PROC = Message()
+MESSAGE_NO_PROC._is_no_proc = True
+MESSAGE_NO_PROC._is_taken = False

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from labkit import _kernels
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.buffers import parse_simple
 from labkit.comm.collective.makers import maker_of
 from labkit.comm.collective.native import (
@@ -23,8 +23,7 @@ from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.handles.errhandlers import ErrorHandling
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
-from labkit.comm.handles.info import Info
-from labkit.comm.handles.keyvals import Keyed
+from labkit.comm.handles.info import Info, Keyed
 from labkit.comm.handles.operators import OPERATORS, Op
 from labkit.comm.handles.status import Request
 from labkit.comm.place import here
@@ -47,9 +46,7 @@ from labkit.comm.rma.transfers import (
     wrong_sync,
 )
 from labkit.comm.surface import NAMED
-from labkit.comm.typed import (
-    address_of,
-)
+from labkit.comm.typed import address_of
 from labkit.phantom import is_sized
 from labkit.schedule.problem import PROBLEMS
 
@@ -75,7 +72,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
     __slots__ = ("_comm", "_state")
     __module__ = MODULE_NAME
     __hash__ = None  # type: ignore[assignment]
-    _known = names.WIN
+    _known = surface.WIN
     _attribute_kind = "Win"
     _state: WindowState | None
     _comm: Any  #: the window's ranks, with messages of the window's own

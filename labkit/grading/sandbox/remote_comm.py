@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.buffers import _basic, _unpack, array_of, parse_simple
 from labkit.comm.collective.neighbors import NeighborCollectives
 from labkit.comm.collective.objects import ObjectCollectives
+from labkit.comm.grid import Grid
+from labkit.comm.grid import grid_of as make_grid
 from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, CONSTANTS, UNDEFINED
 from labkit.comm.handles.errhandlers import Errhandler
@@ -22,12 +24,10 @@ from labkit.comm.handles.status import Status
 from labkit.comm.intracomm import COMM_NULL
 from labkit.comm.pickling import pickle
 from labkit.comm.surface import METHODS, NAMED, Method, add_methods
-from labkit.comm.topology.grid import Grid
-from labkit.comm.topology.grid import grid_of as make_grid
-from labkit.comm.topology.topologies import Cartcomm, Topocomm
+from labkit.comm.topologies import Cartcomm, Topocomm
 from labkit.errors import UnsupportedError
-from labkit.grading.sandbox.calls import ROWS
 from labkit.grading.sandbox.remote_request import RemotePrequest, RemoteRequest, deliver, fill_status
+from labkit.grading.sandbox.wire import ROWS
 
 if TYPE_CHECKING:
     from labkit.grading.sandbox.caller import Caller
@@ -181,7 +181,7 @@ class RemoteComm(_PointToPoint, ObjectCollectives):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name not in names.COMM and name not in names.TOPOLOGY:
+        if name not in surface.COMM and name not in surface.TOPOLOGY:
             raise AttributeError(f"a communicator has no attribute {name!r}")
         raise UnsupportedError(REFUSED.format(name))
 

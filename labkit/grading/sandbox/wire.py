@@ -17,9 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from labkit.comm.surface import METHODS, Method
 from labkit.errors import DataError, LabkitError
 
 __all__ = [
+    "COLLECTIVES",
+    "OF_MESSAGES",
+    "ROWS",
     "Closed",
     "Frame",
     "Idle",
@@ -30,6 +34,7 @@ __all__ = [
     "read_frame",
     "write_frame",
 ]
+
 
 Frame = tuple[dict[str, Any], list[memoryview]]
 
@@ -277,3 +282,19 @@ class _Decoder:
         if is_number is True:
             return array[()]
         return array.copy() if self.is_writable else array
+
+
+# The upper-case collectives that a submission may call, blocking or not, and what their arguments are.
+
+
+#: their rows of the table of methods: all but those whose blocks have a datatype each
+ROWS: dict[str, Method] = {
+    row.name: row for row in METHODS if row.problem and row.form != "persistent" and row.base != "Alltoallw"
+}
+#: name -> the roles of its arguments: read, written, operator, root, counts
+COLLECTIVES = {row.name: tuple(p.role for p in row.parameters) for row in ROWS.values()}
+#: those that are made of messages of a private communicator
+OF_MESSAGES = (
+    *("reduce", "allreduce", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"),
+    *("Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv"),
+)

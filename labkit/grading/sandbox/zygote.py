@@ -22,7 +22,7 @@ from labkit.grading.sandbox.wire import MOST_AT_ONCE
 from labkit.process.confinement import containment, mounts
 from labkit.process.confinement.mounts import hide_clock
 from labkit.process.watchdog import die_with_parent
-from labkit.real.seeds import seed_rank
+from labkit.real.context import seed_rank
 
 __all__ = ["main"]
 

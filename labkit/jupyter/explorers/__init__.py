@@ -19,17 +19,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import unknown_name
-from labkit.plot.subject import asks_for_its_subject
+from labkit.plot.figure import asks_for_its_subject
 
 if TYPE_CHECKING:
     from labkit.jupyter.explorers.collective_player import CollectivePlayer as CollectivePlayer
+    from labkit.jupyter.explorers.collective_player import SchedulePlayer as SchedulePlayer
     from labkit.jupyter.explorers.collective_player import collective as collective
+    from labkit.jupyter.explorers.collective_player import schedule as schedule
     from labkit.jupyter.explorers.messages_player import MessagePlayer as MessagePlayer
     from labkit.jupyter.explorers.messages_player import messages as messages
     from labkit.jupyter.explorers.model_explorer import ModelExplorer as ModelExplorer
     from labkit.jupyter.explorers.model_explorer import model as model
-    from labkit.jupyter.explorers.schedule_player import SchedulePlayer as SchedulePlayer
-    from labkit.jupyter.explorers.schedule_player import schedule as schedule
     from labkit.jupyter.explorers.sorting_player import SortingPlayer as SortingPlayer
     from labkit.jupyter.explorers.sorting_player import sorting as sorting
     from labkit.jupyter.explorers.topology_explorer import TopologyExplorer as TopologyExplorer
@@ -46,8 +46,8 @@ _HOMES = {
     "MessagePlayer": "messages_player",
     "model": "model_explorer",
     "ModelExplorer": "model_explorer",
-    "schedule": "schedule_player",
-    "SchedulePlayer": "schedule_player",
+    "schedule": "collective_player",
+    "SchedulePlayer": "collective_player",
     "sorting": "sorting_player",
     "SortingPlayer": "sorting_player",
     "topology": "topology_explorer",

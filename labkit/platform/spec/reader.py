@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.datasets import FOLDER
-from labkit.errors import PlatformError
-from labkit.nearest import nearest
+from labkit.errors import PlatformError, nearest
 from labkit.platform import models, topologies
 from labkit.platform.spec.cluster import KINDS, ClusterSpec
 from labkit.platform.spec.options import Misplaced

@@ -6,8 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit.errors import PlatformError
-from labkit.nearest import nearest
+from labkit.errors import PlatformError, nearest
 from labkit.platform import models
 from labkit.platform import quantities as units
 from labkit.platform.spec import MAX_HOSTS, ClusterSpec, kinds

@@ -10,8 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.errors import PlatformError
-from labkit.nearest import nearest
+from labkit.errors import PlatformError, nearest
 from labkit.platform import models
 from labkit.platform import quantities as units
 from labkit.platform.drawing import Layout, Point

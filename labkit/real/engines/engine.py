@@ -29,8 +29,7 @@ from labkit import context
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.surface import MAKERS, METHODS, Method, add_methods
 from labkit.process.stacks import is_framework, traceback_without
-from labkit.real.context import RankContext
-from labkit.real.cores import available_cores
+from labkit.real.context import RankContext, available_cores
 from labkit.real.engines.stage import Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.real.engines.waits import (
     WAITING,

@@ -27,8 +27,7 @@ import time
 from types import ModuleType
 
 from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank, whereabouts
-from labkit.real.context import RankContext
-from labkit.real.cores import available_cores
+from labkit.real.context import RankContext, available_cores
 from labkit.real.mpi.environment import restore_preload
 from labkit.real.program import (
     ResultError,
@@ -87,7 +86,7 @@ class _Child:
         self.payload = b""
         self.stacks = 2
         self.recording: Any = None
-        #: what notes blocking calls (`labkit.real.mpi.waits_page`)
+        #: what notes blocking calls (`labkit.real.mpi.waits`)
         self.waits: Any = None
 
     def path(self, kind: str) -> str:
@@ -123,7 +122,7 @@ class _Child:
                 self.header = pickle.load(file)
                 self.payload = file.read()
             if "waits" not in self.header:
-                from labkit.real.mpi.waits_page import NOTE_WAITS
+                from labkit.real.mpi.waits import NOTE_WAITS
 
                 self.header["waits"] = os.path.exists(os.path.join(self.directory, NOTE_WAITS))
         except FileNotFoundError:
@@ -178,14 +177,14 @@ class _Child:
     def load_waits(self) -> Any:
         """Put what notes blocking calls before MPI, where the supervisor can read that."""
         if self.header.get("waits"):
-            from labkit.real.mpi.waits_page import load_library
+            from labkit.real.mpi.waits import load_library
 
             self.waits = load_library()
 
     def note_waits(self, mpi: Any) -> None:
         """Begin to note them."""
         if self.waits is not None:
-            from labkit.real.mpi.waits_page import open_page
+            from labkit.real.mpi.waits import open_page
 
             open_page(self.waits, self.path("wait"), mpi, self.rank, self.header["ranks"])
 

@@ -13,9 +13,8 @@ from typing import Any
 from labkit.errors import LabkitError, MachineError, ProgramError, RankError, TimeLimitError, echoed
 from labkit.place import check_place, describe_place, place_doubt
 from labkit.process.child import given_input
-from labkit.process.stacks import read_stack
-from labkit.process.tree import JOB_VARIABLE
-from labkit.real.cores import available_cores
+from labkit.process.stacks import JOB_VARIABLE, read_stack
+from labkit.real.context import available_cores
 from labkit.real.failure import (
     Ending,
     Where,
@@ -226,13 +225,13 @@ def _switches(request: RunRequest, launcher: Launcher) -> dict[str, str]:
     if request.coll is None or not request.coll.forced:
         return {}
     # the selectors know all algorithms: most runs start without them
-    from labkit.real.collectives.switches import environment_of
+    from labkit.real.collectives.messages import environment_of
 
     return environment_of(request.coll.forced, launcher.kind)
 
 
 def _forced_notes(request: RunRequest) -> list[str]:
-    from labkit.real.collectives.switches import notes_of
+    from labkit.real.collectives.messages import notes_of
 
     return notes_of(request.coll.forced)
 

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import MachineError
-from labkit.nearest import nearest
+from labkit.errors import MachineError, nearest
 from labkit.plain import text_of, toml_of
 
 __all__ = ["Slurm", "is_slurm", "slurm", "slurm_of", "time_seconds"]

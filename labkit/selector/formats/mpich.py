@@ -17,8 +17,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from labkit import registry
-from labkit.errors import DataError, ScheduleError
-from labkit.nearest import nearest
+from labkit.errors import DataError, ScheduleError, nearest
 from labkit.selector.formats.bands import Band
 from labkit.selector.libraries import names_table, untuned
 from labkit.selector.rules import Rules

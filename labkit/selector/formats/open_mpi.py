@@ -17,8 +17,7 @@ from math import inf
 from typing import Any
 
 from labkit import registry
-from labkit.errors import DataError, ScheduleError
-from labkit.nearest import nearest
+from labkit.errors import DataError, ScheduleError, nearest
 from labkit.selector.formats.bands import Band, Step, first_matches, rows_of
 from labkit.selector.libraries import library_names, names_table, settings_of
 from labkit.selector.rules import Rules

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from labkit.errors import DataError, ScheduleError
-from labkit.nearest import nearest
+from labkit.errors import DataError, ScheduleError, nearest
 from labkit.selector.libraries import library_names, names_table
 from labkit.selector.rules import Rules
 

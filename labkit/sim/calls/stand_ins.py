@@ -20,21 +20,20 @@ from labkit.comm.files.file import File
 from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.operators import OPERATORS
-from labkit.comm.handles.status import Prequest, Request
-from labkit.comm.inter.intercomm import Intercomm
+from labkit.comm.handles.status import Message, Prequest, Request
+from labkit.comm.intercomm import Intercomm
 from labkit.comm.intracomm import Intracomm
-from labkit.comm.matched import Message
 from labkit.comm.pickling import Pickle
 from labkit.comm.rma.window import Win
 from labkit.comm.surface import FILE_CALLS, MAKERS, METHODS, NAMED, REQUESTS, WINDOW_CALLS, Method, made, over
-from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
+from labkit.comm.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
 from labkit.schedule.problem import PROBLEMS
 from labkit.sim.isolation.patches import Patches
 from labkit.sim.simulation import Simulation, running
+from labkit.trace.counters import Columns, summed_columns
 from labkit.trace.recorder.collectives import OF_BLOCKS, PLAIN, sent_bytes
-from labkit.trace.recorder.joints import join_calls
 from labkit.trace.recorder.ledger import Places
-from labkit.trace.summary import Columns, summed_columns
+from labkit.trace.recorder.timeline import join_calls
 from labkit.trace.waiting.kinds import STARTS
 
 if TYPE_CHECKING:
@@ -512,6 +511,6 @@ class CallSummary:
         self.sums.joined(rank, n_bytes)
 
     def columns(self) -> Columns:
-        """End the run and return the sums: see `labkit.trace.summary.summed_columns`."""
+        """End the run and return the sums: see `labkit.trace.counters.summed_columns`."""
         columns = self.sums.columns()
         return summed_columns(columns, columns["calls"], self.places.texts())

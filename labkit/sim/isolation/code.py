@@ -15,7 +15,7 @@ from functools import lru_cache
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
-from labkit.comm import names
+from labkit.comm import surface
 
 __all__ = [
     "code_of_dependent",
@@ -101,7 +101,7 @@ def is_installed_file(filename: str | None) -> bool:
 _AT_ONCE = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _LIBRARIES = frozenset({"mpi4py", "labkit"})
 #: what a rank has of its own: all that communicators do, and the host's name
-_ASKS = names.COMM | {"Get_processor_name"}
+_ASKS = surface.COMM | {"Get_processor_name"}
 #: by id of a module's globals: these, and the code of one that depends on the rank
 _known: dict[int, tuple[dict[str, Any], types.CodeType | None]] = {}
 

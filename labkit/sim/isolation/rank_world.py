@@ -23,7 +23,7 @@ import numpy as np
 
 from labkit import _kernels
 from labkit.comm.environment import note_import, set_settings
-from labkit.comm.inter.spawning import Wanted, begin_spawned
+from labkit.comm.spawning import Wanted, begin_spawned
 from labkit.errors import ProgramError, UnsupportedError
 from labkit.process.python_line import (
     COMMAND,

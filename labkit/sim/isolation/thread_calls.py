@@ -13,14 +13,13 @@ from typing import Any
 from labkit.comm.communicator import Comm
 from labkit.comm.files.file import File
 from labkit.comm.futures.manager import MPIPoolExecutor
-from labkit.comm.handles.status import Prequest, Request, Status
-from labkit.comm.inter.intercomm import Intercomm
+from labkit.comm.handles.status import Message, Prequest, Request, Status
+from labkit.comm.intercomm import Intercomm
 from labkit.comm.intracomm import Intracomm
-from labkit.comm.matched import Message
 from labkit.comm.rma.window import Win
 from labkit.comm.surface import NAMED, Method
-from labkit.comm.topology.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
-from labkit.sim.checking.checks import CHECKING
+from labkit.comm.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
+from labkit.sim.checking import CHECKING
 from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.isolation.waits import owner_of_thread, waits_of_rank
 

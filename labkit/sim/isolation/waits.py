@@ -9,21 +9,31 @@ once nothing else of its process can go on. A wait that nothing can end is an er
 from __future__ import annotations
 
 import contextlib
+import signal
 import sys
 import threading
 from _thread import allocate_lock
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import thread as _executor
+from types import FrameType
 from typing import Any, NoReturn, Protocol
 
 from labkit.comm.handles.exceptions import RunEnded
 from labkit.errors import DeadlockError
 from labkit.sim.isolation import host_clock
-from labkit.sim.isolation.shared_memory import LOOK_S, Interruptions
 from labkit.sim.where import place_of
 
-__all__ = ["Pool", "RankLock", "RankWaits", "owner_of_thread", "register_waits", "waits_of_rank"]
+__all__ = [
+    "Interruptions",
+    "Pool",
+    "RankLock",
+    "RankWaits",
+    "owner_of_thread",
+    "register_waits",
+    "waits_of_rank",
+]
+
 
 _OWNER = "_labkit_owner"
 #: seconds of this host between two looks at threads that compute
@@ -533,3 +543,73 @@ class RankLock:
 
     def _at_fork_reinit(self) -> None:
         self._lock = allocate_lock()
+
+
+# Ranks that wait for each other in shared memory: ``while flag[0] == 0: pass``.
+
+
+#: seconds of CPU between two looks
+LOOK_S = 0.05
+#: simulated seconds that the first interruption takes; the next ones of a rank take twice as long each
+_STEP_S = 1e-6
+NOTE = (
+    "a rank ran for long without a call of MPI while ranks share memory; if it waited for another one's "
+    "store there, how long that took in simulated time depends on this host. Wait in Win.Fence, a barrier or "
+    "a receive instead"
+)
+
+
+class Interruptions:
+    """Lets the other ranks go on where one waits in shared memory.
+
+    Parameters
+    ----------
+    simulation : labkit.sim.simulation.Simulation
+    """
+
+    def __init__(self, simulation: Any) -> None:
+        self._simulation = simulation
+        self._seen: Any = None
+        self._waits, self._step_s = -1, _STEP_S
+        self._before: Any = None
+
+    def begin(self) -> None:
+        """Look from now on, where this is the main thread and there are others to wait for."""
+        if self._simulation.ranks < 2:
+            return
+        self._simulation.context.shares_memory = True
+        if self._before is None and threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGVTALRM, self._look)
+            host_clock.setitimer(signal.ITIMER_VIRTUAL, LOOK_S, LOOK_S)
+
+    def end(self) -> None:
+        """Stop looking."""
+        if self._before is not None:
+            host_clock.setitimer(signal.ITIMER_VIRTUAL, 0.0)
+            signal.signal(signal.SIGVTALRM, self._before)
+            self._before = None
+
+    def _look(self, number: int, frame: FrameType | None) -> None:
+        hub = self._simulation.hub
+        place = place_of(frame)
+        is_own = place is not None and place.method == ""  # not inside a call
+        now = (hub.rank, hub.switches) if hub.rank >= 0 and is_own and not hub.is_ending else None
+        if now is None or now != self._seen:
+            self._seen = now
+            return
+        self._seen = None
+        self.give_way()
+
+    def give_way(self) -> None:
+        """Let the other ranks go on until their next store may have been made, where memory is shared."""
+        hub, context = self._simulation.hub, self._simulation.context
+        if not context.shares_memory:
+            return
+        context.note(NOTE)
+        now_s = hub.clock(hub.rank)
+        self._step_s = 2 * self._step_s if hub.rank == self._waits else _STEP_S
+        self._waits = hub.rank
+        # a rank that sleeps, or computes, is ahead: its store is made then
+        ahead = (hub.clock(rank) for rank in range(self._simulation.ranks))
+        hub.sleep(min((other - now_s for other in ahead if other > now_s), default=self._step_s))
+        hub.catch_up("load from shared memory")

@@ -396,7 +396,7 @@ def _is_file(value: Any) -> bool:
 REQUEST, ANSWER = "request.json", "answer.jsonl"
 
 #: where the classes live whose objects may be written
-_HOMES = ("labkit.platform.", "labkit.sim.", "labkit.local.", "labkit.tolerance", "labkit.result")
+_HOMES = ("labkit.platform.", "labkit.sim.", "labkit.local.", "labkit.checks", "labkit.result")
 _DEEPEST = 60
 
 Fallback = Callable[[Any], Any]

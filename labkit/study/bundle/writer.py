@@ -93,7 +93,7 @@ _MOST_NOTEBOOK_BYTES = 100_000_000
 def environment() -> dict[str, Any]:
     """Describe this Python, its packages of weight, this computer and its MPI; no user's, no host's name."""
     from labkit import __version__
-    from labkit.real.cores import available_cores
+    from labkit.real.context import available_cores
 
     mpi: dict[str, str | None] = {"mpi4py": None, "launcher": None}
     with contextlib.suppress(importlib.metadata.PackageNotFoundError):

@@ -19,8 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError
-from labkit.nearest import nearest
+from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError, nearest
 from labkit.plain import require_file, toml_of
 from labkit.process.imports import imported_files, program_digests
 from labkit.run import checked_request

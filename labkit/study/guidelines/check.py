@@ -13,7 +13,7 @@ from labkit import context
 from labkit.errors import DataError
 from labkit.phantom import sized
 from labkit.platform.noise import noise_of
-from labkit.real.cores import available_cores
+from labkit.real.context import available_cores
 from labkit.run import machine_of, run
 from labkit.study.guidelines.report import (
     LEVEL,

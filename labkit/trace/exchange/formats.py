@@ -17,8 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.errors import DataError
-from labkit.nearest import nearest
+from labkit.errors import DataError, nearest
 from labkit.trace.exchange.events import CALL, COMPUTATION, LIMIT, PHASE, WAIT, Events, events_of
 from labkit.trace.exchange.otf2_archive import check_archive, write_otf2
 from labkit.trace.exchange.perfetto import write_perfetto

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit.comm.buffers import Simple
-from labkit.comm.collective.engine_messages import block, single, table
-from labkit.comm.collective.native import ANYTHING, Call
+from labkit.comm.collective.native import ANYTHING, Call, block, single, table
 from labkit.comm.surface import METHODS, NAMED, Method, made
 from labkit.trace.recorder.ledger import Known, Ledger, Sizes, noted_methods
 

@@ -16,14 +16,13 @@ import numpy as np
 import labkit
 from labkit._kernels import CallPlaces, RankLog
 from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector
-from labkit.comm.collective.actions import action_of, group_line
+from labkit.comm.collective.calls import action_of, group_line
 from labkit.comm.collective.native import Bound, Call
 from labkit.comm.handles.base import BOTTOM
 from labkit.comm.handles.datatypes import DATATYPES, Datatype
 from labkit.comm.surface import Method, made
 from labkit.errors import UnsupportedError
-from labkit.trace.counters import EVENTS, is_counted, refused
-from labkit.trace.summary import Columns, summed_columns
+from labkit.trace.counters import EVENTS, Columns, is_counted, refused, summed_columns
 
 __all__ = ["Known", "Ledger", "Places", "RankSummary", "Sizes", "Undetermined", "guarded", "noted_methods"]
 
@@ -117,7 +116,7 @@ class RankSummary:
         log.sum_up(most)
 
     def columns(self, rank: int, places: Sequence[str]) -> Columns:
-        """Return the sums as those of a rank: see `labkit.trace.summary.summed_columns`."""
+        """Return the sums as those of a rank: see `labkit.trace.counters.summed_columns`."""
         columns = summed_columns(self._log.summed_columns(), list(self._names), places, self.counters)
         for name, state in zip(self.counters, self._states, strict=True):
             if not is_counted(name, state):

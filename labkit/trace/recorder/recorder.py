@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from types import FunctionType
 from typing import Any
 
-from labkit.comm.collective.actions import phase_line
+from labkit.comm.collective.calls import phase_line
 from labkit.comm.surface import METHODS, Method
 from labkit.errors import MachineError
 from labkit.trace.recorder.collectives import ROOTED, Collectives

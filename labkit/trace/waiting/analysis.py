@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
-from labkit.trace.phases import NO_PHASE
+from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD, CallKinds
 from labkit.trace.waiting.tables import given_columns, poll_waits, wait_columns
 from labkit.trace.waiting.windows import lock_waits, named, sent_in

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.trace.counters import EVENTS, column_of
-from labkit.trace.phases import NO_PHASE, PhaseClock
-from labkit.trace.summary import summary_frame
+from labkit.trace.counters import EVENTS, column_of, summary_frame
+from labkit.trace.trace import NO_PHASE, PhaseClock
 from labkit.trace.waiting.analysis import analysed
 from labkit.trace.waiting.kinds import is_begun
 from labkit.trace.waiting.windows import calls_at

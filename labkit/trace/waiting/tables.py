@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.surface import METHODS, REQUESTS
-from labkit.trace.phases import NOT_SAID, phase_numbers
+from labkit.trace.trace import NOT_SAID, phase_numbers
 from labkit.trace.waiting.kinds import NEIGHBORS, CallKinds, kind_number, patterns_of
 from labkit.trace.waiting.windows import calls_at
 

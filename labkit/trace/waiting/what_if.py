@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
 from labkit.selector import selector_of
-from labkit.trace.phases import NO_PHASE
+from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting.analysis import Waiting, find_waiting
 from labkit.trace.waiting.kinds import COMPUTATION, base_of
 from labkit.trial import Trial

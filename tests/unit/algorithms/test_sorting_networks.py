@@ -8,7 +8,7 @@ from types import ModuleType
 import pytest
 
 from labkit.algorithms.sorting import bitonic_sort, odd_even_merge_sort
-from labkit.schedule.powers import ceil_log2
+from labkit.schedule.doubling import ceil_log2
 
 
 def compared(network: ModuleType, values: list[int]) -> list[int]:

@@ -13,7 +13,7 @@ import pytest
 
 from labkit.cli import main
 from labkit.cli.demo import command as job
-from labkit.cli.demo.page import Demo, closing
+from labkit.cli.demo.command import Demo, closing
 from labkit.cli.demo.plan import QUICK, Plan
 from labkit.cli.demo.real import RealSort
 from labkit.cli.demo.simulated import Extrapolation, SimulatedSort
@@ -195,7 +195,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named(
     def full(*arguments: Any) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("labkit.cli.demo.page.write_page", full)
+    monkeypatch.setattr("labkit.cli.demo.command.write_page", full)
     assert main(["demo", "--quick", "--out", str(tmp_path / "page.html")]) == 3
     assert "page.html cannot be written: No space left on device; free some space" in capsys.readouterr().err
 

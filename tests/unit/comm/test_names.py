@@ -11,14 +11,14 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.context import install
 from labkit.errors import UnsupportedError
 
 
 def test_every_name_is_there_or_refused_with_a_sentence() -> None:
     missing = []
-    for name in names.MODULE:
+    for name in surface.MODULE:
         if name not in vars(MPI):
             with pytest.raises(UnsupportedError, match=rf"MPI\.{name} is not simulated yet"):
                 getattr(MPI, name)

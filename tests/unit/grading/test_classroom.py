@@ -12,11 +12,10 @@ import pytest
 from labkit.cli import main
 from labkit.grading import CheckResult, Grade
 from labkit.grading.bench import SandboxBench
-from labkit.grading.classroom import dashboard, similar
-from labkit.grading.classroom.dashboard import _cause
-from labkit.grading.classroom.similar import _longest
+from labkit.grading.dashboard import _cause, dashboard
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.notes import named_in
+from labkit.grading.similar import _longest, similar
 from tests.support.course import ASSIGNMENTS
 from tests.support.submissions_deadlock import RIGHT as SMOOTHS
 from tests.support.submissions_good import BINOMIAL

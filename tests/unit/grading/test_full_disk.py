@@ -13,7 +13,7 @@ from labkit.cli.main import main
 from labkit.errors import CacheWarning
 from labkit.grading.find import find_assignment
 from labkit.grading.folder import find_submissions, grade_folder
-from labkit.grading.grade import Grade
+from labkit.grading.page import Grade
 from labkit.grading.result import CheckResult
 
 

@@ -10,9 +10,8 @@ import pytest
 from labkit.cli.main import main
 from labkit.errors import MachineError
 from labkit.grading.find import find_assignment
-from labkit.grading.folder import find_submissions
-from labkit.grading.grade import Grade
-from labkit.grading.kept import keep, kept_folder, kept_grade, source_of
+from labkit.grading.folder import find_submissions, keep, kept_folder, kept_grade, source_of
+from labkit.grading.page import Grade
 from labkit.grading.result import CheckResult
 from labkit.grading.sandbox import Containment, Sandbox
 from tests.support.course import ASSIGNMENTS
@@ -66,7 +65,7 @@ def test_a_grade_is_of_the_checks_and_the_labkit_that_gave_it(tmp_path: Path, mo
     assert not is_kept()
     (own / "oracle.py").write_text("X = 1\n")
     assert is_kept()
-    monkeypatch.setattr("labkit.grading.kept.engine_digest", lambda: "another engine")
+    monkeypatch.setattr("labkit.grading.folder.engine_digest", lambda: "another engine")
     assert not is_kept()
 
 

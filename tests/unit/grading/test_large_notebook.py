@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from labkit.errors import DataError
-from labkit.grading.ipynb import large
-from labkit.grading.ipynb.large import read_notebook
+from labkit.grading import submission
 from labkit.grading.nbgrader_prepare import _cells_of
-from labkit.grading.submission import read_submission
+from labkit.grading.submission import read_notebook, read_submission
 from tests.support.submissions_right import RIGHT
 
 _FUNCTION = "def f(comm):\n    return '[]{}\\\\\"'\n"
@@ -65,7 +64,7 @@ def _thinned(notebook: Any) -> Any:
 
 
 def test_it_reads_what_json_reads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(large, "_SMALL", 0)
+    monkeypatch.setattr(submission, "_SMALL", 0)
     course = Path(__file__).parents[3] / "course" / "source"
     texts = [path.read_text() for path in sorted(course.glob("*/*.ipynb"))]
     texts += [right.content for right in RIGHT if right.file_name.endswith(".ipynb")][::7]
@@ -87,7 +86,7 @@ NO_JSON += ['{"cells": [{"cell_type": tru}]}']
 def test_what_is_no_json_is_refused_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str
 ) -> None:
-    monkeypatch.setattr(large, "_SMALL", -1)
+    monkeypatch.setattr(submission, "_SMALL", -1)
     (tmp_path / "a.ipynb").write_text(text)
     with pytest.raises(DataError, match="not a notebook"):
         read_submission(tmp_path / "a.ipynb", "f")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from labkit.grading import turns
+from labkit.grading import bench
 from labkit.grading.bench import SandboxBench
 from labkit.grading.folder import _Worker
 from labkit.grading.sandbox import Limits, Sandbox, budget, imports
@@ -157,7 +157,7 @@ def _in_a_process(work: Any) -> int:
 
 
 def test_who_is_alone_has_no_others_beside_it(tmp_path: Path) -> None:
-    turns.use(tmp_path / "turns")
+    bench.use(tmp_path / "turns")
     notes = tmp_path / "notes"
 
     def note(word: str) -> None:
@@ -165,13 +165,13 @@ def test_who_is_alone_has_no_others_beside_it(tmp_path: Path) -> None:
             file.write(word)
 
     def other() -> None:
-        with turns.beside_others():
+        with bench.beside_others():
             note("(")
             time.sleep(0.05)
             note(")")
 
     def lonely() -> None:
-        with turns.alone():
+        with bench.alone():
             note("<")
             time.sleep(0.05)
             note(">")
@@ -180,7 +180,7 @@ def test_who_is_alone_has_no_others_beside_it(tmp_path: Path) -> None:
         children = [_in_a_process(work) for work in (other, other, lonely, other, lonely, other, other)]
         assert [os.waitpid(child, 0)[1] for child in children] == [0] * 7
     finally:
-        turns.use(None)
+        bench.use(None)
     text = notes.read_text()
     assert len(text) == 14
     assert text.count("<>") == 2, text

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from labkit.grading.clean import clean_name
 from labkit.grading.folder import find_submissions, grade_folder
+from labkit.grading.result import clean_name
 from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import SUBMISSIONS
 from tests.support.submissions_poisoned import write_poisoned

@@ -10,8 +10,13 @@ from typing import Any
 import pytest
 
 from labkit.errors import DataError
-from labkit.grading.ipynb.cells import python_of
-from labkit.grading.submission import notebook_source, read_submission, source_of_cells, submitted_text
+from labkit.grading.submission import (
+    notebook_source,
+    python_of,
+    read_submission,
+    source_of_cells,
+    submitted_text,
+)
 
 
 def ran(cells: list[str], *arguments: Any, function: str = "f") -> Any:

@@ -16,10 +16,9 @@ from typing import Any
 import pytest
 
 from labkit.cli.main import main
-from labkit.grading.clean import clean_name, file_stem
 from labkit.grading.folder import find_submissions, grade_folder, write_csv, write_feedback
-from labkit.grading.grade import Grade
-from labkit.grading.result import CheckResult
+from labkit.grading.page import Grade
+from labkit.grading.result import CheckResult, clean_name, file_stem
 from tests.support.course import ASSIGNMENTS
 from tests.support.submissions import SUBMISSIONS
 from tests.support.submissions_poisoned import write_poisoned

@@ -10,8 +10,8 @@ import pytest
 
 from labkit.errors import DataError
 from labkit.grading import CheckResult, Grade, find_assignment
-from labkit.grading.ipynb.source import add_assignment, source_notebook
-from labkit.grading.kept import _fingerprint
+from labkit.grading.folder import _fingerprint
+from labkit.grading.nbgrader_course import add_assignment, source_notebook
 from labkit.grading.notebook import points
 from labkit.grading.submission import notebook_source
 from tests.support.course import ASSIGNMENTS

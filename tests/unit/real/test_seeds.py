@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
+from labkit.real.context import seed_rank
 from labkit.real.program import may_use_numpy
-from labkit.real.seeds import seed_rank
 from labkit.real.travel import pack_program
 
 
@@ -44,7 +44,7 @@ def test_a_seed_that_is_given_is_kept():
 
 
 def test_same_as_the_simulator():
-    randomness = pytest.importorskip("labkit.sim.isolation.randomness")
+    randomness = pytest.importorskip("labkit.sim.isolation.process_state")
     own = randomness.RankRandom(11)
     seed_rank(11, 2)
     assert random.random() == own.python(2).random()
@@ -52,11 +52,11 @@ def test_same_as_the_simulator():
 
 
 #: whatever an environment has imported before the program begins
-UNLOADED = "import sys; sys.modules.pop('random', None); from labkit.real.seeds import seed_rank; "
+UNLOADED = "import sys; sys.modules.pop('random', None); from labkit.real.context import seed_rank; "
 
 LATER = """
 import random, sys
-from labkit.real.seeds import seed_rank
+from labkit.real.context import seed_rank
 seed_rank(0, 1)
 seed_rank({seed}, {rank})
 assert "numpy" not in sys.modules

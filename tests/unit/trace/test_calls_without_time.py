@@ -12,7 +12,7 @@ import pytest
 import labkit as lk
 from labkit.trace.exchange import events_of
 from labkit.trace.exchange.events import CALL, PHASE
-from labkit.trace.phases import NO_PHASE
+from labkit.trace.trace import NO_PHASE
 from tests.support.trace_files import read_perfetto
 
 

@@ -10,7 +10,7 @@ from labkit import plot
 from labkit.errors import DataError
 from labkit.platform.measure import kind_of
 from labkit.trace.explanation import COMPUTATION, LATENCY
-from labkit.trace.phases import NO_PHASE, PhaseClock
+from labkit.trace.trace import NO_PHASE, PhaseClock
 
 
 def steps(comm, flops_s=1e-3, count=50_000):

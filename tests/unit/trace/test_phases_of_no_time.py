@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.real.context import RankContext
 from labkit.trace.exchange.events import PHASE, events_of
-from labkit.trace.phases import NO_PHASE, PhaseClock, by_entry
+from labkit.trace.trace import NO_PHASE, PhaseClock, by_entry
 
 TREE = ["A", "E", "outer", "outer > head", "outer > tail", "outer > tail > deep", "B"]
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit._kernels import RankLog
 from labkit.errors import DataError
+from labkit.trace.counters import SUMS, summary_frame
 from labkit.trace.recorder.ledger import RankSummary
-from labkit.trace.summary import SUMS, summary_frame
 from tests.support.random_calls import random_step
 
 KEYS = ["rank", "phase", "call", "place"]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import labkit as lk
+from labkit.checks import ToleranceUse
 from labkit.cli.main import main
 from labkit.errors import DataError, MachineError
-from labkit.tolerance import ToleranceUse
 
 SCRIPT = """\
 import random

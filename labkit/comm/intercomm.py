@@ -18,7 +18,7 @@ from labkit.comm.handles.base import KNOWN, MODULE_NAME
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL, ROOT, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
-from labkit.comm.handles.keyvals import copied, deleted
+from labkit.comm.handles.info import copied, deleted
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest
 from labkit.comm.handles.typebody import type_words

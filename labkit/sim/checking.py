@@ -27,7 +27,7 @@ from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.packing import address_of
 from labkit.comm.handles.status import Prequest, Request, Status
 from labkit.comm.handles.typebody import TypeBody
-from labkit.comm.inter.intercomm import Intercomm
+from labkit.comm.intercomm import Intercomm
 from labkit.comm.intracomm import Intracomm
 from labkit.comm.surface import METHODS, REQUESTS, Method, made
 from labkit.sim.calls import NOTING

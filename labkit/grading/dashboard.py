@@ -12,14 +12,14 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.grading.assignment import Assignment
-from labkit.grading.classroom.similar import similar
-from labkit.grading.clean import clean, clean_name
 from labkit.grading.folder import Found
-from labkit.grading.grade import Grade
-from labkit.grading.page import number
+from labkit.grading.page import Grade, number
+from labkit.grading.result import clean_name
+from labkit.grading.similar import similar
 from labkit.grading.submission import read_submission
 from labkit.html import render
 from labkit.plain import replace_file
+from labkit.printed import clean
 
 __all__ = ["dashboard", "write_dashboard"]
 

@@ -6,14 +6,14 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from labkit.comm import names
+from labkit.comm import surface
 from labkit.comm.collective.native import shared_calls
 from labkit.comm.collective.neighbors import NeighborCollectives
 from labkit.comm.communicator import Comm
+from labkit.comm.grid import DistGraph, Graph, Grid, Node
 from labkit.comm.handles.base import KNOWN, MODULE_NAME
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.intracomm import Intracomm
-from labkit.comm.topology.grid import DistGraph, Graph, Grid, Node
 
 __all__ = ["Cartcomm", "Distgraphcomm", "Graphcomm", "Topocomm"]
 
@@ -30,7 +30,7 @@ class Topocomm(NeighborCollectives, Intracomm):
     """
 
     __module__ = MODULE_NAME
-    _known = names.COMM | names.TOPOLOGY
+    _known = surface.COMM | surface.TOPOLOGY
     _kinds: tuple[type, ...] = (Grid, Graph, DistGraph)
     _expected = "topology"
 
