@@ -19,6 +19,7 @@ import numpy as np
 from labkit.checks import echo
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import no_operator
+from labkit.comm.place import name_as
 
 __all__ = ["check_root", "convert_functions", "convert_methods", "whole"]
 
@@ -207,8 +208,7 @@ def _converting(owner: str, function: Callable[..., Any], classes: Mapping[str, 
               for text, convert in found.items()}  # fmt: skip
     exec(_compiled(f"def made({', '.join(head)}):\n    return _function({', '.join(passed)})\n"), space)
     made = space.pop("made")
-    made.__code__ = made.__code__.replace(co_name=name, co_qualname=name)
-    made.__name__, made.__qualname__ = name, function.__qualname__
+    name_as(made, name, function.__qualname__)
     made.__doc__, made.__module__ = function.__doc__, function.__module__
     made.__annotations__ = function.__annotations__
     made.__dict__.update(function.__dict__)

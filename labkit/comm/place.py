@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Collection
 from types import CodeType, FrameType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-__all__ = ["Place", "here", "spelled", "there"]
+__all__ = ["Place", "here", "name_as", "spelled", "there"]
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _OWN = (os.path.join(_PACKAGE, "comm") + os.sep, os.path.join(_PACKAGE, "sim") + os.sep)
@@ -28,6 +28,13 @@ class Place(NamedTuple):
 def here() -> Place:
     """Return the innermost line of the program that led to the present call."""
     return there(sys._getframe(1))
+
+
+def name_as(wrapper: Any, name: str, qualified: str) -> Any:
+    """Return a wrapper that reports and tracebacks name as the call that it makes."""
+    wrapper.__code__ = wrapper.__code__.replace(co_name=name, co_qualname=qualified)
+    wrapper.__name__, wrapper.__qualname__ = name, qualified
+    return wrapper
 
 
 def there(frame: FrameType | None) -> Place:

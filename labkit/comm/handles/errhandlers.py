@@ -17,6 +17,7 @@ from labkit.comm import environment
 from labkit.comm.environment import abort, own_settings
 from labkit.comm.handles.base import KNOWN, MODULE_NAME, Handle
 from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.place import name_as
 
 __all__ = ["ERRHANDLERS", "WATCHED", "Errhandler", "ErrorHandling", "give_back", "take_one"]
 
@@ -222,8 +223,7 @@ def _watched(method: Any) -> Any:
         finally:
             own["is_in_call"] = False
 
-    made: Any = call
-    made.__code__ = made.__code__.replace(co_name=made.__name__)  # reports name what the program called
+    made: Any = name_as(call, call.__name__, call.__qualname__)
     setattr(made, _MARK, True)
     return made
 

@@ -45,11 +45,28 @@ REFUSED = (
 )
 
 
-class _PointToPoint:
-    """Messages of objects and of buffers."""
+class RemoteComm(ObjectCollectives):
+    """A communicator of a submission.
 
-    _caller: Caller
-    _number: int
+    Parameters
+    ----------
+    caller : Caller
+    number : int
+        By which the grader knows it.
+    rank, size : int
+    shape : Grid, optional
+        Of a Cartesian communicator.
+    """
+
+    #: what communicators on a grid are: `labkit.grading.sandbox.remote_grid` says it
+    grid_class: type[RemoteComm]
+    #: errors are raised in any case
+    _errhandler = Errhandler._of("ERRORS_RETURN")
+    name = ""
+    is_inter, is_intra = False, True
+
+    def __init__(self, caller: Caller, number: int, rank: int, size: int, shape: Grid | None = None) -> None:
+        self._caller, self._number, self.rank, self.size, self._shape = caller, number, rank, size, shape
 
     def _post(self, name: str, data: Any, dest: int, tag: int) -> RemoteRequest | None:
         header = {"op": name, "comm": self._number, "dest": operator.index(dest), "tag": operator.index(tag)}
@@ -137,30 +154,6 @@ class _PointToPoint:
         return bool(answer["flag"])
 
     Probe, Iprobe = probe, iprobe
-
-
-class RemoteComm(_PointToPoint, ObjectCollectives):
-    """A communicator of a submission.
-
-    Parameters
-    ----------
-    caller : Caller
-    number : int
-        By which the grader knows it.
-    rank, size : int
-    shape : Grid, optional
-        Of a Cartesian communicator.
-    """
-
-    #: what communicators on a grid are: `labkit.grading.sandbox.remote_grid` says it
-    grid_class: type[RemoteComm]
-    #: errors are raised in any case
-    _errhandler = Errhandler._of("ERRORS_RETURN")
-    name = ""
-    is_inter, is_intra = False, True
-
-    def __init__(self, caller: Caller, number: int, rank: int, size: int, shape: Grid | None = None) -> None:
-        self._caller, self._number, self.rank, self.size, self._shape = caller, number, rank, size, shape
 
     def Get_rank(self) -> int:
         """Rank of this process."""
@@ -313,13 +306,13 @@ def _message(row: Method) -> str | None:
 
 
 add_methods(
-    _PointToPoint,
+    RemoteComm,
     [row for row in METHODS if row.kind == "send"],
     _message,
     {"array_of": array_of, "parse_simple": parse_simple, "pickle": pickle, "RemotePrequest": RemotePrequest},
 )
 add_methods(
-    _PointToPoint,
+    RemoteComm,
     [NAMED["Recv_init"]],
     lambda row: "RemotePrequest(self._caller, lambda: self.Irecv({args}))",
     {**_DEFAULTS, "RemotePrequest": RemotePrequest},

@@ -16,6 +16,7 @@ from labkit.comm.futures.manager import MPIPoolExecutor
 from labkit.comm.handles.status import Message, Prequest, Request, Status
 from labkit.comm.intercomm import Intercomm
 from labkit.comm.intracomm import Intracomm
+from labkit.comm.place import name_as
 from labkit.comm.rma.window import Win
 from labkit.comm.surface import NAMED, Method
 from labkit.comm.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
@@ -83,9 +84,7 @@ def _handed_over(owner: type, name: str, own: Any) -> Any:
         thread = owner_of_thread()
         return whole(*args, **named) if thread is None else thread.call(name, whole, args, named, begin)
 
-    call.__code__ = call.__code__.replace(co_name=name)  # reports name what the program called
-    call.__name__, call.__doc__ = name, getattr(whole, "__doc__", None)
-    call.__qualname__ = f"{owner.__name__}.{name}"
+    name_as(call, name, f"{owner.__name__}.{name}").__doc__ = getattr(whole, "__doc__", None)
     return classmethod(call) if is_of_class else staticmethod(call) if is_static else call
 
 
