@@ -35,8 +35,8 @@ import labkit as lk
 from labkit.options import numbers_of
 from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
 from labkit.selector.situation import candidates
-from labkit.tune.campaign import Machine, measure
-from labkit.tune.tuned import Tuned
+from labkit.tuning.campaign import Machine, measure
+from labkit.tuning.tuned import Tuned
 
 SELECTORS = ("ompi", "mpich", "smpi", "default")
 CABINET = 256

@@ -21,7 +21,7 @@ import labkit as lk
 from labkit import MPI, registry
 from labkit.calibration import effective_bisection
 from labkit.models import P, congestion, message
-from labkit.tune.neighbor_exchange import FORMS
+from labkit.tuning.neighbor_exchange import FORMS
 
 #: what an MPI_Wtime takes on the simulated machines
 WTIME_S = 1e-8

@@ -28,9 +28,9 @@ from traces import ALGORITHMS, TraceCase, halo, trace_cases  # noqa: E402
 
 import labkit as lk  # noqa: E402
 from labkit.algorithms.applications.lu import lu  # noqa: E402
-from labkit.platform.models import get  # noqa: E402
-from labkit.platform.platform import platform  # noqa: E402
-from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options  # noqa: E402
+from labkit.machines.models import get  # noqa: E402
+from labkit.machines.platform import platform  # noqa: E402
+from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options  # noqa: E402
 from labkit.trace.formats import read_actions  # noqa: E402
 from labkit.trace.formats.text import open_out  # noqa: E402
 from labkit.trace.formats.ti_writer import write_plain  # noqa: E402

@@ -29,8 +29,8 @@ import pandas as pd
 import labkit as lk
 from labkit.options import numbers_of
 from labkit.selector.situation import candidates
-from labkit.tune.campaign import Machine, measure
-from labkit.tune.tuned import Tuned
+from labkit.tuning.campaign import Machine, measure
+from labkit.tuning.tuned import Tuned
 
 OPERATIONS = (
     "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce", "reduce_scatter",

@@ -21,10 +21,10 @@ from typing import Any
 import pandas as pd
 
 import labkit as lk
-from labkit.platform.platform import Platform
+from labkit.machines.platform import Platform
 from labkit.selector.situation import candidates
 from labkit.synthesis import exact_points
-from labkit.tune.campaign import Machine, measure
+from labkit.tuning.campaign import Machine, measure
 
 #: links of an NVIDIA DGX-1 (eight V100) between its GPUs, of 25 GB/s each way
 DGX1 = [

@@ -38,10 +38,10 @@ import numpy as np
 import pandas as pd
 
 import labkit as lk
-from labkit.tune import Codelet, FunctionSet, Verification
-from labkit.tune.entrance import collective_set
-from labkit.tune.neighbor_exchange import neighborhood_set
-from labkit.tune.runtime.plan import ESTIMATORS
+from labkit.tuning import Codelet, FunctionSet, Verification
+from labkit.tuning.entrance import collective_set
+from labkit.tuning.neighbor_exchange import neighborhood_set
+from labkit.tuning.runtime.plan import ESTIMATORS
 
 CALLS = [
     ("allreduce", 8, 64, "torus:2x2x2"),
@@ -131,8 +131,8 @@ def program(
 ) -> Any:  # fmt: skip
     """Call it again and again between pieces of computation; return the decision, and production's time."""
     from labkit import MPI
-    from labkit.tune.runtime.plan import plan_of
-    from labkit.tune.runtime.request import Request
+    from labkit.tuning.runtime.plan import plan_of
+    from labkit.tuning.runtime.request import Request
 
     made, functions, args = functions_of(comm, operation, n_bytes)
     with Request(made, disturbed(functions, comm, kind, seed, accidents), plan_of(**plan)) as request:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import labkit as lk
-from labkit.platform import models
+from labkit.machines import models
 
 sys.path.append(str(Path(__file__).parents[1]))  # for tests.support, wherever it is started
 

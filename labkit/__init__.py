@@ -43,14 +43,13 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from types import ModuleType
 
 TYPE_CHECKING = False  # as in typing, which is not imported: of what a rank's start costs it is a tenth
 if TYPE_CHECKING:
     from typing import Any
 
     from labkit.calibration import Calibration as Calibration
-    from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
+    from labkit.calibration import calibrate as calibrate
     from labkit.context import compute as compute
     from labkit.context import count as count
     from labkit.context import phase as phase
@@ -60,18 +59,18 @@ if TYPE_CHECKING:
     from labkit.jupyter.save_work import restore_work as restore_work
     from labkit.jupyter.save_work import save_button as save_button
     from labkit.jupyter.save_work import save_work as save_work
+    from labkit.launch import run as run
+    from labkit.machines import Platform as Platform
+    from labkit.machines import Zone as Zone
+    from labkit.machines import graph as graph
+    from labkit.machines import platform as platform
+    from labkit.machines.noise import Noise as Noise
     from labkit.phantom import sized as sized
-    from labkit.platform import Platform as Platform
-    from labkit.platform import Zone as Zone
-    from labkit.platform import graph as graph
-    from labkit.platform import platform as platform  # type: ignore[no-redef]
-    from labkit.platform.noise import Noise as Noise
     from labkit.real.engines.cluster import cluster as cluster
     from labkit.real.slurm.jobs import slurm_jobs as slurm_jobs
     from labkit.real.slurm.options import slurm as slurm
     from labkit.result import Run as Run
     from labkit.result.other_tools import read_trace as read_trace
-    from labkit.run import run as run
     from labkit.sampling import sampled as sampled
     from labkit.scaling import Model as Model
     from labkit.scaling import Verdict as Verdict
@@ -84,13 +83,13 @@ if TYPE_CHECKING:
     from labkit.study import sweep as sweep
     from labkit.study.bundle import verify as verify
     from labkit.study.guidelines import guidelines as guidelines
-    from labkit.study.guidelines import litmus as litmus  # type: ignore[no-redef]
+    from labkit.study.guidelines import litmus as litmus
     from labkit.synthesis import synthesize as synthesize
     from labkit.timing import Repeats as Repeats
     from labkit.timing import measure as measure
     from labkit.trace import contrast as contrast
-    from labkit.tune import tune as tune
-    from labkit.tune.cards import card as card  # type: ignore[no-redef]
+    from labkit.tuning import tune as tune
+    from labkit.tuning.cards import card as card
 
 if importlib.util.find_spec("labkit._kernels") is None:
     raise ImportError(
@@ -108,13 +107,12 @@ _INSTEAD = {
     "expect": 'study.expect("p log p"), or labkit.judge(p, seconds, "p log p")',
     "gantt": "labkit.plot.gantt(run) of a run with trace=True",
     "help": "help(labkit)",
-    "machines": 'labkit.platform("torus:4x4"), or on="torus:4x4" in a run; help(labkit.platform) has them',
     "topology": 'labkit.explore.topology("torus:4x4"), or labkit.plot.topology(machine)',
     **{name: f"labkit.plot.{name}(study)" for name in ("speedup", "efficiency")},
 }
 #: public name -> module that holds it
 _PUBLIC = {
-    "run": "labkit.run",
+    "run": "labkit.launch",
     "Run": "labkit.result",
     "cluster": "labkit.real.engines.cluster",
     "slurm": "labkit.real.slurm.options",
@@ -132,11 +130,11 @@ _PUBLIC = {
     "Repeats": "labkit.timing",
     "guidelines": "labkit.study.guidelines",
     "litmus": "labkit.study.guidelines",
-    "Noise": "labkit.platform.noise",
+    "Noise": "labkit.machines.noise",
     "Measured": "labkit.sim.measured",
     "contrast": "labkit.trace",
-    "tune": "labkit.tune",
-    "card": "labkit.tune.cards",
+    "tune": "labkit.tuning",
+    "card": "labkit.tuning.cards",
     "synthesize": "labkit.synthesis",
     "sweep": "labkit.study",
     "load": "labkit.study",
@@ -146,10 +144,10 @@ _PUBLIC = {
     "judge": "labkit.scaling",
     "Model": "labkit.scaling",
     "Verdict": "labkit.scaling",
-    "platform": "labkit.platform",
-    "Platform": "labkit.platform",
-    "Zone": "labkit.platform",
-    "graph": "labkit.platform",
+    "platform": "labkit.machines",
+    "Platform": "labkit.machines",
+    "Zone": "labkit.machines",
+    "graph": "labkit.machines",
     "predict": "labkit.jupyter.prediction",
     "check": "labkit.jupyter.exercise",
     "lecture": "labkit.jupyter.lecture",
@@ -197,17 +195,6 @@ def __dir__() -> list[str]:
     return ["MPI", *sorted({*_MODULES, *(name for name in _PUBLIC if name.islower())} - _ASIDE)]
 
 
-class _Package(ModuleType):
-    """The package itself: its functions keep their names where a module bears the same one.
-
-    Importing the module ``labkit.run`` would else put that module where `labkit.run`, the function, belongs.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if not (name in _PUBLIC and isinstance(value, ModuleType)):
-            super().__setattr__(name, value)
-
-
 def _show_errors_in_notebooks() -> None:
     """Let IPython show labkit's errors as ``%%spmd`` shows its own: a sentence and the user's own line."""
 
@@ -230,4 +217,3 @@ if "IPython" in sys.modules:
     importlib.import_module("labkit.jupyter.hints").offer_hints()
     importlib.import_module("labkit.jupyter.extension").show_plain_numbers()
     importlib.import_module("labkit.jupyter.extension").name_cells_in_warnings()
-sys.modules[__name__].__class__ = _Package

@@ -62,7 +62,7 @@ class Model:
     """A network model: every number that turns a message into time."""
 
     def __init__(self, **kwargs: Any) -> None:
-        """Every field of labkit.platform.models.NetworkModel, by name."""
+        """Every field of labkit.machines.models.NetworkModel, by name."""
 
     @property
     def name(self) -> str: ...
@@ -140,7 +140,7 @@ class Zones:
         """The platform; hosts are numbered as they were added."""
 
 def topology(kind: str, rank_hosts: Sequence[int], **kwargs: Any) -> Platform:
-    """A cluster: what labkit.platform.spec.ClusterSpec.build gives, by name."""
+    """A cluster: what labkit.machines.spec.ClusterSpec.build gives, by name."""
 
 def analyse_waits(ranks: int, calls: dict[str, Any], messages: dict[str, Any], blocked: dict[str, Any], phases: dict[str, Any], begins_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], given: dict[str, Any], begun_by: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> dict[str, Any]:
     """

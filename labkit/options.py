@@ -192,7 +192,7 @@ def model_of(arguments: argparse.Namespace) -> Any:
         return arguments.model
     if _is_mpi(arguments.on):
         raise MachineError("--no-crosstraffic belongs to simulated machines, not to --on mpi")
-    from labkit.platform import models, platform
+    from labkit.machines import models, platform
 
     name = arguments.model or platform(arguments.on).description.model
     return models.get(name, cross_traffic=False)

@@ -21,7 +21,7 @@ class Trial:
     visits : mapping of str to sequence of sequences of float
         By phase and rank a factor for each time that the rank enters the phase; 1 beyond them.
     links : mapping of str to float
-        By kind of links, as `labkit.platform.measure.kind_of` names them: how many times the bandwidth.
+        By kind of links, as `labkit.machines.measure.kind_of` names them: how many times the bandwidth.
     """
 
     computation: Mapping[str, Sequence[float]] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Trial:
         """Return the compiled machine with these links faster."""
         if not self.links:
             return built
-        from labkit.platform.measure import kind_of
+        from labkit.machines.measure import kind_of
 
         kinds = [kind_of(built.link_name(link)) for link in range(built.link_count)]
         for kind, faster in self.links.items():

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit.platform.models import NetworkModel, get
-from labkit.platform.platform import Platform, platform
+from labkit.machines.models import NetworkModel, get
+from labkit.machines.platform import Platform, platform
 
 __all__ = ["Case", "collectives", "mixes", "point_to_point"]
 

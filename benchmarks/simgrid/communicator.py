@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 import labkit as lk
 from labkit import MPI, context
-from labkit.platform.models import NetworkModel
-from labkit.platform.platform import Platform
+from labkit.machines.models import NetworkModel
+from labkit.machines.platform import Platform
 from labkit.sim.rank_context import RankContext
 
 __all__ = ["marks_of", "needs_communicator"]

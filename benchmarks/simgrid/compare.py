@@ -29,8 +29,8 @@ from random_cases import KINDS, START_NS, random_case
 
 from labkit import registry
 from labkit.errors import DeadlockError
-from labkit.platform.mapping import mapping_of
-from labkit.platform.platform import Platform, platform
+from labkit.machines.mapping import mapping_of
+from labkit.machines.platform import Platform, platform
 from labkit.sim.schedules import simulate
 from tests.support.message_program import run_program
 

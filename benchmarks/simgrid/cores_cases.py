@@ -9,8 +9,8 @@ from dataclasses import replace
 
 from cases import FINE, FULL, GIGABIT, Case, blocking_mix, late_exchange, posted_mix
 
-from labkit.platform.platform import Platform
-from labkit.platform.spec import ClusterSpec
+from labkit.machines.platform import Platform
+from labkit.machines.spec import ClusterSpec
 
 __all__ = ["cores_cases", "crowded"]
 

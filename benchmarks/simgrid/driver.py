@@ -15,9 +15,9 @@ from pathlib import Path
 
 from named import EVERY
 
-from labkit.platform.models import NetworkModel
-from labkit.platform.platform import Platform
-from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
+from labkit.machines.models import NetworkModel
+from labkit.machines.platform import Platform
+from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options
 
 HERE = Path(__file__).parent
 sys.path.append(str(HERE.parents[1]))  # for tests.support, wherever the benchmark is started

@@ -19,7 +19,7 @@ import numpy as np
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.platform.platform import Platform
+from labkit.machines.platform import Platform
 from tests.support.message_program import run_program
 
 PROGRAM = "*: allreduce 10000; mark; alltoall_linear 20000; mark; bcast 100000 0; mark"

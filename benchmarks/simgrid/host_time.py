@@ -29,9 +29,9 @@ import numpy as np
 
 import labkit as lk
 from labkit import registry
-from labkit.platform.models import get
-from labkit.platform.platform import platform
-from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
+from labkit.machines.models import get
+from labkit.machines.platform import platform
+from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options
 from labkit.sim.schedules import simulate
 
 STAR = "star:{p},bw=1.25GBps,lat=1us"

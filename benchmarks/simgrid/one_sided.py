@@ -17,8 +17,8 @@ import numpy as np
 
 import labkit as lk
 from labkit import MPI
-from labkit.platform import models
-from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
+from labkit.machines import models
+from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options
 
 HERE = Path(__file__).parent
 COLL = {"barrier": "dissemination", "allgather": "ring"}

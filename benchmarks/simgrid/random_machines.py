@@ -5,10 +5,10 @@ from __future__ import annotations
 import itertools
 import random
 
-from labkit.platform.mapping import mapping_of
-from labkit.platform.platform import Platform, platform
-from labkit.platform.spec import parse_spec
-from labkit.platform.zones import Zone
+from labkit.machines.mapping import mapping_of
+from labkit.machines.platform import Platform, platform
+from labkit.machines.spec import parse_spec
+from labkit.machines.zones import Zone
 
 __all__ = ["random_machine"]
 

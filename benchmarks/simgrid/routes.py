@@ -14,8 +14,8 @@ import driver
 import golden_files
 from topology_cases import SMALL
 
-from labkit.platform.platform import platform
-from labkit.platform.xml.writer import platform_xml
+from labkit.machines.platform import platform
+from labkit.machines.xml.writer import platform_xml
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_routes.json"
 SPECS = [

@@ -21,8 +21,8 @@ import driver
 import numpy as np
 
 from labkit import registry
-from labkit.platform.models import get
-from labkit.platform.platform import platform
+from labkit.machines.models import get
+from labkit.machines.platform import platform
 from labkit.selector import Choices, selector_of
 from labkit.sim.schedules import simulate
 

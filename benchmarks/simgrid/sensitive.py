@@ -13,7 +13,7 @@ import driver
 import numpy as np
 
 import labkit as lk
-from labkit.platform import models
+from labkit.machines import models
 from tests.support.message_program import run_program
 
 RANKS, CHANGES = 64, 6

@@ -26,8 +26,8 @@ import numpy as np
 
 from labkit import registry
 from labkit.errors import LabkitError
-from labkit.platform.models import get
-from labkit.platform.platform import platform
+from labkit.machines.models import get
+from labkit.machines.platform import platform
 from labkit.sim.schedules import simulate
 
 #: collective -> word of `interpret.c`

@@ -19,8 +19,8 @@ from pathlib import Path
 import driver
 from smpi_names import TABLE, WORDS
 
-from labkit.platform.models import get
-from labkit.platform.platform import platform
+from labkit.machines.models import get
+from labkit.machines.platform import platform
 
 GOLDENS = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_selectors.json"
 RANKS = (3, 6, 8, 12, 17, 33)

@@ -24,10 +24,10 @@ import numpy as np
 from random_cases import EDGES, KINDS
 from zone_platforms import graph
 
-from labkit.platform import models
-from labkit.platform.models import NetworkModel
-from labkit.platform.platform import Platform, platform
-from labkit.platform.zones.spec import zones_xml
+from labkit.machines import models
+from labkit.machines.models import NetworkModel
+from labkit.machines.platform import Platform, platform
+from labkit.machines.zones.spec import zones_xml
 from tests.support.message_program import run_program
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_ties.json"

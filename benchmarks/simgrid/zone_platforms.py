@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 import random
 
-from labkit.platform.spec import parse_spec
-from labkit.platform.zones import Zone
-from labkit.platform.zones.spec import zones_xml
+from labkit.machines.spec import parse_spec
+from labkit.machines.zones import Zone
+from labkit.machines.zones.spec import zones_xml
 
 __all__ = ["EXACT", "PLATFORMS", "graph"]
 
@@ -138,7 +138,7 @@ def _nested() -> Zone:
     return top
 
 
-#: name -> platform XML; all written by `labkit.platform.zones.spec`
+#: name -> platform XML; all written by `labkit.machines.zones.spec`
 PLATFORMS = {
     "full": zones_xml(_full()),
     "floyd-8": zones_xml(graph("floyd", 1, 6, 8, 7)),

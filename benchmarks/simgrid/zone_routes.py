@@ -15,7 +15,7 @@ import driver
 from zone_platforms import PLATFORMS
 
 import labkit as lk
-from labkit.platform import models
+from labkit.machines import models
 
 GOLDEN = Path(__file__).parents[2] / "tests" / "golden" / "simgrid_zones.json"
 #: for all hosts: collectives; and two messages across

@@ -32,7 +32,7 @@ class _Tried(NamedTuple):
 
 def _tried(exchange: Any) -> _Tried:
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.run import run
+    from labkit.launch import run
 
     if not callable(exchange):
         raise TypeError(f"a function is asked for, got {type(exchange).__name__}")

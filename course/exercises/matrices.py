@@ -26,7 +26,7 @@ class _Tried(NamedTuple):
 
 def _tried(multiply: Any) -> _Tried:
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.run import run
+    from labkit.launch import run
 
     if not callable(multiply):
         raise TypeError(f"multiply must be a function, got {type(multiply).__name__}")

@@ -31,7 +31,7 @@ class _Collected(NamedTuple):
 
 def _collected(collect: Any) -> _Collected:
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.run import run
+    from labkit.launch import run
 
     if not callable(collect):
         raise TypeError(f"a function is asked for, got {type(collect).__name__}")

@@ -26,8 +26,8 @@ import labkit
 from labkit import registry
 from labkit.cli.main import COMMANDS, main
 from labkit.cli.report import with_mathml
-from labkit.platform import machines
-from labkit.platform.spec import kinds
+from labkit.machines import named
+from labkit.machines.spec import kinds
 from labkit.trace.exchange import FORMATS as EXPORTS
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -66,9 +66,9 @@ FORMATS = {
     "Extra-P's experiments": "labkit.study.formats.writer",
     "Bundles": "labkit.study.bundle.writer",
     "Declared studies": "labkit.study.declared.declaration",
-    "Network models": "labkit.platform.models",
-    "Named machines": "labkit.platform.machines",
-    "SimGrid's platform files": "labkit.platform.xml.reader",
+    "Network models": "labkit.machines.models",
+    "Named machines": "labkit.machines.named",
+    "SimGrid's platform files": "labkit.machines.xml.reader",
     "Calibrations": "labkit.calibration.result",
     "Rules of selectors": "labkit.selector.rules",
     "Rules of MPI libraries": "labkit.selector.formats",
@@ -274,8 +274,8 @@ def platforms() -> Iterator[str]:
         rows = [(f"``{name}``", known.get(name, "")) for name in spec.options() if name in known]
         yield from table(("option", "what it is"), rows)
     yield from title("Named machines", "-")
-    for name in machines.names():
-        machine = machines.load(name)
+    for name in named.names():
+        machine = named.load(name)
         yield from title(name, "~")
         yield from [machine.title + ".", ""]
         yield from table(("figure", "value, and where it is from"), machine.facts)

@@ -24,9 +24,9 @@ from labkit.calibration.fit import (
 )
 from labkit.calibration.result import Calibration, judge_quality, load_average
 from labkit.errors import DataError
-from labkit.platform.platform import Platform, platform
+from labkit.launch import machine_of, run
+from labkit.machines.platform import Platform, platform
 from labkit.result import Run
-from labkit.run import machine_of, run
 
 __all__ = ["calibrate", "from_measurements", "with_shares"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from labkit import context, registry
 from labkit.errors import DataError
 from labkit.html import number, quantity
-from labkit.run import run
+from labkit.launch import run
 
 __all__ = [
     "EXPERIMENTS",

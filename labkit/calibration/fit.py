@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labkit.calibration.experiments import Row
 from labkit.errors import DataError
-from labkit.platform.models import NetworkModel, get
+from labkit.machines.models import NetworkModel, get
 
 __all__ = [
     "COLUMNS",
@@ -382,7 +382,7 @@ class Fit:
     @property
     def spec(self) -> str:
         """The options of a star of this link, as a specification spells them."""
-        from labkit.platform.quantities import format_bandwidth, format_time
+        from labkit.machines.quantities import format_bandwidth, format_time
 
         shared = "" if self.sharing == "splitduplex" else f",sharing={self.sharing}"
         bandwidth, latency = format_bandwidth(self.bandwidth_bytes_per_s), format_time(self.latency_s / 2)

@@ -22,8 +22,8 @@ from scipy.optimize import nnls
 
 from labkit import context
 from labkit.errors import DataError
+from labkit.launch import run
 from labkit.models import LogGP
-from labkit.run import run
 
 __all__ = ["fit_loggp", "measure_round_trips", "predicted_round_trips"]
 
@@ -97,7 +97,7 @@ def fit_loggp(table: pd.DataFrame) -> LogGP:
 
     Examples
     --------
-    >>> from labkit.platform import models
+    >>> from labkit.machines import models
     >>> planted = LogGP(latency_s=5e-6, overhead_s=2e-6, gap_s=3e-6, gap_per_byte_s=1e-9)
     >>> table = measure_round_trips("star:2", model=models.get("loggps", **planted.options()))
     >>> fit = fit_loggp(table)

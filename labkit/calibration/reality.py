@@ -17,9 +17,9 @@ import pandas as pd
 from labkit import context, registry
 from labkit.calibration import Calibration
 from labkit.calibration.fit import STATISTICS
-from labkit.platform.models import NetworkModel
-from labkit.platform.platform import Platform, graph
-from labkit.run import run
+from labkit.launch import run
+from labkit.machines.models import NetworkModel
+from labkit.machines.platform import Platform, graph
 from labkit.schedule import execute
 
 __all__ = [

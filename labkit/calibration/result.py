@@ -25,10 +25,10 @@ import pandas as pd
 
 from labkit.calibration.fit import Fit, Shares, one
 from labkit.errors import DataError
+from labkit.machines.models import SECTIONS, NetworkModel
+from labkit.machines.platform import Platform, platform
+from labkit.machines.xml.writer import platform_xml, smpirun_options
 from labkit.plain import replace_file
-from labkit.platform.models import SECTIONS, NetworkModel
-from labkit.platform.platform import Platform, platform
-from labkit.platform.xml.writer import platform_xml, smpirun_options
 from labkit.units import format_seconds, format_share
 
 __all__ = ["Calibration", "Quality", "judge_quality"]

@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
-    from labkit.run import machine_of, run
+    from labkit.launch import machine_of, run
 
     machine = machine_of(arguments.on)
     try:

@@ -85,8 +85,8 @@ def execute(arguments: argparse.Namespace) -> int:
         For input that cannot be used: exit code 3.
     """
     from labkit.errors import DataError
-    from labkit.tune.off_line import off_line
-    from labkit.tune.real_machine import RealMachine, gain
+    from labkit.tuning.off_line import off_line
+    from labkit.tuning.real_machine import RealMachine, gain
 
     names = arguments.algorithms
     ranks = numbers_of(arguments.ranks, "--ranks") if arguments.ranks else None

@@ -187,7 +187,7 @@ class OpenBench:
 
     def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
         """Run the function on ranks."""
-        from labkit.run import run
+        from labkit.launch import run
 
         function = self._named(how.pop("function", None))
         # of each run's and rank's own: what a function changes in place must not change what it is judged by

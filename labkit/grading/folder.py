@@ -61,7 +61,7 @@ __all__ = [
 
 #: what grading needs: loaded once, before the processes that grade are forked
 _NEEDED = (
-    "labkit.MPI", "labkit.run", "labkit.scaling", "labkit.sim.machine", "labkit.sim.runner",
+    "labkit.MPI", "labkit.launch", "labkit.scaling", "labkit.sim.machine", "labkit.sim.runner",
     "labkit.sim.calls.stand_ins", "labkit.trace.trace", "labkit.trace.waiting", "pandas",
 )  # fmt: skip
 #: beyond an assignment's own budget, before the process that grades it is ended

@@ -142,7 +142,7 @@ def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
     if option == "--on":
         return [*_machines(), *_own_machines(names)]
     if option == "--model":
-        from labkit.platform import models
+        from labkit.machines import models
 
         return models.names()
     if option == "--coll":
@@ -161,9 +161,9 @@ def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _machines() -> list[str]:
-    from labkit.platform.spec import reader
-    from labkit.platform.spec.reader import kinds
-    from labkit.run import MACHINES
+    from labkit.launch import MACHINES
+    from labkit.machines.spec import reader
+    from labkit.machines.spec.reader import kinds
 
     words = [machine.words[0] for machine in MACHINES if machine.words]
     return [*words, *kinds(), *reader.names()]

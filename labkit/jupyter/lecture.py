@@ -18,7 +18,7 @@ import numpy as np
 from labkit import registry
 from labkit.errors import ScheduleError
 from labkit.html import PRE, quantity
-from labkit.run import machine_of
+from labkit.launch import machine_of
 from labkit.study import Study, sweep
 
 __all__ = ["Lecture", "Race", "lecture"]

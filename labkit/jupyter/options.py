@@ -10,8 +10,8 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from labkit.errors import LabkitError, MachineError, ProgramError, nearest
+from labkit.launch import machine_of
 from labkit.options import add_run_options
-from labkit.run import machine_of
 from labkit.units import format_seconds
 
 __all__ = [
@@ -151,7 +151,7 @@ _FEWEST_ENGINES = 4
 
 
 def _is_platform(word: str) -> bool:
-    from labkit.platform import platform
+    from labkit.machines import platform
 
     try:
         platform(word)
@@ -164,7 +164,7 @@ def is_own_machine(value: Any) -> bool:
     """Whether a value of the notebook is a machine, not only the text of one."""
     if value is None or isinstance(value, str | ModuleType):
         return False
-    is_platform = type(value).__module__.startswith("labkit.platform") and hasattr(value, "hosts")
+    is_platform = type(value).__module__.startswith("labkit.machines") and hasattr(value, "hosts")
     return is_platform or machine_of(value).is_real
 
 

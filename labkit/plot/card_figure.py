@@ -25,7 +25,7 @@ from labkit.plot.style import (
 )
 
 if TYPE_CHECKING:
-    from labkit.tune.cards import Card
+    from labkit.tuning.cards import Card
 
 __all__ = ["card"]
 

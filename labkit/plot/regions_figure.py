@@ -15,7 +15,7 @@ from labkit.plot.style import COLORS, FONT, HATCHES, TOOLS, heading, style_axes
 from labkit.units import format_bytes, format_share
 
 if TYPE_CHECKING:
-    from labkit.tune.tuned import Tuned
+    from labkit.tuning.tuned import Tuned
 
 __all__ = ["regions"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import DataError, PlatformError
 from labkit.html import quantity
-from labkit.platform.drawing import Layout
+from labkit.machines.drawing import Layout
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, grid_of, heading, ink_on, style_axes
 from labkit.trace.reports import Report

@@ -13,8 +13,8 @@ from bokeh.plotting import figure
 
 from labkit.errors import PlatformError
 from labkit.html import quantity
-from labkit.platform.drawing import Layout
-from labkit.platform.platform import Platform, platform
+from labkit.machines.drawing import Layout
+from labkit.machines.platform import Platform, platform
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, PERCENT, TOOLS, style_axes
 

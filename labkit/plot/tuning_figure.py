@@ -13,7 +13,7 @@ from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, TOOLS, grid_of, heading, style_axes, value_axis
 
 if TYPE_CHECKING:
-    from labkit.tune.runtime.explanation import Decision, Explanation
+    from labkit.tuning.runtime.explanation import Decision, Explanation
 
 __all__ = ["tuning"]
 

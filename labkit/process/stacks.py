@@ -58,7 +58,7 @@ _FRAMEWORK = (
     "schedule/execute.py",
     "context.py",
     "request.py",
-    "run.py",
+    "launch.py",
 )
 _PACKAGE = str(Path(__file__).absolute().parents[1])
 

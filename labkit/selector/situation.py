@@ -34,7 +34,7 @@ class Situation(NamedTuple):
     ranks_per_node : int
         How many consecutive ranks share a host; 1 where that differs from host to host.
     copied_below_bytes : int
-        Below this length the machine's messages are copied (`labkit.platform.models.NetworkModel`);
+        Below this length the machine's messages are copied (`labkit.machines.models.NetworkModel`);
         0 where none is, or that is not known: on real MPI, and in `Run.collectives`, which leaves it out.
     on_collective_network : bool
         Whether all ranks of the run take part in an operation for which the machine has a network of its own

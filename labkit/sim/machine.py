@@ -15,7 +15,7 @@ from labkit.result import Run, median_run
 from labkit.units import ranks_text
 
 if TYPE_CHECKING:
-    from labkit.platform.platform import Platform
+    from labkit.machines.platform import Platform
 
 __all__ = ["Simulated", "platform_for"]
 
@@ -81,14 +81,14 @@ class Simulated(Machine):
 
     def size(self, on: Any) -> int | None:
         """Return the number of a platform's cores; None for one that grows with the ranks."""
-        from labkit.platform import platform
+        from labkit.machines import platform
 
         return platform(on).capacity
 
     def checked(self, request: RunRequest) -> RunRequest:
         """Read platform, mapping, calibration, noise and computation, before anything runs."""
-        from labkit.platform.noise import noise_of
-        from labkit.platform.quantities import storage_of
+        from labkit.machines.noise import noise_of
+        from labkit.machines.quantities import storage_of
         from labkit.selector import selector_of
         from labkit.sim.measured import measured_of
 
@@ -168,7 +168,7 @@ class Simulated(Machine):
 
 def platform_for(on: Any, ranks: int, model: Any = None, mapping: Any = None, shape: Any = None) -> Platform:
     """Refuse a platform that is not known or too small, a model, mapping or shape that is not known."""
-    from labkit.platform import models, platform
+    from labkit.machines import models, platform
 
     machine = platform(on).mapped(mapping).shaped(shape).allocated(ranks)
     machine.rank_hosts(ranks)

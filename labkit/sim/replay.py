@@ -15,9 +15,9 @@ from labkit.checks import check_limit, check_tolerance
 from labkit.comm.collective.calls import action_of
 from labkit.comm.collective.native import Bound, Call
 from labkit.errors import DataError, DeadlockError, ScheduleError, TimeLimitError
-from labkit.platform import platform
-from labkit.platform.mapping import crowding
-from labkit.platform.noise import noise_of
+from labkit.machines import platform
+from labkit.machines.mapping import crowding
+from labkit.machines.noise import noise_of
 from labkit.process.folders import private_folder
 from labkit.registry import program
 from labkit.result import Run, phase_frame

@@ -20,9 +20,9 @@ from labkit import _kernels
 from labkit.checks import ToleranceUse
 from labkit.errors import LabkitError, MachineError
 from labkit.local.costs import DEFAULT_CALIBRATION
-from labkit.platform import models
-from labkit.platform.mapping import crowding
-from labkit.platform.platform import Platform
+from labkit.machines import models
+from labkit.machines.mapping import crowding
+from labkit.machines.platform import Platform
 from labkit.process.stacks import is_framework
 from labkit.regions import Regions, matches, regions_of
 from labkit.request import RunRequest

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labkit import registry
 from labkit.errors import ScheduleError
-from labkit.platform.platform import Platform
+from labkit.machines.platform import Platform
 from labkit.schedule.execute import Counts, as_reduction, sizes_of
 from labkit.schedule.schedule import Schedule, program_of
 from labkit.schedule.step import Column, Step
@@ -20,7 +20,7 @@ from labkit.selector import Choices, Selector, Situation, selector_of
 from labkit.selector.situation import settled
 
 if TYPE_CHECKING:
-    from labkit.platform.noise import Noise
+    from labkit.machines.noise import Noise
 
 __all__ = ["Simulated", "choices_on", "node_of", "perform", "simulate", "time_alone"]
 
@@ -159,7 +159,7 @@ def perform(
 
 def _noise(noise: Any, seed: int) -> Noise:
     """Read the option `noise`."""
-    from labkit.platform.noise import noise_of
+    from labkit.machines.noise import noise_of
 
     return noise_of(noise).seeded(seed)
 
@@ -176,7 +176,7 @@ def _run(
     noise: Noise,
 ) -> Simulated:
     from labkit import _kernels
-    from labkit.platform.platform import platform
+    from labkit.machines.platform import platform
 
     machine = platform(on)
     network = machine.network(model)
@@ -209,7 +209,7 @@ def _run_folded(
 ) -> Simulated | None:
     """Simulate two ranks for all; None where they cannot stand for them."""
     from labkit import _kernels
-    from labkit.platform.platform import platform
+    from labkit.machines.platform import platform
 
     machine = platform(on)
     starts: list[float] = []

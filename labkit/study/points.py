@@ -13,9 +13,9 @@ import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError, MachineError
-from labkit.platform.noise import noise_of
+from labkit.launch import machine_of
+from labkit.machines.noise import noise_of
 from labkit.real.engines.target import is_cluster
-from labkit.run import machine_of
 from labkit.selector import stated
 from labkit.study.rows import FIXED, MEASURED, PLACE, cell
 from labkit.study.selection import pick_all

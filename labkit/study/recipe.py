@@ -69,7 +69,7 @@ def _resolved(point: Point) -> Point:
     """Return a point with the platform's file that it names read."""
     with contextlib.suppress(Exception):  # as above
         if isinstance(point.on, str | os.PathLike) and os.path.isfile(point.on):
-            from labkit.platform import platform
+            from labkit.machines import platform
 
             return replace(point, on=platform(point.on))
     return point

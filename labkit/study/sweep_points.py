@@ -18,10 +18,10 @@ from tqdm import tqdm
 from labkit import __version__
 from labkit.checks import check_arguments, check_seed, check_tolerance, program_name
 from labkit.errors import DataError, MachineError, ProgramError, nearest
+from labkit.launch import machine_of, together
 from labkit.live import told_to
 from labkit.local.costs import find_calibration
-from labkit.platform.noise import noise_of
-from labkit.run import machine_of, together
+from labkit.machines.noise import noise_of
 from labkit.sim.measured import MOST_BYTES, Measured, Records, measured_of
 from labkit.study.measure import SEEDS, Job
 from labkit.study.points import Point, is_real, plan_points

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from labkit.errors import ScheduleError, nearest
-from labkit.platform import models
-from labkit.platform.platform import Platform, platform
+from labkit.machines import models
+from labkit.machines.platform import Platform, platform
 from labkit.schedule import PROBLEMS, Schedule, prove
 from labkit.sim.schedules import simulate
 from labkit.synthesis.attempts import Task, search

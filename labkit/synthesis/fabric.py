@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import Any
 
 from labkit.errors import PlatformError
-from labkit.platform.models import NetworkModel
-from labkit.platform.platform import Platform
+from labkit.machines.models import NetworkModel
+from labkit.machines.platform import Platform
 
 __all__ = ["CROSS", "Fabric", "Ideal", "Way", "affine", "fabric_of"]
 

@@ -20,8 +20,8 @@ from typing import Any
 from labkit import html as markup
 from labkit.errors import ScheduleError
 from labkit.html import quantity
+from labkit.machines.platform import Platform
 from labkit.plain import replace_file
-from labkit.platform.platform import Platform
 from labkit.plot_backend import draw
 from labkit.schedule import Kind, Proof, Schedule, block_indices, execute
 from labkit.schedule.count import count

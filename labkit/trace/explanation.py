@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from labkit import _kernels
 from labkit.errors import DataError
 from labkit.html import card, escape, quantity, table
-from labkit.platform.measure import HOST_KINDS, kind_of
-from labkit.platform.noise import disturbed
+from labkit.machines.measure import HOST_KINDS, kind_of
+from labkit.machines.noise import disturbed
 from labkit.trace.activity import state_of_step
 from labkit.trace.trace import PhaseClock
 from labkit.units import format_bytes

@@ -15,7 +15,7 @@ import labkit as lk
 from labkit import registry
 from labkit.cli.demo.plan import SORTERS
 from labkit.errors import RankError, ScheduleError
-from labkit.platform import models
+from labkit.machines import models
 
 FORMS = registry.teaching_forms()
 COLLECTIVES = [pair for pair in FORMS if pair[0] != "sorting"]

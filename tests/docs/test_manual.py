@@ -38,15 +38,15 @@ def test_the_manual_has_every_name_and_every_word(tmp_path):
     )
     assert checked.returncode == 0, checked.stdout[-3000:]
     import labkit
-    from labkit.platform import machines
-    from labkit.platform.spec import kinds
+    from labkit.machines import named
+    from labkit.machines.spec import kinds
 
     for name in labkit.__all__:
         if callable(getattr(labkit, name)):
             page = (manual / "api" / f"labkit.{name}.html").read_text("utf-8")
             assert f"labkit.{name}" in page
     words = (manual / "platforms.html").read_text("utf-8")
-    for word in (*kinds(), *machines.names(), "loopback_lat", "bb_bw", "routing"):
+    for word in (*kinds(), *named.names(), "loopback_lat", "bb_bw", "routing"):
         assert word in words, word
     from labkit.trace.counters import EVENTS
     from labkit.trace.waiting.kinds import KINDS
@@ -103,7 +103,7 @@ def test_the_examples_of_formats_can_be_read(tmp_path):
         (trace,) = examples_of(module)
         (tmp_path / "trace").write_text(trace)
         assert lk.replay(tmp_path / "trace", "star:2").makespan_s > 0
-    (machine,) = examples_of("labkit.platform.machines")
+    (machine,) = examples_of("labkit.machines.named")
     assert lk.platform(tomllib.loads(machine)["spec"]).hosts == 128
     (rules,) = examples_of("labkit.selector.rules")
     (tmp_path / "rules.toml").write_text(rules)

@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from labkit.errors import PlatformError
-from labkit.platform.mapping import mapping_of
-from labkit.platform.platform import Platform, platform
+from labkit.machines.mapping import mapping_of
+from labkit.machines.platform import Platform, platform
 
 __all__ = ["SEEDS", "check"]
 

@@ -13,10 +13,10 @@ from typing import Any
 import labkit as lk
 from labkit.errors import LabkitError
 from labkit.local.costs import KernelCosts
+from labkit.machines import models
+from labkit.machines.mapping import mapping_of
+from labkit.machines.platform import Platform
 from labkit.plain import text_of
-from labkit.platform import models
-from labkit.platform.mapping import mapping_of
-from labkit.platform.platform import Platform
 from labkit.scaling.parser import parse
 from labkit.selector import Rules
 from labkit.selector.formats import read_rules

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from labkit import registry
-from labkit.platform.models import get
+from labkit.machines.models import get
 from labkit.sim.schedules import simulate
 
 GOLDENS: list[dict[str, Any]] = json.loads(Path(__file__).with_name("simgrid_collectives.json").read_text())

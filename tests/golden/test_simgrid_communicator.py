@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.platform import models
+from labkit.machines import models
 
 EVERY = golden_files.every_golden()
 #: Collectives have a test of their own, and the ping-pongs differ only in sizes.

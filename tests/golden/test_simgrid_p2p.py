@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.platform import models
-from labkit.platform.xml.writer import platform_xml
+from labkit.machines import models
+from labkit.machines.xml.writer import platform_xml
 from tests.support.message_program import run_program
 
 EVERY = golden_files.every_golden()

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.platform import models
-from labkit.platform.mapping import mapping_of
-from labkit.platform.platform import Platform
+from labkit.machines import models
+from labkit.machines.mapping import mapping_of
+from labkit.machines.platform import Platform
 from tests.support.message_program import run_program
 
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_random.json").read_text())

@@ -13,9 +13,9 @@ import golden_files
 import pytest
 
 import labkit as lk
-from labkit.platform.spec import ClusterSpec
-from labkit.platform.topologies.dragonfly import DragonflySpec
-from labkit.platform.topologies.fat_tree import FatTreeSpec
+from labkit.machines.spec import ClusterSpec
+from labkit.machines.topologies.dragonfly import DragonflySpec
+from labkit.machines.topologies.fat_tree import FatTreeSpec
 
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_routes.json").read_text())
 PLATFORMS = GOLDEN["platforms"]

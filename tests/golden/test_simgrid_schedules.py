@@ -13,7 +13,7 @@ import pytest
 
 import labkit as lk
 from labkit import _kernels, registry
-from labkit.platform import models
+from labkit.machines import models
 from labkit.schedule.schedule import program_of
 from labkit.sim.schedules import simulate
 

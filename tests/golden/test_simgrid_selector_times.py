@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from labkit import registry
-from labkit.platform.models import get
+from labkit.machines.models import get
 from labkit.selector import Choices, selector_of
 from labkit.sim.schedules import simulate
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.platform import models
+from labkit.machines import models
 from tests.support.message_program import run_program
 
 GOLDEN = json.loads((Path(__file__).parent / "simgrid_zones.json").read_text())

@@ -9,8 +9,8 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.platform.models import get
-from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
+from labkit.machines.models import get
+from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options
 
 pytestmark = pytest.mark.mpi
 

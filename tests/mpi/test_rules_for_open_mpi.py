@@ -13,7 +13,7 @@ import labkit as lk
 from labkit.real.mpi.find import find_launcher
 from labkit.selector import Situation
 from labkit.selector.formats import read_rules
-from labkit.tune.tuned import Leaf, Tuned
+from labkit.tuning.tuned import Leaf, Tuned
 
 pytestmark = pytest.mark.mpi
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.tune.neighbor_exchange import FORMS
+from labkit.tuning.neighbor_exchange import FORMS
 from tests.support.neighbors import edges, halos
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("nothing_left")]

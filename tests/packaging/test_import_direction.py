@@ -21,9 +21,9 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 ROOMS = (
     "errors", "plot_backend", "plain", "html", "units", "checks",
     "phantom", "context", "regions", "tally", "sampling", "timing", "process",
-    "schedule", "registry", "selector", "scaling", "local", "platform", "place", "trial",
+    "schedule", "registry", "selector", "scaling", "local", "machines", "place", "trial",
     "comm", "printed", "live", "trace", "result", "request", "sim", "synthesis", "models", "real",
-    "run", "calibration", "study", "tune", "plot", "options", "jupyter", "grading", "testing", "cli",
+    "launch", "calibration", "study", "tuning", "plot", "options", "jupyter", "grading", "testing", "cli",
 )  # fmt: skip
 #: rooms that may import algorithms: the registry lists their folder; others meet them by name, through it
 KNOW_ALGORITHMS = ("registry", "cli", "grading")
@@ -116,7 +116,7 @@ def misplaced(name: str) -> str:
     """Say which imports of a module point up, or nothing."""
     here = room(name)
     if here in ("algorithms", "datasets"):
-        outside = {"run", "study", "plot", "jupyter", "cli", "grading"}
+        outside = {"launch", "study", "plot", "jupyter", "cli", "grading"}
         bad = [n for n in imports(name) if room(n) in outside or (here, room(n)) == ("datasets", "comm")]
         return f"{name} imports {sorted(bad)}" if bad else ""
     if here not in ROOMS:

@@ -133,7 +133,7 @@ def test_run_is_a_function_whatever_was_imported() -> None:
 import importlib, inspect, sys
 import labkit as lk
 import labkit.run
-from labkit.run import run
+from labkit.launch import run
 assert inspect.isfunction(lk.run) and lk.run is run is labkit.run
 importlib.reload(sys.modules["labkit.run"])
 assert inspect.isfunction(lk.run)

@@ -25,7 +25,7 @@ MOST_LINES, MOST_FILES, LONGEST_FUNCTION = 800, 40, 50
 #: a shorter module needs two importers
 FRAGMENT = 60
 #: modules that are found by the listing of their folder
-LISTED = r"labkit\.platform\.topologies\.\w+|labkit\.jupyter\.explorers\.\w+|labkit\.plot(\.\w+)?\.\w+_figure"
+LISTED = r"labkit\.machines\.topologies\.\w+|labkit\.jupyter\.explorers\.\w+|labkit\.plot(\.\w+)?\.\w+_figure"
 #: how many of them there are at most in labkit/; lower a number once it is met
 MOST_OF = {
     r"\bAny\b": 5000,

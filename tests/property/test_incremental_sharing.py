@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from labkit.platform import platform
+from labkit.machines import platform
 from tests.support.message_program import run_program
 
 

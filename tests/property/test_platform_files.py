@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.platform.xml.reader import ELEMENTS, UNSUPPORTED
+from labkit.machines.xml.reader import ELEMENTS, UNSUPPORTED
 
 TARGET = Path(__file__).parents[1] / "fuzz" / "platform_files.py"
 spec = importlib.util.spec_from_file_location("platform_files", TARGET)

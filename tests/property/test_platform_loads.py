@@ -8,10 +8,10 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labkit.platform import models
-from labkit.platform.platform import Platform
-from labkit.platform.spec import parse_spec
-from labkit.platform.topologies.star import StarSpec
+from labkit.machines import models
+from labkit.machines.platform import Platform
+from labkit.machines.spec import parse_spec
+from labkit.machines.topologies.star import StarSpec
 from tests.support.message_program import Outcome, run_program
 
 SIZES = st.sampled_from([0, 1, 100, 5000, 65_535, 65_536, 300_000])

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from labkit.platform.platform import Platform
-from labkit.platform.spec import parse_spec
-from labkit.platform.topologies.dragonfly import DragonflySpec
-from labkit.platform.topologies.fat_tree import FatTreeSpec
-from labkit.platform.topologies.torus import TorusSpec
+from labkit.machines.platform import Platform
+from labkit.machines.spec import parse_spec
+from labkit.machines.topologies.dragonfly import DragonflySpec
+from labkit.machines.topologies.fat_tree import FatTreeSpec
+from labkit.machines.topologies.torus import TorusSpec
 
 EXTRAS = st.fixed_dictionaries({
     "lat": st.sampled_from([0.0, 1e-6, 3e-5]),

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError, DeadlockError
-from labkit.platform.models import NetworkModel, get
-from labkit.platform.platform import Platform
+from labkit.machines.models import NetworkModel, get
+from labkit.machines.platform import Platform
 
 __all__ = ["Outcome", "encode", "run_program"]
 

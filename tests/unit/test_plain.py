@@ -23,8 +23,8 @@ from labkit.errors import (
     TimeLimitError,
 )
 from labkit.local.costs import KernelCosts, find_calibration
+from labkit.machines.quantities import parse_bandwidth, parse_speed, parse_time
 from labkit.plain import json_of, text_of, toml_of
-from labkit.platform.quantities import parse_bandwidth, parse_speed, parse_time
 from labkit.selector import Rules
 from labkit.study.formats.reader import read_data
 

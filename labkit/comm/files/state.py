@@ -17,7 +17,7 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.packing import external_size, from_external, to_external
 from labkit.comm.place import Place
 from labkit.comm.typed import blocks_of
-from labkit.platform.quantities import Storage, storage_of
+from labkit.machines.quantities import Storage, storage_of
 
 __all__ = ["DATA_REPRESENTATIONS", "FileState", "Joint", "Own", "View", "error_of", "server_of"]
 

@@ -31,6 +31,8 @@ class _Keyval:
     copy: Any
     delete: Any
     is_number: bool
+    #: one for the key, one for each value: the key goes with the last of them
+    uses: int = 1
 
 
 _keyvals: dict[int, _Keyval] = {}
@@ -65,12 +67,15 @@ class Keyed:
     @classmethod
     def Free_keyval(cls, keyval: int) -> int:
         """Give a key back; KEYVAL_INVALID. Values under it stay until they or their objects go."""
-        _known(cls._attribute_kind, keyval)
+        _given_back(int(keyval), _known(cls._attribute_kind, keyval))
         return _INVALID
 
     def Get_attr(self, keyval: int) -> Any:
-        """Value under a key; None where there is none."""
-        _known(self._attribute_kind, keyval)
+        """Value under a key; None where there is none, as under a key for another kind of object."""
+        if int(keyval) == _INVALID:
+            raise MPIException(_ERR_KEYVAL, f"keyval={keyval} is KEYVAL_INVALID")
+        if int(keyval) not in _keyvals:
+            _known(self._attribute_kind, keyval)
         return self._kept().get(int(keyval))
 
     def Set_attr(self, keyval: int, attrval: Any) -> None:
@@ -79,24 +84,35 @@ class Keyed:
         if int(keyval) in self._kept():
             self.Delete_attr(keyval)
         self._kept()[int(keyval)] = int(attrval) if key.is_number else attrval
+        key.uses += 1
 
     def Delete_attr(self, keyval: int) -> None:
         """Delete the value under a key."""
         key, kept = _known(self._attribute_kind, keyval), self._kept()
         if int(keyval) not in kept:
-            raise MPIException(_ERR_KEYVAL, f"there is no value under keyval={keyval}")
+            raise MPIException(_ERR_OTHER, f"there is no value under keyval={keyval}")
         value = kept.pop(int(keyval))
-        if key.delete is not None:
-            _called(key.delete, self, int(keyval), value)
+        try:
+            if key.delete is not None:
+                _called(key.delete, self, int(keyval), value)
+        finally:
+            _given_back(int(keyval), key)
 
 
 def _known(kind: str, keyval: int) -> _Keyval:
     key = _keyvals.get(int(keyval))
     if key is None or key.kind != kind:
         raise MPIException(
-            _ERR_KEYVAL, f"keyval={keyval} is no key for a {kind}; {kind}.Create_keyval makes one"
+            _ERR_OTHER, f"keyval={keyval} is no key for a {kind}; {kind}.Create_keyval makes one"
         )
     return key
+
+
+def _given_back(keyval: int, key: _Keyval) -> None:
+    """Count a use less; a key without any is invalid."""
+    key.uses -= 1
+    if key.uses <= 0:
+        _keyvals.pop(keyval, None)
 
 
 def _called(function: Callable[..., Any], thing: Any, keyval: int, value: Any) -> Any:
@@ -116,20 +132,25 @@ def copied(original: Any, duplicate: Any) -> None:
     """Give a duplicate the attributes that their keys want copied."""
     kept = original._kept()
     for keyval, value in list(kept.items()) if kept else ():
-        key = _keyvals[keyval]
+        key = _keyvals.get(keyval)
+        if key is None:  # given back too often
+            continue
         if key.copy is True:
             duplicate._kept()[keyval] = value
+            key.uses += 1
         elif callable(key.copy):
             copy = _called(key.copy, original, keyval, value)
             if copy is not NotImplemented:
                 duplicate._kept()[keyval] = int(copy) if key.is_number else copy
+                key.uses += 1
 
 
 def deleted(thing: Any) -> None:
     """Delete all attributes of an object that goes: the last one first."""
     kept = thing._kept()
     for keyval in reversed(list(kept)) if kept else ():
-        thing.Delete_attr(keyval)
+        if keyval in _keyvals:
+            thing.Delete_attr(keyval)
 
 
 _ERR_INFO, _ERR_ARG, _ERR_INFO_NOKEY = 34, 13, 32

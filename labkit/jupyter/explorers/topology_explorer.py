@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from labkit.errors import DataError, LabkitError
 from labkit.html import escape, properties, quantity, table
 from labkit.jupyter.explorers.base import Explorer, Select, choice, number, text
-from labkit.platform import machines
-from labkit.platform.drawing import Layout
-from labkit.platform.platform import Platform, platform
-from labkit.platform.spec import kinds
+from labkit.machines import named
+from labkit.machines.drawing import Layout
+from labkit.machines.platform import Platform, platform
+from labkit.machines.spec import kinds
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, heading, whole_ticker, wrap
 from labkit.plot.topology_figure import Cables, draw_layout, way
@@ -374,7 +374,7 @@ class TopologyExplorer(Explorer):
 
     def __init__(self, machine: str | Platform | Sequence[Any] = "torus:4x4") -> None:
         super().__init__("Topology")
-        known = [*kinds(), *machines.names()]
+        known = [*kinds(), *named.names()]
         kind, shape, options = _taken_apart(machine)
         self._given = None if kind in known else platform(machine)
         if self._given is not None:

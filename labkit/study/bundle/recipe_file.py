@@ -331,7 +331,7 @@ class RecipeWriter:
         if is_real(point.on):
             named = str(point.on) if isinstance(point.on, str) else "cluster"
             return {**entry, "real": "slurm" if is_slurm(point.on) else named}
-        from labkit.platform import platform
+        from labkit.machines import platform
 
         machine = platform(point.on)
         if self.mapping is not None:
@@ -396,7 +396,7 @@ def _is_file(value: Any) -> bool:
 REQUEST, ANSWER = "request.json", "answer.jsonl"
 
 #: where the classes live whose objects may be written
-_HOMES = ("labkit.platform.", "labkit.sim.", "labkit.local.", "labkit.checks", "labkit.result")
+_HOMES = ("labkit.machines.", "labkit.sim.", "labkit.local.", "labkit.checks", "labkit.result")
 _DEEPEST = 60
 
 Fallback = Callable[[Any], Any]

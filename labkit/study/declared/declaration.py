@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError, nearest
+from labkit.launch import checked_request
 from labkit.plain import require_file, toml_of
 from labkit.process.imports import imported_files, program_digests
-from labkit.run import checked_request
 from labkit.scaling import read_expectation
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.parser import parse

@@ -11,10 +11,10 @@ import numpy as np
 
 from labkit import context
 from labkit.errors import DataError
+from labkit.launch import machine_of, run
+from labkit.machines.noise import noise_of
 from labkit.phantom import sized
-from labkit.platform.noise import noise_of
 from labkit.real.context import available_cores
-from labkit.run import machine_of, run
 from labkit.study.guidelines.report import (
     LEVEL,
     MARGIN,

@@ -23,8 +23,8 @@ from labkit import context
 from labkit import html as markup
 from labkit.errors import DataError
 from labkit.html import quantity
-from labkit.platform.noise import noise_of
-from labkit.run import machine_of, run
+from labkit.launch import machine_of, run
+from labkit.machines.noise import noise_of
 from labkit.scaling import Verdict, judge
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.guidelines.check import bench_call, buffer, busy_host, rounds, whole_numbers

@@ -18,8 +18,8 @@ from labkit.calibration.fit import frame, medians
 from labkit.calibration.result import judge_quality
 from labkit.cli.main import main
 from labkit.errors import DataError
-from labkit.platform.models import OPTIONS
-from labkit.platform.xml.writer import host_file
+from labkit.machines.models import OPTIONS
+from labkit.machines.xml.writer import host_file
 
 SMALL = {"points": 20, "repeats": 3, "refine": 0, "max_bytes": 300_000}
 

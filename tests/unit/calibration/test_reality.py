@@ -10,7 +10,7 @@ import labkit as lk
 from labkit import plot
 from labkit.calibration.reality import Job, collect, compare, is_settled, predict, run_jobs
 from labkit.datasets import measurements
-from labkit.platform import models
+from labkit.machines import models
 
 JOBS = [Job("bcast", "binomial", 400_000), Job("alltoall", "pairwise", 100_000)]
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.calibration.experiments import Plan, measure
-from labkit.platform import models
-from labkit.platform.models import NetworkModel
+from labkit.machines import models
+from labkit.machines.models import NetworkModel
 
 LINK = "star:2,bw=125MBps,lat=12us"
 

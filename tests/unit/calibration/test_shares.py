@@ -7,7 +7,7 @@ import pytest
 import labkit as lk
 from labkit.calibration import from_measurements, with_shares
 from labkit.errors import DataError
-from labkit.platform import models
+from labkit.machines import models
 
 LAT_US = 25
 

@@ -9,7 +9,7 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from labkit.platform.quantities import Storage, storage_of
+from labkit.machines.quantities import Storage, storage_of
 
 RANKS = (1, 2, 3, 4, 5, 7, 8, 16)
 NEW = MPI.MODE_CREATE | MPI.MODE_RDWR

@@ -55,7 +55,7 @@ def test_karp_and_flatt_find_the_share_and_tell_overheads_from_it():
 
 def test_isoefficiency_keeps_a_simulated_reduction_as_efficient_as_asked():
     """On the machine of the formula, where a message takes a second."""
-    from labkit.platform import models
+    from labkit.machines import models
 
     machine = models.get(
         "loggps", latency_s=1.0, gap_s=0.0, gap_per_byte_s=0.0,

@@ -8,8 +8,8 @@ import pytest
 import labkit as lk
 from labkit.calibration import fit_loggp, measure_round_trips, predicted_round_trips
 from labkit.errors import DataError
+from labkit.machines import models
 from labkit.models import LogGP
-from labkit.platform import models
 
 NETS = [
     LogGP(latency_s=5e-6, overhead_s=2e-6, gap_s=3e-6, gap_per_byte_s=1e-9),

@@ -9,8 +9,8 @@ from bokeh.models.glyphs import Rect, Scatter, Segment
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.tune.campaign import Machine
-from labkit.tune.tuned import Tuned
+from labkit.tuning.campaign import Machine
+from labkit.tuning.tuned import Tuned
 
 #: ranks, bytes -> (ring, tree)
 TIMES = {

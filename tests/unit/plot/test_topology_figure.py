@@ -9,7 +9,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import PlatformError
-from labkit.platform.spec.cluster import MAX_DRAWN_HOSTS
+from labkit.machines.spec.cluster import MAX_DRAWN_HOSTS
 from labkit.plot import topology
 from labkit.plot.topology_figure import Cables, way
 

@@ -9,7 +9,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError, PlatformError
-from labkit.platform.noise import Noise, noise_of
+from labkit.machines.noise import Noise, noise_of
 
 
 def work(comm: lk.MPI.Comm, seconds: float = 0.1) -> float:

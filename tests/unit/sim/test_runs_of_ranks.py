@@ -10,8 +10,8 @@ import pytest
 
 import labkit as lk
 from labkit import _kernels
-from labkit.platform.models import get
-from labkit.platform.platform import platform
+from labkit.machines.models import get
+from labkit.machines.platform import platform
 from labkit.sim.simulation import Simulation, TimeLimit, running
 
 PROGRAM = textwrap.dedent(

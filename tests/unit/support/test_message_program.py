@@ -7,7 +7,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError, DeadlockError, PlatformError
-from labkit.platform import models
+from labkit.machines import models
 from tests.support.message_program import encode, run_program
 
 STAR = lk.platform("star:4,bw=1GBps,lat=1us")

@@ -10,7 +10,7 @@ import pytest
 import labkit as lk
 from labkit import registry
 from labkit.errors import PlatformError, ScheduleError
-from labkit.platform import models
+from labkit.machines import models
 from labkit.schedule import PROBLEMS, check
 from labkit.sim.schedules import perform, simulate
 from labkit.synthesis import COLLECTIVES, lower_bound_on, synthesize

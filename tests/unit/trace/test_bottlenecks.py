@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.platform import models
-from labkit.run import run as run_program
+from labkit.launch import run as run_program
+from labkit.machines import models
 from labkit.trace.explanation import WINDOW, find_bottlenecks
 
 

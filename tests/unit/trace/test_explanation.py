@@ -8,7 +8,7 @@ import pytest
 import labkit as lk
 from labkit import plot
 from labkit.errors import DataError
-from labkit.platform.measure import kind_of
+from labkit.machines.measure import kind_of
 from labkit.trace.explanation import COMPUTATION, LATENCY
 from labkit.trace.trace import NO_PHASE, PhaseClock
 

@@ -9,13 +9,13 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError, TimeLimitError
+from labkit.launch import checked_request
 from labkit.real.failure import read_ending
 from labkit.real.slurm import commands
 from labkit.real.slurm.collect import lost_error
 from labkit.real.slurm.commands import State, batch_script, job_name
 from labkit.real.slurm.store import JobFolder, find_jobs
 from labkit.real.slurm.submit import Batch, divide, make_point
-from labkit.run import checked_request
 
 
 def program(comm, n=1):

@@ -1,8 +1,0 @@
-"""Simulated machines: platforms, network models and the simulator's front end."""
-
-from __future__ import annotations
-
-from labkit.platform.platform import Platform, graph, platform
-from labkit.platform.zones import Zone
-
-__all__ = ["Platform", "Zone", "graph", "platform"]

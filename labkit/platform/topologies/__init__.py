@@ -1,3 +1,0 @@
-"""Topologies, a file each: the folder's listing says which there are (`labkit.platform.spec.kinds`)."""
-
-__all__: list[str] = []

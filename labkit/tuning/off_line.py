@@ -1,0 +1,104 @@
+"""Off-line tuning: which algorithm of a collective is the fastest where, on a simulated machine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from labkit.errors import DataError
+from labkit.selector.libraries import library_names
+from labkit.selector.situation import candidates
+from labkit.study.points import is_real
+from labkit.study.sweep_points import progress_bar
+from labkit.tuning.campaign import Machine, measure
+from labkit.tuning.real_machine import RealMachine
+from labkit.tuning.tuned import Tuned
+
+__all__ = ["off_line"]
+
+#: numbers of ranks that are tried unless others are asked for, as far as the machine holds them
+USUAL_RANKS = (4, 8, 16, 32, 64)
+
+
+def off_line(
+    operation: str,
+    on: Any = "star",
+    ranks: Sequence[int] | None = None,
+    sizes: Sequence[int] = (8, 64, 512, 4096, 32_768, 262_144, 2_097_152),
+    *,
+    model: Any = None,
+    mapping: Any = None,
+    algorithms: Sequence[str] | None = None,
+    library: str | None = None,
+    leaves: int = 25,
+    progress: bool | None = None,
+) -> Tuned:
+    """Time every algorithm of a collective at every number of ranks and size, and grow a decision tree.
+
+    On a simulated machine all of labkit's algorithms are simulated. On a real one (``on="mpi"``, a cluster)
+    the MPI library's own are measured, each by its switch, and `labkit.tuning.real_machine.gain` says what the
+    rules gain over the library's choice.
+
+    Examples
+    --------
+    >>> tuned = off_line("bcast", "star:16", [4, 16], [8, 10**6], algorithms=["linear", "binomial"])
+    >>> tuned.best["algorithm"].tolist()
+    ['binomial', 'linear', 'binomial', 'binomial']
+    """
+    if is_real(on):
+        return _measured(operation, on, ranks, sizes, algorithms, library, leaves, progress)
+    machine = Machine(on, model, mapping)
+    if ranks is None:
+        ranks = _held(machine)
+    wanted = _checked(ranks, sizes, leaves)
+    for p in wanted["ranks"]:
+        machine.platform.rank_hosts(int(p))  # too small: refused before anything runs
+    if library is not None:
+        known = library_names(library, operation)
+        every = candidates(operation, algorithms)
+        if library == "ompi":  # its rules have lengths of segments
+            algorithms = [name for name in every if name.partition(":")[0] in known]
+        else:
+            algorithms = [name for name in known if algorithms is None or name in every]
+    names = candidates(operation, algorithms, machine.has_network_for(operation))
+    points = [(int(p), int(n)) for p in sorted(set(wanted["ranks"])) for n in sorted(set(wanted["sizes"]))]
+    if operation == "barrier":
+        points = sorted({(p, 0) for p, _ in points})
+    with progress_bar(len(points), progress) as bar:
+        times = measure(machine, operation, points, names, bar.update)
+    return Tuned(operation, machine, times, leaves)
+
+
+def _checked(ranks: Sequence[int], sizes: Sequence[int], leaves: int) -> dict[str, list[int]]:
+    """Refuse what are no numbers of ranks, sizes or leaves."""
+    wanted = {"ranks": list(ranks), "sizes": list(sizes), "leaves": [leaves]}
+    for name, values in wanted.items():
+        least = 0 if name == "sizes" else 1
+        if not values or any(isinstance(v, bool) or v != int(v) or v < least for v in values):
+            raise DataError(f"{name} must be integers of at least {least}, got {values}")
+    return wanted
+
+
+def _measured(
+    operation: str,
+    on: Any,
+    ranks: Sequence[int] | None,
+    sizes: Sequence[int],
+    algorithms: Sequence[str] | None,
+    library: str | None,
+    leaves: int,
+    progress: bool | None,
+) -> Tuned:
+    """Measure the library's own algorithms on a real machine; two ranks unless others are asked for."""
+    machine = RealMachine(on, library or "ompi")
+    wanted = _checked(ranks or [2], [0] if operation == "barrier" else sizes, leaves)
+    all_ranks, all_sizes = sorted(set(wanted["ranks"])), sorted(set(wanted["sizes"]))
+    times = machine.measure(operation, all_ranks, all_sizes, algorithms, progress)
+    return Tuned(operation, machine, times, leaves)
+
+
+def _held(machine: Machine) -> list[int]:
+    """Return the usual numbers of ranks that a machine holds; the least of all where it holds none."""
+    most = machine.platform.capacity
+    held = [p for p in USUAL_RANKS if most is None or p <= most]
+    return held or [USUAL_RANKS[0]]  # which is refused with the machine's size
