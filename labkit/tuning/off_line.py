@@ -36,8 +36,8 @@ def off_line(
     """Time every algorithm of a collective at every number of ranks and size, and grow a decision tree.
 
     On a simulated machine all of labkit's algorithms are simulated. On a real one (``on="mpi"``, a cluster)
-    the MPI library's own are measured, each by its switch, and `labkit.tuning.real_machine.gain` says what the
-    rules gain over the library's choice.
+    the algorithms of the MPI library are measured, each by its switch. `labkit.tuning.real_machine.gain`
+    compares the rules with the choice of the library.
 
     Examples
     --------
