@@ -32,8 +32,8 @@ import numpy as np
 import pandas as pd
 
 import labkit as lk
+from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options
 from labkit.options import numbers_of
-from labkit.platform.xml.writer import host_file, platform_xml, smpirun_options
 from labkit.selector.situation import candidates
 from labkit.tuning.campaign import Machine, measure
 from labkit.tuning.tuned import Tuned

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError
-from labkit.process.limited import limited
 from labkit.grading.result import clean_name
 from labkit.grading.submission import MOST_BYTES, read_notebook
 from labkit.plain import notebook_text
 from labkit.printed import clean
+from labkit.process.limited import limited
 
 __all__ = ["UNREADABLE", "prepare", "student_id"]
 

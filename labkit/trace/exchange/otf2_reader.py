@@ -15,7 +15,7 @@ from labkit.errors import DataError
 from labkit.process.limited import ReadLimits, limited
 from labkit.timing.clocks import Clocks
 from labkit.trace.exchange.otf2_archive import NO_REGION, WITHIN_CALLS
-from labkit.trace.phases import NO_PHASE, Entry
+from labkit.trace.trace import NO_PHASE, Entry
 from labkit.trace.waiting.kinds import STARTS
 
 __all__ = ["read_otf2"]
