@@ -12,7 +12,7 @@
     sampled      work that is done a few times, then charged its mean
     measure      one piece of a program, repeated until its interval is narrow
     platform     a simulated machine from its text: "torus:8x8x8", a file, a machine's name
-    graph        a simulated machine from a graph of one's own
+    graph        a simulated machine from a custom graph
     cluster      MPI engines that stay up between runs
     slurm        options of batch jobs
     calibrate    a model of this machine's network from measurements
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from labkit.machines import Platform as Platform
     from labkit.machines import Zone as Zone
     from labkit.machines import graph as graph
-    from labkit.machines import platform as platform
+    from labkit.machines import platform as platform  # type: ignore[no-redef]
     from labkit.machines.noise import Noise as Noise
     from labkit.phantom import sized as sized
     from labkit.real.engines.cluster import cluster as cluster
@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from labkit.study import sweep as sweep
     from labkit.study.bundle import verify as verify
     from labkit.study.guidelines import guidelines as guidelines
-    from labkit.study.guidelines import litmus as litmus
+    from labkit.study.guidelines import litmus as litmus  # type: ignore[no-redef]
     from labkit.synthesis import synthesize as synthesize
     from labkit.timing import Repeats as Repeats
     from labkit.timing import measure as measure

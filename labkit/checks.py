@@ -178,7 +178,7 @@ def _refuse_input(program: Any) -> None:
         codes += [constant for constant in one.co_consts if inspect.iscode(constant)]
         for step in dis.get_instructions(one) if "input" in one.co_names else ():
             if step.argval == "input" and step.opname.startswith("STORE"):
-                return  # a name of its own
+                return  # its own name
             if step.argval == "input" and step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
                 asking.append(step.positions.lineno if step.positions else one.co_firstlineno)
     if asking:

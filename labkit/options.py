@@ -44,7 +44,7 @@ _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
         "host a line"}),
     (("--shape",), None, {
         "metavar": "SIDES",
-        "help": "block of hosts of a torus that the run gets as a torus of its own: its sides as in 4x4x2, "
+        "help": "block of hosts of a torus that the run gets as a separate torus: its sides as in 4x4x2, "
         "compact (the smallest that holds the ranks; default of Blue Genes) or whole"}),
     (("--timeout",), "60", {
         "metavar": "SECONDS", "help": "limit of host time (default 60; none for no limit)"}),

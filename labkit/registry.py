@@ -47,7 +47,7 @@ __all__ = [
 ]
 
 
-#: the algorithm of operations that a machine may carry out on a network of its own
+#: the algorithm of operations that a machine may carry out on its own network
 ON_NETWORK = "collective_network"
 
 #: a user's own algorithms: the folder, and the variable that names another one

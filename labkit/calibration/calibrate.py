@@ -124,7 +124,7 @@ def _weight(ratio: float, fit: Fit, far_links: int, longer_s: float) -> tuple[fl
 def measure_opposed(
     comm: Any, sizes: tuple[int, ...], repeats: int, count: int, seed: int = 0
 ) -> dict[str, Any]:
-    """Measure what messages one way cost messages the other way, on connections of their own.
+    """Measure what messages one way cost messages the other way, on their own connections.
 
     Ranks 0 and 2 are on one host, 1 and 3 on the other. ``alone`` times messages from rank 0 to rank 1,
     ``opposed`` the same while rank 3 sends as many to rank 2. An exchange between two ranks would not tell:

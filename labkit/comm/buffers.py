@@ -296,7 +296,7 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
 
 
 def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
-    """Read a message of `blocks` blocks, each with a datatype of its own: ``[buf, counts, displs, types]``.
+    """Read a message of `blocks` blocks, each with its own datatype: ``[buf, counts, displs, types]``.
 
     Also ``[buf, (counts, displs), types]`` and ``[buf, types]``: one element each, from the beginning on (as
     with None for both).

@@ -238,7 +238,7 @@ class Intercomm(Comm):
         return made
 
     def Dup(self, info: Any = None) -> Any:
-        """Return an intercommunicator of the same groups, with messages of its own."""
+        """Return an intercommunicator of the same groups, with its own messages."""
         context = self._agreed_contexts("Dup", [0])[0]
         made = type(self)._joined(context, self._world_ranks(), self._others())
         copied(self, made)

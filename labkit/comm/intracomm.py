@@ -7,7 +7,7 @@ communicator, blocking and nonblocking ones together; they may be over in any or
 are until the request is complete.
 
 What is assumed about progress of nonblocking collectives. Each rank's part is carried on by an agent of the
-engine's, as a network adapter or a thread on a core of its own would: its messages are posted and matched
+engine's, as a network adapter or a thread on its own core would: its messages are posted and matched
 while the rank computes, share the network with all others, and cost the rank's processor nothing
 (asynchronous progress). The call itself posts what can be posted at once and pays for that; everything after
 the first wait is the agent's, the overheads of its messages included. A real MPI without asynchronous
@@ -109,7 +109,7 @@ class Intracomm(ObjectCollectives, Comm):
             raise TypeError("expecting an intracommunicator")
 
     def _private(self, name: str, root: int, op: str = "") -> tuple[Comm, int]:
-        """Return the communicator and tag of a collective that is made of messages of its own."""
+        """Return the communicator and tag of a collective that is made of its own messages."""
         number = arrive(self, name, {"root": root, "op": op} if op else {"root": root})
         private = Comm(self)  # type: ignore[call-arg]
         private._use_private_context()
@@ -125,7 +125,7 @@ class Intracomm(ObjectCollectives, Comm):
     # --- made from this one ------------------------------------------------------------------------
 
     def Dup(self, info: Any = None) -> Any:
-        """Return a communicator of the same ranks and topology, with messages of its own."""
+        """Return a communicator of the same ranks and topology, with its own messages."""
         return self._duplicate("Dup")
 
     def Clone(self) -> Any:
@@ -480,7 +480,7 @@ class Intracomm(ObjectCollectives, Comm):
     # --- persistent collectives --------------------------------------------------------------------
 
     def _collective_init(self, make: Maker, problem: Problem, name: str, *arguments: Any) -> Prequest:
-        """Agree on messages of their own for the starts; what is wrong with the call is said now."""
+        """Agree on their own messages for the starts; what is wrong with the call is said now."""
         *given, _ = arguments  # info
         if name == "Reduce_scatter_init" and given[2] is None and not is_in_place(given[0]):
             # the ranks tell each other once, not at every start
@@ -501,7 +501,7 @@ class Intracomm(ObjectCollectives, Comm):
 
 
 def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:
-    """Return a communicator with messages of its own."""
+    """Return a communicator with its own messages."""
     context = calls.hub.new_context()
     if topology is not None:
         calls.topologies[context] = topology

@@ -17,7 +17,7 @@ from labkit.errors import UnsupportedError
 __all__ = ["OWN", "SHARED", "RankModule", "Rc", "not_simulated", "register_changes", "simulated_package"]
 
 
-# Modules of mpi4py whose attributes a rank may set and delete for itself, as in a process of its own.
+# Modules of mpi4py whose attributes a rank may set and delete for itself, as in a separate process.
 
 
 _ABSENT = object()
@@ -113,7 +113,7 @@ def not_simulated(name: str, kind: type[UnsupportedError] = MissingModuleError) 
 
 
 class Rc:
-    """`mpi4py.rc` of the running rank: what a rank sets is its own, as in a process of its own.
+    """`mpi4py.rc` of the running rank: what a rank sets is its own, as in a separate process.
 
     ``initialize=False``, set before the rank imports mpi4py.MPI, leaves that to the program; the
     thread level that is asked for decides what `Query_thread` says.

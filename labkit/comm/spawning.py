@@ -1,6 +1,6 @@
 """Process creation: `Spawn`, ports, and the intercommunicators of ranks that have met.
 
-New ranks are a world of their own (`Comm.Get_parent` leads back). What it costs is what its messages cost on
+New ranks are a separate world (`Comm.Get_parent` leads back). What it costs is what its messages cost on
 the simulated network: the root sends each new rank the words of its command line, a rank's program begins
 when they have come, each answers, and `Spawn` is over when the root has all answers and has told its
 communicator. To start a process takes no simulated time besides.
@@ -251,7 +251,7 @@ def meet(comm: Any, name: str, root: int, exchange: Callable[[Any], Any]) -> Any
 
 
 def _line(peer: int) -> Any:
-    """Return the running rank's line to another rank, of whatever world, with messages of its own."""
+    """Return the running rank's line to another rank, of whatever world, with its own messages."""
     calls = shared_calls("Connect")
     if "port messages" not in calls.private:
         calls.private["port messages"] = calls.hub.new_context()

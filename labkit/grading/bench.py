@@ -45,7 +45,7 @@ class Bench(Protocol):
 
     @property
     def worked_s(self) -> float:
-        """Seconds of a processor that runs have used in processes of their own."""
+        """Seconds of a processor that runs have used in separate processes."""
 
     def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
         """Run the function on ranks, each with its own arguments after the communicator."""
@@ -92,7 +92,7 @@ class SandboxBench:
         return str(self.sandbox.containment)
 
     def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
-        """Run the function on ranks in processes of their own."""
+        """Run the function on ranks in separate processes."""
         name = how.pop("function", self.function)
 
         def run() -> Outcome:
@@ -104,13 +104,13 @@ class SandboxBench:
         return outcome
 
     def rows(self, arguments: list[Any]) -> Outcome:
-        """Describe the schedule, in a process of its own."""
+        """Describe the schedule, in a separate process."""
         return self._loaded(lambda: self.sandbox.call(self.source, self.function, [arguments]))
 
     def _loaded(self, run: Callable[[], Outcome]) -> Outcome:
         """Run; where loading the source communicates or fails, once more without what only tries things out.
 
-        A script that ends with a trial of its own would pay for it in every run. Of a notebook no trial is
+        A script that ends with its own trial would pay for it in every run. Of a notebook no trial is
         taken in the first place.
         """
         outcome = self._tried(run)

@@ -50,7 +50,7 @@ __all__ = [
 # The teacher's notebook of an assignment, made from its checks; nbgrader makes the students' one from it.
 
 
-#: of a course of one's own
+#: of a custom course
 CONFIG = '''\
 """nbgrader's settings for this course; written by labkit, yours to change."""
 

@@ -79,7 +79,7 @@ class Grade(Marks):
         return grade_text(self)
 
     def html(self) -> str:
-        """Return the grade as a page of its own."""
+        """Return the grade as a whole page."""
         return grade_page(self)
 
     def __str__(self) -> str:

@@ -34,7 +34,7 @@ __all__ = ["Alike", "Pair", "similar"]
 _PASSAGE, _WINDOW = 12, 6
 #: shared by so much of the class, and by at least so many, a passage is what the task brings with it
 _COMMON_SHARE, _COMMON_LEAST = 0.4, 4
-#: sources with fewer passages of their own than this are not compared
+#: sources with fewer distinct passages than this are not compared
 _FEWEST = 12
 _SKIPPED = {tokenize.COMMENT, tokenize.NL, tokenize.ENCODING, tokenize.ENDMARKER}
 _MOST_TOKENS = 20_000

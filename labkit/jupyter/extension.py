@@ -111,7 +111,7 @@ def _refuse_below(line: str) -> None:
     raise UsageError(
         f"%%spmd {line}".rstrip()
         + ": a cell magic is the first line of its cell; put what stands above it into "
-        "a cell of its own, or below it"
+        "a separate cell, or below it"
     )
 
 

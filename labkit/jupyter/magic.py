@@ -107,7 +107,7 @@ def _no_python(error: Exception, name: str) -> ProgramError:
     if line.startswith(("%", "!")) or line.endswith("?") or "= !" in line or "= %" in line:
         return ProgramError(
             f"line {number} of the cell, {line!r}, is IPython's and not Python's: the ranks have no "
-            "notebook; put it into a cell of its own"
+            "notebook; put it into a separate cell"
         )
     text = "".join(traceback.format_exception_only(error)).rstrip()
     return ProgramError(f"the cell is not Python\n{text}")
@@ -147,7 +147,7 @@ def _refuse(tree: ast.Module, name: str) -> None:
         if isinstance(node, ast.Name) and node.id == "get_ipython":
             raise ProgramError(
                 f"line {node.lineno} of the cell asks for get_ipython(), and the ranks have no notebook; do "
-                "that in a cell of its own"
+                "that in a separate cell"
             )
 
 
@@ -444,7 +444,7 @@ or once for all cells that follow:
     %spmd -n 16 --on torus:4x4     sets;   %spmd  shows;   %spmd --reset  forgets
 
 In the cell: comm (an mpi4py communicator), rank, size, MPI (as labkit.MPI), lk (labkit), and every name of
-the notebook by value: each rank has a copy of its own, as processes do; what it changes stays there.
+the notebook by value: each rank has its own copy, as processes do; what it changes stays there.
 
 What comes back: the run, as _spmd (and under the name behind -o).
     _spmd.results       the cell's last expression on each rank (shown unless it ends with a semicolon)

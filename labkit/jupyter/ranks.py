@@ -1,6 +1,6 @@
 """The environment of a cell on a rank: its names, its own ``__main__``, its output; IPython is not needed.
 
-A rank is a process of its own, or simulated: then all of them share the interpreter, and what is one for the
+A rank is its own process, or simulated: then all of them share the interpreter, and what is one for the
 whole process (``sys.stderr``, ``sys.modules``) asks which rank is running.
 """
 

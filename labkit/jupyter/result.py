@@ -147,7 +147,7 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
     if run.model is None and any(map(_FIGURE.search, run.output)):
         notes.append(
             "a figure of matplotlib does not come back from a real rank: keep its data in a name of the cell "
-            "and draw _spmd[...] of it in a cell of its own"
+            "and draw _spmd[...] of it in a separate cell"
         )
     texts = [] if is_quiet else [_text(value) for value in results]
     facts = {

@@ -76,7 +76,7 @@ class BlockMapping(RankMapping):
     Attributes
     ----------
     per_host : int or None
-        Ranks on a host, where not as many as it has cores: 1 gives each rank a host of its own.
+        Ranks on a host, where not as many as it has cores: 1 gives each rank its own host.
     """
 
     per_host: int | None = None

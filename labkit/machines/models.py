@@ -1,6 +1,6 @@
 """Network models by name or file.
 
-The numbers are data (``datasets/models/*.toml``), each file with its source; a file of one's own has the same
+The numbers are data (``datasets/models/*.toml``), each file with its source; a custom file has the same
 form (`labkit.machines.models`).
 
 Network models as TOML files: the shipped ones, and a user's own measured tables.
@@ -22,7 +22,7 @@ numbers in three sections::
     penalties = [0.965, 0.925, 1.35]       # Be, Bs, ys of InfiniBand; [] for none
     sharing = "maxmin"                     # or "delay": LogGPS, with latency_s, gap_s, gap_per_byte_s
     envelope_bytes = 16
-    # operations of all ranks on a network of their own: least s, start s, s per log2(ranks), s per byte
+    # operations of all ranks on their own network: least s, start s, s per log2(ranks), s per byte
     collective_network = [["barrier", 0.0, 9.5e-7, 0.0, 0.0]]
 
     [protocol]

@@ -126,7 +126,7 @@ class RankContext:
 def seed_rank(seed: int, rank: int) -> None:
     """Seed this process's global generators for a rank, as the simulator does for its ranks.
 
-    ``random`` and ``numpy.random`` get states of their own, and ``numpy.random.default_rng()`` without a seed
+    ``random`` and ``numpy.random`` get their own states, and ``numpy.random.default_rng()`` without a seed
     one that repeats instead of the operating system's. Neither is imported for that: what is not there yet
     is seeded when the program imports it.
     """

@@ -1,4 +1,4 @@
-"""A program in a rank of its own: unpacked, called, and its result packed; the same on every real machine."""
+"""A program on one rank: unpacked, called, and its result packed; the same on every real machine."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ResultError(Exception):
 def load_program(
     header: Mapping[str, Any], payload: bytes, rank: int, repetition: int, comm: Callable[[], Any]
 ) -> Callable[[], Any]:
-    """Unpack the program anew, with seeds of its own: a repetition must not see what the last one changed."""
+    """Unpack the program anew, with its own seeds: a repetition must not see what the last one changed."""
     if "numpy" not in sys.modules and may_use_numpy(header, payload):
         importlib.import_module("numpy.random")  # now, where no clock runs yet
     if header.get("numbers") and "numpy" in sys.modules:

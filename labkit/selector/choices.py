@@ -27,7 +27,7 @@ class Choices:
     copied_below_bytes : int
         As in `Situation`.
     collective_network : sequence of str
-        Operations of all ranks for which the machine has a network of its own.
+        Operations of all ranks for which the machine has its own network.
     all_ranks : int
         The ranks of the run.
 

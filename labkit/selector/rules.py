@@ -14,7 +14,7 @@ hosts), ``bytes`` (the message of a bcast, reduction or scan, one block of the o
 bytes x ranks, by the length below which the machine's messages are copied; infinite where none is) are
 compared by ``_from``, ``_below`` and ``_at_most``; ``bytes_below_line = [a, b]`` means
 ``bytes < a ranks + b``; ``power_of_two`` and ``even`` (of the ranks), ``commutative`` and ``cuttable`` (of
-the operator) and ``collective_network`` (all ranks of the run, on a machine with a network of its own for the
+the operator) and ``collective_network`` (all ranks of the run, on a machine with its own network for the
 operation) are true or false; ``machine`` is a pattern of the platform's spec.
 
 ``use = [[4096, "ring"], [65536, "bruck"], "pairwise"]`` is three rules in one: below 4096 bytes, below 65536,

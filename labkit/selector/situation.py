@@ -37,7 +37,7 @@ class Situation(NamedTuple):
         Below this length the machine's messages are copied (`labkit.machines.models.NetworkModel`);
         0 where none is, or that is not known: on real MPI, and in `Run.collectives`, which leaves it out.
     on_collective_network : bool
-        Whether all ranks of the run take part in an operation for which the machine has a network of its own
+        Whether all ranks of the run take part in an operation for which the machine has its own network
         (`NetworkModel.collective_network`); `Run.collectives` leaves it out.
     """
 

@@ -1,4 +1,4 @@
-"""The simulated machine: any platform, of any size, in this process; a script in a process of its own."""
+"""The simulated machine: any platform, of any size, in this process; a script in a separate process."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Simulated(Machine):
         Look at buffers that are changed or used twice before their Wait, at datatypes of both ends, at
         requests that are never waited for, and say at which lines (`labkit.sim.checking`).
     shape : str
-        The block of hosts of a torus that the run gets as a torus of its own: its sides, ``"4x4x2"``,
+        The block of hosts of a torus that the run gets as a separate torus: its sides, ``"4x4x2"``,
         ``"compact"`` (the smallest that holds the ranks; the default of Blue Genes) or ``"whole"``. Of
         functions, too.
     start : mapping

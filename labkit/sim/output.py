@@ -36,7 +36,7 @@ class _Stream(io.TextIOBase):
         self._output = output
         self._through, self.is_error = through, is_error
         self.buffer = _Bytes(self)
-        #: by rank: where it has turned the stream to, where ranks have a `sys` of their own
+        #: by rank: where it has turned the stream to, where ranks have their own `sys`
         self.turned: dict[int, Any] = {}
 
     def write(self, text: str) -> int:
@@ -125,7 +125,7 @@ class RankOutput:
     ----------
     ranks : int
     is_whole : bool
-        Whether ``sys.__stdout__`` and ``sys.__stderr__`` are the ranks' as well: in a process of their own.
+        Whether ``sys.__stdout__`` and ``sys.__stderr__`` are the ranks' as well: in a separate process.
     """
 
     def __init__(self, ranks: int, is_whole: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""The simulation of an unmodified mpi4py script, in a process of its own that can be ended."""
+"""The simulation of an unmodified mpi4py script, in a separate process that can be ended."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def _run_child(
                 # On a busy host it takes long to start; the limit is the run's.
                 is_over = child.wait(max(0.0, (folder / BEGAN).stat().st_mtime + limit_s - time.time()))
             return child.code if is_over else None
-        except KeyboardInterrupt:  # it has a session of its own: the terminal has told this process only
+        except KeyboardInterrupt:  # it has a separate session: the terminal has told this process only
             os.kill(child.pid, signal.SIGINT)
             child.wait(HAND_OVER_S)
             raise

@@ -59,7 +59,7 @@ class _Worker:
 
 
 class LocalPool:
-    """Runs points in processes of this host, each an interpreter of its own for one point after another.
+    """Runs points in processes of this host, each its own interpreter for one point after another.
 
     Parameters
     ----------

@@ -493,7 +493,7 @@ class Study(SuggestsNames):
         notebook : path or False, optional
             The notebook that belongs to it; by default the one this is called in; False: none.
         host_metrics : iterable of str
-            Metrics of one's own that depend on this host: they are not compared when the study is run again.
+            User-defined metrics that depend on this host: they are not compared when the study is run again.
 
         Returns
         -------
@@ -663,7 +663,7 @@ class Study(SuggestsNames):
         return export_study(self.data, self.notes, path)
 
     def to_frame(self, *, wide: bool = False) -> pd.DataFrame:
-        """Return the measurements as a data frame of its own (for polars: ``polars.from_pandas`` of it).
+        """Return the measurements as a separate data frame (for polars: ``polars.from_pandas`` of it).
 
         Parameters
         ----------

@@ -143,7 +143,7 @@ class Fabric:
         """Return what no message of this length undercuts, with the way of its bytes or without."""
         latency, transfer = self.travel_s(way, n_bytes)
         if self.model.cross_traffic and self.model.sharing != "delay":
-            transfer /= CROSS  # what travels back may have links of its own
+            transfer /= CROSS  # what travels back may have its own links
         return self.least_send_s(n_bytes) + latency + transfer * has_bytes + self.receive_s(n_bytes)
 
     def turning_points(self, most_bytes: float) -> list[float]:

@@ -57,7 +57,7 @@ class Machine:
         )
 
     def has_network_for(self, operation: str) -> bool:
-        """Say whether the machine has a network of its own for an operation."""
+        """Say whether the machine has its own network for an operation."""
         return operation in {row[0] for row in self.network.collective_network}
 
     def time(self, at: Situation, name: str) -> float:

@@ -185,7 +185,7 @@ class Tune:
     - ``allreduce(comm, algorithms=None, **plan)``, and so for each collective on buffers;
     - ``neighborhood(comm, *arrays, width=1, send=None, recv=None, forms=None, **plan)``: an exchange with
       neighbours, in 23 forms;
-    - ``request(comm, functions, **plan)``: a `FunctionSet` of one's own;
+    - ``request(comm, functions, **plan)``: a custom `FunctionSet`;
     - ``timer(comm, *requests, every=1, **plan)``: a region with communication and computation, whose
       requests are tuned together.
 
@@ -244,7 +244,7 @@ class Tune:
         return Request(comm, lambda own, node: collective_set(own, operation, algorithms, node), settings)
 
     def request(self, comm: Any, functions: FunctionSet, **plan: Any) -> Request:
-        """Make a request for a function set of one's own.
+        """Make a request for a custom function set.
 
         Parameters
         ----------

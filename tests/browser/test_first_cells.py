@@ -69,7 +69,7 @@ FIRST = [
     ("lk.lecture()", ['lk.lecture("bcast") shows a broadcast']),
     (
         "%%spmd -n 2 --on mpi\nimport matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
-        ["draw _spmd[...] of it in a cell of its own"],
+        ["draw _spmd[...] of it in a separate cell"],
     ),
     ("%%spmd -n 4 -on torus\nrank", ["an option begins with --, as in --on torus:4x4"]),
 ]

@@ -32,7 +32,7 @@ def test_a_sweep_records_how_it_was_measured(tmp_path: Any) -> None:
     assert study.notes["conduct"][-1]["start"] == expected
     text = lk.load(study.save(tmp_path / "s.study")).methods()
     assert "1 warm-up run of each point did not count." in text
-    assert "random order, each in a launch of its own" in text
+    assert "random order, each in its own launch" in text
     assert study.rules()[10].status == "met"
     assert (times["value"] > 0).all()
 

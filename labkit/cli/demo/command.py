@@ -237,7 +237,7 @@ source, unchanged, ran on all of them.
 splitters in rounds, by counting how many keys lie below each candidate; **exact splitting** searches
 the splitters that give every rank exactly its share; **radix sort** deals the keys out digit by digit
 and compares none of them; **mini sort** sorts one key per rank. Each marks its phases, so that each
-phase gets a model and a verdict of its own.
+phase gets a model and a verdict.
 """
 
 REAL = """

@@ -197,7 +197,7 @@ def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], b
         _warn(calls.hub, comm, call)
     shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
-        # in a context of its own: what a schedule takes is not memory of the rank that came first
+        # in its own context: what a schedule takes is not memory of the rank that came first
         shared.program = Context().run(_program, calls, comm, call)
         shared.element_bytes = call.buffers[0].element_bytes if call.buffers else 1
     if calls.note_algorithm is not None:

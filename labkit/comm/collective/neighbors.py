@@ -1,4 +1,4 @@
-"""Neighbour collectives: each rank exchanges with its neighbours alone, by messages of their own."""
+"""Neighbour collectives: each rank exchanges with its neighbours alone, by their own messages."""
 
 from __future__ import annotations
 

@@ -354,7 +354,7 @@ class File(ErrorHandling, Handle):
     # How calls on files begin, and how bytes are moved.
 
     _state: FileState | None
-    _comm: Any  #: the file's ranks, with messages of its own
+    _comm: Any  #: the file's ranks, with its own messages
 
     def _now(self, name: str) -> Now:
         """Return the call under way; see `call_under_way`."""

@@ -22,7 +22,7 @@ from labkit.comm.place import name_as
 __all__ = ["ERRHANDLERS", "WATCHED", "Errhandler", "ErrorHandling", "give_back", "take_one"]
 
 
-# Limits on a rank's objects with functions of its own, as mpi4py has them.
+# Limits on a rank's objects with its own functions, as mpi4py has them.
 
 
 #: of one kind

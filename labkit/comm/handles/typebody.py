@@ -120,7 +120,7 @@ def type_words(datatype: Any) -> str:
     names = sorted({part.name or "derived datatypes" for part in parts})
     for part in parts:
         if not part.is_predefined:
-            part.Free()  # a handle of its own: the datatype stays
+            part.Free()  # its own handle: the datatype stays
     return (
         f"a derived datatype ({combiner} of {', '.join(names)}, {datatype.size} bytes of data, "
         f"extent {datatype.extent} bytes)"

@@ -297,7 +297,7 @@ def _send(
         return
     hub.begin_transfer(n_bytes, now.name)
     handle = hub.transfer(now.world(now.me), now.world(rank), n_bytes, now.context, tag, on_end)
-    if tag == _PUT:  # SMPI keeps a list of its own of these
+    if tag == _PUT:  # SMPI keeps its own list of these
         now.part.mutex.acquire(hub, now.name)
         now.part.mutex.release(hub)
     target.mutex.acquire(hub, now.name)

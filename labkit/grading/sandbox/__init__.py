@@ -1,6 +1,6 @@
 """Runs what students hand in, and believes none of it.
 
-**The argument, in ten lines.** A submission's code runs only in processes of its own, one for each rank of
+**The argument, in ten lines.** A submission's code runs only in separate processes, one for each rank of
 each run, forked from a process that never runs any of it. Such a process has one socket; over it, it asks
 the grader to send, receive, combine or wait, and at the end hands back one plain value. The simulator runs in
 the grader: what it counts (messages, bytes, rounds, simulated seconds) the submission cannot reach. Inputs,

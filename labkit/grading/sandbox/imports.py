@@ -3,7 +3,7 @@
 A rank would pay for its imports with its own CPU time and memory; on 64 ranks that is a run's whole time. So
 what a source names of the standard library and of installed packages is loaded by the process that ranks are
 forked from: no line of the submission runs for it. Packages other than a few well-known ones are first tried
-in a process of their own. What only shows things (figures, widgets, the notebook itself) has nobody to show
+in a separate process. What only shows things (figures, widgets, the notebook itself) has nobody to show
 them to, and becomes an object that takes every call and does nothing.
 """
 

@@ -322,7 +322,7 @@ class RankProxy:
         self.tasks: list[int] = []
         self.attempts: list[str] = []
         self.rooms = Rooms(rank, budget)
-        self.failure: SubmissionFailure | None = None  # in an operator of its own: the engine called it
+        self.failure: SubmissionFailure | None = None  # in its own operator: the engine called it
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
         self._written: dict[int, Any] = {}  # by collectives under way
@@ -403,7 +403,7 @@ class RankProxy:
             raise self._failure("time", "it does not take the answers to its calls") from None
         except Closed:
             raise self._failure("ended", f"its process ended without a result, after {self._place}") from None
-        except WireError as error:  # two operands of an operator of its own
+        except WireError as error:  # two operands of its own operator
             raise self._failure("budget", f"{error}, in a call at {self._place}") from None
 
     def _result(self, header: dict[str, Any], parts: list[memoryview]) -> Any:

@@ -264,7 +264,7 @@ class RemoteComm(ObjectCollectives):
         return kind(self._caller, answer["comm"], answer["rank"], answer["size"], shape)
 
     def Dup(self, info: Any = None) -> Any:
-        """Return a communicator of the same ranks and grid with messages of its own."""
+        """Return a communicator of the same ranks and grid with its own messages."""
         return self._make("Dup", shape=self._shape)
 
     Clone = Dup

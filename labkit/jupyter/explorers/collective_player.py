@@ -566,9 +566,9 @@ def schedule(made: Synthesized | Schedule, *, on: Any = "star", n_bytes: int = 4
     Parameters
     ----------
     made : Synthesized or Schedule
-        What `labkit.synthesize` returned, or a schedule of one's own.
+        What `labkit.synthesize` returned, or a custom schedule.
     on, n_bytes
-        The machine that a schedule of one's own is simulated on, and its message or block; what was
+        The machine that a custom schedule is simulated on, and its message or block; what was
         synthesised brings both.
 
     Returns

@@ -195,7 +195,7 @@ class ModelExplorer(Explorer):
     Parameters
     ----------
     x, y : sequences of float, or None
-        Points of one's own; None: an example.
+        User-defined points; None: an example.
     expectation, unit : str
         As in `model`.
 
@@ -368,7 +368,7 @@ class ModelExplorer(Explorer):
         self._begin()
 
     def _begin(self) -> None:
-        """The points as they were, in a figure of their own."""
+        """The points as they were, in a separate figure."""
         self._load()
         known = self._pictures.get("model")
         self.refresh()

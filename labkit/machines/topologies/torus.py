@@ -92,7 +92,7 @@ class TorusSpec(ClusterSpec):
 
     Unsized, it is a three-dimensional torus that grows with the ranks (`near_cube`). Messages go through one
     dimension after another, the shorter way round; exact rules: ``labkit/topology/torus.hpp`` of the kernels.
-    A job may get a block of hosts as a torus of its own, as on a Blue Gene, whose partitions are separated
+    A job may get a block of hosts as a separate torus, as on a Blue Gene, whose partitions are separated
     electrically: that is `shape`. Without one, a job gets the first hosts of the machine, in their order.
     Without a loopback, messages within a host cross its limiter; without a limiter either, a link of 10 GB/s
     and 0 s that never fills (SimGrid 3.32 refuses them). The other attributes are those of `ClusterSpec`.
@@ -135,7 +135,7 @@ class TorusSpec(ClusterSpec):
                 )
 
     def allocated(self, hosts: int | None) -> TorusSpec:
-        """Return the block of hosts of a job as a torus of its own; itself without a shape."""
+        """Return the block of hosts of a job as a separate torus; itself without a shape."""
         if self.sizes is None or self.shape is None or (hosts is None and self.shape == COMPACT):
             return self
         if self.shape == COMPACT:
@@ -194,7 +194,7 @@ class TorusSpec(ClusterSpec):
 
     def _said_shape(self) -> str:
         what = "the smallest block that holds it" if self.shape == COMPACT else f"a block of {self.shape}"
-        return f"{what}, as a torus of its own (shape={self.shape})"
+        return f"{what}, as a separate torus (shape={self.shape})"
 
     def cable_links(self) -> list[LinksOfCables]:
         """A cable of every host in each dimension, used or not."""

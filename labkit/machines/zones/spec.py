@@ -192,7 +192,7 @@ class Assembly:
                 raise refuse(
                     one.place or zone.place,
                     f"zone {zone.name!r} holds hosts or routers beside zones or clusters; a zone holds one "
-                    "or the other: put the hosts into a zone of their own",
+                    "or the other: put the hosts into a separate zone",
                 )
             if isinstance(one, Zone):
                 self._add_zone(one, zone, number)

@@ -553,7 +553,7 @@ def _validity(places: list[Place], hosts: Counter[str]) -> tuple[list[str], bool
     is_valid = not notes
     if len(hosts) > 1:
         notes.append(
-            f"the ranks are on {len(hosts)} hosts with clocks of their own: each rank's times count from its "
+            f"the ranks are on {len(hosts)} hosts with their own clocks: each rank's times count from its "
             "own entry, just behind a barrier"
         )
     if doubt := place_doubt():

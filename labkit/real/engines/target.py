@@ -160,7 +160,7 @@ def find_target(on: Any) -> Target:
     else:
         raise MachineError(
             f"on= takes a Cluster, a Client or a DirectView of ipyparallel, got a {type(on).__name__}; a "
-            "program's ranks need engines of their own, so no load-balanced view"
+            "program's ranks need their own engines, so no load-balanced view"
         )
     if not chosen:
         raise MachineError(f"the cluster has no engines (any more); {hint}, or {START_HINT}")

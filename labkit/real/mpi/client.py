@@ -221,7 +221,7 @@ def run_ranks(request: RunRequest) -> Run:
 
 
 def _switches(request: RunRequest, launcher: Launcher) -> dict[str, str]:
-    """Return what makes the library take algorithms of its own that were asked for."""
+    """Return what makes the library take its own algorithms that were asked for."""
     if request.coll is None or not request.coll.forced:
         return {}
     # the selectors know all algorithms: most runs start without them

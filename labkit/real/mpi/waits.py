@@ -1,4 +1,4 @@
-"""Waits of real ranks: each notes its blocking calls on a page of its own, which its supervisor reads.
+"""Waits of real ranks: each notes its blocking calls on a separate page, which its supervisor reads.
 
 A small library (``kernels/waits``) stands between mpi4py and MPI, as MPI's profiling interface would: before
 a blocking call it writes down the call, its peers and what the rank has posted: some ninety instructions a

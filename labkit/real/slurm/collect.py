@@ -153,7 +153,7 @@ def _printed(job: JobFolder, number: int) -> list[str]:
 
 
 def _validity(abouts: list[dict[str, Any]]) -> tuple[list[str], bool]:
-    """Say whether each rank had a core of its own: Slurm binds ranks, so each may name other ones."""
+    """Say whether each rank had its own core: Slurm binds ranks, so each may name other ones."""
     notes, is_valid = hosts_note(abouts), True
     for ranks in clocks(abouts):
         cores: set[int] = set().union(*(abouts[rank]["affinity"] for rank in ranks))

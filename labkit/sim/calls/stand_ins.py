@@ -289,7 +289,7 @@ def _noted(owner: type, name: str, method: Method | None) -> Any:
 
 def _is_joint(owner: type, name: str) -> bool:
     """Whether all ranks make the call together, as a collective."""
-    if owner is Intercomm:  # two groups, each with a root of its own: every rank's call is its own
+    if owner is Intercomm:  # two groups, each with its own root: every rank's call is its own
         return False
     if owner in (Win, File):
         return name in ("Fence", "Free", "Close")

@@ -100,7 +100,7 @@ def is_installed_file(filename: str | None) -> bool:
 #: functions that run where they stand
 _AT_ONCE = frozenset({"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>"})
 _LIBRARIES = frozenset({"mpi4py", "labkit"})
-#: what a rank has of its own: all that communicators do, and the host's name
+#: what each rank has separately: all that communicators do, and the host's name
 _ASKS = surface.COMM | {"Get_processor_name"}
 #: by id of a module's globals: these, and the code of one that depends on the rank
 _known: dict[int, tuple[dict[str, Any], types.CodeType | None]] = {}

@@ -134,7 +134,7 @@ def cell(copier: Any, value: types.CellType) -> Any:
 
 
 def lock(copier: Any, value: Any) -> Any:
-    """Give every rank a lock of its own, free as in a new process: no other rank could open it."""
+    """Give every rank its own lock, free as in a new process: no other rank could open it."""
     make: Any = threading.RLock if hasattr(value, "_is_owned") else threading.Lock
     return copier.remember(value, make())
 

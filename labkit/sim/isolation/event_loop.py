@@ -54,7 +54,7 @@ class _Outside:
         return 0.0
 
 
-#: context in which ranks have event loops of their own
+#: context in which ranks have their own event loops
 RankLoops = Patches(_patches)
 
 

@@ -104,7 +104,7 @@ class Isolation:
 
     @property
     def has_classes(self) -> bool:
-        """Whether the program has classes of its own, so that objects must find their rank's copy."""
+        """Whether the program has its own classes, so that objects must find their rank's copy."""
         return self._plan.has_classes
 
     def restore(self, value: Any) -> Any:
@@ -700,7 +700,7 @@ class RankPickle:
         pickling.use_in_run(_active[-1].dumps if _active and _active[-1].isolation.has_classes else None)
 
     def install(self) -> None:
-        """Start, if the program has classes of its own (plain pickle is faster)."""
+        """Start, if the program has its own classes (plain pickle is faster)."""
         if self.isolation.has_classes:
             pickling.use_in_run(self.dumps)
 

@@ -179,7 +179,7 @@ def _on_own_filters(whole: Callable[..., Any]) -> Callable[..., Any]:
 # State that a process has once and each rank has for itself: exchanged when control goes from rank to rank.
 #
 # The working directory, the mask of new files, the recursion limit and the environment belong to the whole
-# process. A rank that changes one of them gets a value of its own: from then on it is saved when the rank is
+# process. A rank that changes one of them gets its own value: from then on it is saved when the rank is
 # suspended and put back when it goes on. A run whose ranks change nothing pays nothing: the exchange hangs on
 # greenlet's tracing, which is off until the first change.
 

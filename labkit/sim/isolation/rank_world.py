@@ -1,7 +1,7 @@
 """The private modules of a simulated rank of a script: its `__main__` and the user's own.
 
 On real MPI every rank is a process, so module globals (`rank = comm.rank` at the top of a helper file) are
-private. Here all ranks share one process, so every rank imports for itself, by an `__import__` of its own,
+private. Here all ranks share one process, so every rank imports for itself, by its own `__import__`,
 each module that is Python source and not installed, from wherever the import system finds it; and each
 installed package that imports mpi4py, or one of those, while it is loaded, for its state may depend on the
 rank. All other installed modules stay shared.

@@ -1,4 +1,4 @@
-"""Runs a bundle's simulated points again, in a process of its own, confined: ``labkit.study.bundle.child``.
+"""Runs a bundle's simulated points again, in a separate process, confined: ``labkit.study.bundle.child``.
 
 ``python -m labkit.study.bundle.child FOLDER MEMORY PARENT [WALL ...]``: bytes of memory, the process with
 which it ends, and walls to leave out, for tests. The folder holds the bundle's program, recipe and machines,

@@ -214,7 +214,7 @@ def _definition(function: FunctionType, name: str) -> tuple[str, str]:
         return f"{name} = {_lambda(text, function.__code__)}\n", name
     tree = ast.parse(text)
     if len(tree.body) != 1 or not isinstance(tree.body[0], ast.FunctionDef):
-        raise SyntaxError("not a definition of its own")
+        raise SyntaxError("not a separate definition")
     return text if text.endswith("\n") else text + "\n", tree.body[0].name
 
 
@@ -260,7 +260,7 @@ _JUMPS = {*dis.hasjabs, *dis.hasjrel}
 
 
 def executed(text: str, values: Mapping[str, Any], name: str = "<bundled>") -> dict[str, Any]:
-    """Execute a module's text in a namespace of its own, and return that.
+    """Execute a module's text in a separate namespace, and return that.
 
     The values stand in it before the text runs, as a definition may need them.
     """

@@ -421,7 +421,7 @@ def verify(
     path : path
         The bundle.
     run : bool
-        Run the simulated part again. **That executes the program in the bundle**, in a process of its own
+        Run the simulated part again. **That executes the program in the bundle**, in a separate process
         with an empty home. Where the system permits, it can write nowhere else and has no network
         (`Verification.walls` says what held); but it can read what you can read: pass False for a bundle
         whose author you do not trust.

@@ -199,7 +199,7 @@ def write_bundle(
         The notebook that belongs to it; by default the one this is called in, if it can be found: its last
         saved state. False: none.
     host_metrics : iterable of str
-        Metrics of one's own (of ``sweep(measure=...)``) that depend on this host.
+        User-defined metrics (of ``sweep(measure=...)``) that depend on this host.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def _usable_recipe(study: _Measured, recipe: Recipe | None) -> Recipe | str:
     if recipe is None:
         return "the study was not made by a sweep of this session, so nothing can be run again"
     if recipe.job.runner is not None:
-        return "the sweep had a runner of its own, which nobody else has"
+        return "the sweep had its own runner, which nobody else has"
     if not study.data.index.is_unique:
         return "the rows were put together anew, and no longer tell which point they are of"
     return recipe

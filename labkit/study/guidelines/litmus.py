@@ -238,7 +238,7 @@ def _pairs(comm: Any, data: Any) -> list[tuple[tuple[int, int], list[float]]]:
             comm.Barrier()
         if rank not in (child, parent):
             continue
-        if machine is not None:  # each edge has a second of its own, so that none disturbs another
+        if machine is not None:  # each edge has its own second, so that none disturbs another
             wait_until(begin + child * _SLOT_S, clock)
         times = []
         for _ in range(1 if machine is not None else _PING_PONGS):

@@ -110,7 +110,7 @@ class _Table:
         for name, ranks, n, other in self._groups:
             if name != left:
                 continue
-            # a place is that of the left side; with sizes of its own it may be another n
+            # a place is that of the left side; with its own sizes it may be another n
             place = Place(int(ranks) if self._ranks else None, n if self._size else None, other)
             parts, keys = [], []
             for call in self.statement.right:

@@ -65,7 +65,7 @@ class Statement:
     right : tuple of Call
     kind : {"pattern", "special", "monotony", "split", "own"}
         A composition of other operations; a more general operation; a longer message or more ranks; a message
-        in pieces; a statement of one's own.
+        in pieces; a custom statement.
     source : str
         Who states it.
     """

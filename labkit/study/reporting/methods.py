@@ -204,7 +204,7 @@ def _order(facts: Facts) -> list[str]:
     if facts.sweep.get("order") != "shuffled":
         return []
     kinds = {one.get("kind") for one in facts.real.values()}
-    launch = ", each in a launch of its own" if kinds <= {"mpi", "slurm"} else ""
+    launch = ", each in its own launch" if kinds <= {"mpi", "slurm"} else ""
     return [f"The points were measured in random order{launch}."]
 
 

@@ -367,7 +367,7 @@ def verify(
     on : str or Platform
     codelets : sequence of str
     runs : int
-        Of each codelet; simulated ones with seeds of their own.
+        Of each codelet; simulated ones with their own seeds.
     phase : str, optional
         What is timed: this phase of the slowest rank; default: the makespan.
     **options

@@ -193,7 +193,7 @@ def test_input_is_refused_at_once_on_every_machine(notebook, cell, machine):
 
 def test_a_figure_that_stays_on_a_real_rank_is_told(notebook):
     draws = "import matplotlib.pyplot as plt\ndisplay(plt.figure())"
-    assert "draw _spmd[...] of it in a cell of its own" in notebook.run(f"%%spmd -n 1 --on mpi\n{draws}")
+    assert "draw _spmd[...] of it in a separate cell" in notebook.run(f"%%spmd -n 1 --on mpi\n{draws}")
     assert "_spmd[...]" not in notebook.run("%%spmd -n 1\nprint('Figure(1x1)')")
 
 

@@ -71,7 +71,7 @@ def test_the_paragraph_says_what_was_done() -> None:
     assert "1 warm-up run of each point did not count." in text
     assert "within 5% of it, 10 times; every point reached this." in text
     assert "could not be told from one clock" in text
-    assert "random order, each in a launch of its own" in text
+    assert "random order, each in its own launch" in text
 
 
 def test_the_paragraph_admits_what_was_not_reached() -> None:

@@ -10,8 +10,7 @@ import labkit as lk
 from labkit.errors import DataError, PlatformError
 from labkit.machines import platform
 from labkit.models import LogGP
-from labkit.tuning.cards import Card
-from labkit.tuning.cards.card import COLUMNS
+from labkit.tuning.cards import COLUMNS, Card
 
 TREES = ["binomial", "linear", "chain"]
 
