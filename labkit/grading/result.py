@@ -66,7 +66,7 @@ class CheckResult:
 
 @dataclass
 class Marks:
-    """The marks of one submission: a `labkit.grading.grade.Grade` but for how it is shown.
+    """The marks of one submission: a `labkit.grading.page.Grade` but for how it is shown.
 
     Attributes
     ----------
