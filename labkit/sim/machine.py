@@ -50,7 +50,7 @@ class Simulated(Machine):
         `Run.exploration` and among the notes. Functions are run several times, too.
     check : bool
         Look at buffers that are changed or used twice before their Wait, at datatypes of both ends, at
-        requests that are never waited for, and say at which lines (`labkit.sim.checking`).
+        requests that are never waited for, and say at which lines (`labkit.sim.checks`).
     shape : str
         The block of hosts of a torus that the run gets as a separate torus: its sides, ``"4x4x2"``,
         ``"compact"`` (the smallest that holds the ranks; the default of Blue Genes) or ``"whole"``. Of

@@ -170,7 +170,7 @@ def _summing(simulation: Simulation) -> Iterator[None]:
 @contextlib.contextmanager
 def _checking(simulation: Simulation) -> Iterator[None]:
     """Let the run's calls be watched; a run that fails says what was seen before."""
-    from labkit.sim.checking import CHECKING, Checks
+    from labkit.sim.checks import CHECKING, Checks
 
     simulation.checks, simulation.calls.looks_at_stores = Checks(), True
     try:
@@ -446,7 +446,7 @@ class Cautions:
 
         Parameters
         ----------
-        checks : labkit.sim.checking.Checks, optional
+        checks : labkit.sim.checks.Checks, optional
             What a run with ``check=True`` knows: with the lines of messages that are left over.
         """
         found = [

@@ -263,7 +263,7 @@ class Simulation:
         self.calls.note_fault = self.context.note
         #: what its ranks call, while it is traced (`labkit.sim.calls`)
         self.call_notes: Any = None
-        #: what is looked at, while it is checked (`labkit.sim.checking`)
+        #: what is looked at, while it is checked (`labkit.sim.checks`)
         self.checks: Any = None
         if has_counts:
             self.hub.keep_counts()

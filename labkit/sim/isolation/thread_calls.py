@@ -20,7 +20,7 @@ from labkit.comm.place import name_as
 from labkit.comm.rma.window import Win
 from labkit.comm.surface import NAMED, Method
 from labkit.comm.topologies import Cartcomm, Distgraphcomm, Graphcomm, Topocomm
-from labkit.sim.checking import CHECKING
+from labkit.sim.checks import CHECKING
 from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.isolation.waits import owner_of_thread, waits_of_rank
 
