@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from labkit.calibration import Calibration as Calibration
-    from labkit.calibration import calibrate as calibrate
+    from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
     from labkit.context import compute as compute
     from labkit.context import count as count
     from labkit.context import phase as phase
