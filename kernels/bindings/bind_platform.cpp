@@ -116,7 +116,7 @@ PenaltyFactors to_penalties(const std::vector<double>& numbers) {
   return {numbers[0], numbers[1], numbers[2]};
 }
 
-// Every field by its name: labkit.platform.models knows them, and gives them all.
+// Every field by its name: labkit.machines.models knows them, and gives them all.
 Model make_model(const nb::kwargs& values) {
   Model model;
   const auto get = [&](const char* name, auto& field) {
@@ -169,7 +169,7 @@ Model make_model(const nb::kwargs& values) {
 void bind_model(nb::module_& module) {
   nb::class_<Model>(module, "Model", "A network model: every number that turns a message into time.")
       .def("__init__", [](Model* self, const nb::kwargs& values) { new (self) Model(make_model(values)); },
-           "Every field of labkit.platform.models.NetworkModel, by name.")
+           "Every field of labkit.machines.models.NetworkModel, by name.")
       .def_ro("name", &Model::name)
       .def_ro("cross_traffic", &Model::cross_traffic)
       .def_ro("detached_below_bytes", &Model::detached_below_bytes)

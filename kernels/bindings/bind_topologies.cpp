@@ -33,7 +33,7 @@ namespace {
 
 using Factory = std::shared_ptr<const Platform> (*)(const nb::kwargs& given);
 
-/// What labkit.platform.spec.ClusterSpec.build gives, by name.
+/// What labkit.machines.spec.ClusterSpec.build gives, by name.
 template <class T>
 void get(const nb::kwargs& given, const char* name, T& field) {
   field = nb::cast<T>(given[name]);
@@ -106,7 +106,7 @@ BoundPlatform topology(const std::string& kind, std::vector<HostId> rank_hosts, 
 
 void bind_topologies(nb::module_& module) {
   module.def("topology", &topology, "kind"_a, "rank_hosts"_a, "kwargs"_a,
-             "A cluster: what labkit.platform.spec.ClusterSpec.build gives, by name.");
+             "A cluster: what labkit.machines.spec.ClusterSpec.build gives, by name.");
 }
 
 const Registration topologies_registration(11, bind_topologies);

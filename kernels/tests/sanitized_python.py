@@ -27,7 +27,7 @@ SITE = ROOT / "build" / "sanitize-python"
 FOLDERS = {"labkit": "labkit", "algorithms": "labkit/algorithms", "datasets": "labkit/datasets"}
 #: tests that call much of the bindings in little time; none that weigh memory: the checks keep what is freed
 TESTS = (
-    "tests/unit/comm", "tests/unit/sim", "tests/unit/platform",
+    "tests/unit/comm", "tests/unit/sim", "tests/unit/machines",
     "tests/unit/trace/test_goal.py", "tests/unit/local/test_kernels.py",
     *(f"tests/property/test_{name}.py" for name in ("trace_readers", "schedule_properties", "recovery")),
 )  # fmt: skip

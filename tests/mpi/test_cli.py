@@ -69,7 +69,7 @@ def test_failures_have_their_exit_codes(labkit, word, code, words):
     done = labkit("run", "-n", "2", "--on", "mpi", "--timeout", "120", behind=[word])
     assert done.returncode == code
     assert words in done.stderr
-    assert "labkit/run" not in done.stderr
+    assert "labkit/launch" not in done.stderr
     assert done.stdout.startswith("rank 0 of 2")
 
 

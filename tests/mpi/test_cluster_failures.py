@@ -68,7 +68,7 @@ def test_error_of_mpi_is_shown_without_labkits_frames(machine):
 
     with pytest.raises(RankError, match=r"MPI_ERR_RANK|[Ii]nvalid rank") as caught:
         lk.run(program, 1, machine)
-    assert "labkit/run" not in caught.value.traceback
+    assert "labkit/launch" not in caught.value.traceback
 
 
 def test_facing_receives_meet_the_limit_and_every_line_is_shown(machine, marks, limit_when):
@@ -91,7 +91,7 @@ def test_facing_receives_meet_the_limit_and_every_line_is_shown(machine, marks, 
     assert "rank 0 waits here" in first
     assert "rank 1 waits here" in second
     assert "in program" in third
-    assert "labkit/run" not in message
+    assert "labkit/launch" not in message
 
 
 def test_stopped_rank_is_reported_as_stopped(machine, marks, limit_when):
