@@ -29,8 +29,6 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedError",
     "echoed",
-    "near",
-    "nearest",
     "rank_hint",
     "unknown_name",
 ]
