@@ -50,7 +50,7 @@ def test_frames_between_the_program_and_mpi_are_left_out_wherever_labkit_lies(tm
 def test_what_runs_programs_is_told_from_programs():
     package = Path(labkit.__file__).parent
     for file in (
-        "run.py", "result/run.py", "context.py", "comm/surface.py", "trace/recorder/ledger.py",
+        "launch.py", "result/run.py", "context.py", "comm/surface.py", "trace/recorder/ledger.py",
         "schedule/execute.py",
     ):  # fmt: skip
         assert (package / file).exists()
