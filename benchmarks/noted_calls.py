@@ -64,7 +64,7 @@ def programs() -> dict[str, Callable[[], object]]:
 
 def rank(folder: str) -> None:
     """Measure in the rank: a block of the named program for each line that comes in."""
-    from labkit.real.mpi.waits import load_library, open_page
+    from labkit.real.mpi.waits_page import load_library, open_page
 
     library = load_library()
     from mpi4py import MPI

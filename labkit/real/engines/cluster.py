@@ -35,7 +35,7 @@ from labkit.real.engines.target import memory_of
 from labkit.real.failure import telling_line
 from labkit.real.mpi.environment import launch_command, rank_environment, restore_preload
 from labkit.real.mpi.find import find_launcher
-from labkit.real.mpi.waits import load_library
+from labkit.real.mpi.waits_page import load_library
 from labkit.real.slurm.collect import Line
 from labkit.real.slurm.commands import SilentError, batch_script, find_by_name, job_details, job_states
 from labkit.real.slurm.options import Slurm, is_slurm, slurm_of

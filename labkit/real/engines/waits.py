@@ -23,19 +23,8 @@ from typing import Any
 from mpi4py import MPI as MPI4PY
 
 from labkit.comm.surface import REQUESTS, Method, add_methods, over
-from labkit.real.mpi.waits import (
-    COLLECTIVE,
-    FINISHED,
-    OTHER,
-    PROBE,
-    RECV,
-    SEND,
-    CommRow,
-    Entry,
-    Page,
-    load_library,
-    open_page,
-)
+from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND
+from labkit.real.mpi.waits_page import FINISHED, CommRow, Entry, Page, load_library, open_page
 
 __all__ = [
     "WAITING",

@@ -122,7 +122,7 @@ class _Child:
                 self.header = pickle.load(file)
                 self.payload = file.read()
             if "waits" not in self.header:
-                from labkit.real.mpi.waits import NOTE_WAITS
+                from labkit.real.mpi.waits_page import NOTE_WAITS
 
                 self.header["waits"] = os.path.exists(os.path.join(self.directory, NOTE_WAITS))
         except FileNotFoundError:
@@ -177,14 +177,14 @@ class _Child:
     def load_waits(self) -> Any:
         """Put what notes blocking calls before MPI, where the supervisor can read that."""
         if self.header.get("waits"):
-            from labkit.real.mpi.waits import load_library
+            from labkit.real.mpi.waits_page import load_library
 
             self.waits = load_library()
 
     def note_waits(self, mpi: Any) -> None:
         """Begin to note them."""
         if self.waits is not None:
-            from labkit.real.mpi.waits import open_page
+            from labkit.real.mpi.waits_page import open_page
 
             open_page(self.waits, self.path("wait"), mpi, self.rank, self.header["ranks"])
 

@@ -225,13 +225,13 @@ def _switches(request: RunRequest, launcher: Launcher) -> dict[str, str]:
     if request.coll is None or not request.coll.forced:
         return {}
     # the selectors know all algorithms: most runs start without them
-    from labkit.real.collectives.messages import environment_of
+    from labkit.real.collectives.switches import environment_of
 
     return environment_of(request.coll.forced, launcher.kind)
 
 
 def _forced_notes(request: RunRequest) -> list[str]:
-    from labkit.real.collectives.messages import notes_of
+    from labkit.real.collectives.switches import notes_of
 
     return notes_of(request.coll.forced)
 

@@ -29,7 +29,7 @@ from labkit.real.mpi.client import ending_notes, failure
 from labkit.real.mpi.environment import BOOTSTRAP, THREADS, root_permission, without_inherited
 from labkit.real.mpi.find import Launcher, find_launcher
 from labkit.real.mpi.launch import Launch, LaunchEnding
-from labkit.real.mpi.waits import NOTE_WAITS
+from labkit.real.mpi.waits_page import NOTE_WAITS
 from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.store import JobFolder, now_text
 from labkit.trace.recorder.merge import ask_ranks

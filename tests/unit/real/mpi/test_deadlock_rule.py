@@ -9,21 +9,8 @@ import pytest
 from labkit.process.stacks import Frame
 from labkit.real.mpi import waits
 from labkit.real.mpi.deadlock import Blame
-from labkit.real.mpi.waits import (
-    BUFFERED,
-    COLLECTIVE,
-    MAGIC,
-    OTHER,
-    PROBE,
-    RECV,
-    SEND,
-    Head,
-    Item,
-    Joint,
-    Page,
-    PageHead,
-    RankWaits,
-)
+from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND, Head, Item, Joint, RankWaits
+from labkit.real.mpi.waits_page import BUFFERED, MAGIC, Page, PageHead
 from labkit.sim.deadlock import find_cycle
 
 WORLD = 1
