@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.context import installed_mpi
 from labkit.errors import MachineError
-from labkit.process.stacks import JOB_VARIABLE
+from labkit.process.tree import JOB_VARIABLE
 
 #: how Open MPI and MPICH tell a process that it has been spawned
 _SPAWNED = ("OMPI_PARENT_PORT", "PMI_SPAWNED")

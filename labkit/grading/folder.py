@@ -39,7 +39,7 @@ from labkit.grading.submission import (
 from labkit.plain import replace_file
 from labkit.process.fingerprint import engine_digest, fingerprint, labkit_digest
 from labkit.process.folders import private_folder
-from labkit.process.stacks import worked_s
+from labkit.process.tree import worked_s
 from labkit.process.watchdog import die_with_parent
 
 __all__ = [

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, NoReturn, Self
 
 from labkit.errors import ProgramError
-from labkit.process.stacks import JOB_VARIABLE, end_processes
+from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import PARENT_VARIABLE
 
 __all__ = ["ChildProcess", "ending_text", "given_input", "module_words", "telling_words"]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 from labkit.checks import ToleranceUse
 from labkit.errors import SuggestsNames
 from labkit.result.by_rank import ByRank
-from labkit.result.computation import Uncharged
+from labkit.result.uncharged import Uncharged
 from labkit.trace.recorded_run import RecordedRun
 from labkit.units import format_bytes, format_count, format_seconds, number_of_ranks
 

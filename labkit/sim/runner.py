@@ -27,7 +27,8 @@ from labkit.process.stacks import is_framework
 from labkit.regions import Regions, matches, regions_of
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
-from labkit.result.computation import REMARK, Computation, Uncharged
+from labkit.result.computation import Computation
+from labkit.result.uncharged import REMARK, Uncharged
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
 from labkit.sim.isolation.code import is_installed

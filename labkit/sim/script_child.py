@@ -31,7 +31,7 @@ from labkit.comm.module import simulated_module
 from labkit.errors import LabkitError, MachineError, RankError
 from labkit.live import told_to
 from labkit.process.child import ending_text
-from labkit.process.stacks import JOB_VARIABLE, end_processes
+from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import watch_parent
 from labkit.request import RunRequest
 from labkit.sim.isolation.clocks import HOST_DATES, simulate_all_clocks

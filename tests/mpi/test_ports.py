@@ -20,7 +20,7 @@ ANYWHERE = {"00000000", "0" * 32}
 
 def open_ports(comm):
     """Return the addresses, and the programs, that listen in the processes of this run: rank 0 looks."""
-    from labkit.process.stacks import JOB_VARIABLE, job_processes
+    from labkit.process.tree import JOB_VARIABLE, job_processes
 
     comm.barrier()
     found = []

@@ -21,7 +21,8 @@ from labkit.errors import LabkitError, MachineError, RankError
 from labkit.live import Live
 from labkit.place import describe_place, place_doubt
 from labkit.process.folders import private_folder
-from labkit.process.stacks import Frame, is_stopped, parse_stack
+from labkit.process.stacks import Frame, parse_stack
+from labkit.process.tree import is_stopped
 from labkit.process.watchdog import STACK_SIGNAL
 from labkit.real.engines.target import ANSWER_S, Place, Target, choose, find_target
 from labkit.real.failure import (

@@ -28,7 +28,7 @@ from labkit.errors import MachineError
 from labkit.place import check_place
 from labkit.process.child import ChildProcess, module_words
 from labkit.process.folders import make_folder, shared_folder
-from labkit.process.stacks import JOB_VARIABLE, end_processes
+from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import PIPE, kill_oneself, wait_for_end
 from labkit.real.context import available_cores
 from labkit.real.engines.target import memory_of

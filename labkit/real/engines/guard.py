@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 
-from labkit.process.stacks import end_processes
+from labkit.process.tree import end_processes
 
 __all__ = ["main"]
 

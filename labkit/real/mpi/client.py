@@ -13,7 +13,8 @@ from typing import Any
 from labkit.errors import LabkitError, MachineError, ProgramError, RankError, TimeLimitError, echoed
 from labkit.place import check_place, describe_place, place_doubt
 from labkit.process.child import given_input
-from labkit.process.stacks import JOB_VARIABLE, read_stack
+from labkit.process.stacks import read_stack
+from labkit.process.tree import JOB_VARIABLE
 from labkit.real.context import available_cores
 from labkit.real.failure import (
     Ending,

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from labkit.errors import MachineError
-from labkit.process.stacks import JOB_VARIABLE
+from labkit.process.tree import JOB_VARIABLE
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from labkit.errors import LabkitError, MachineError
 from labkit.live import Live
 from labkit.process.child import ChildProcess
 from labkit.process.folders import make_folder, no_room, shared_folder
-from labkit.process.stacks import is_stopped
+from labkit.process.tree import is_stopped
 from labkit.process.watchdog import PIPE, STACK_SIGNAL, whereabouts
 from labkit.real.mpi.deadlock import WaitWatch
 from labkit.real.mpi.environment import host_options, launch_command, rank_environment

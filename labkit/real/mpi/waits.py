@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.live import Lines
-from labkit.process.stacks import is_stopped
+from labkit.process.tree import is_stopped
 from labkit.process.watchdog import whereabouts
 from labkit.real.mpi.waits_page import (
     BUFFERED,

@@ -16,7 +16,7 @@ from labkit import __version__
 from labkit.errors import MachineError
 from labkit.process.fingerprint import fingerprint, labkit_digest
 from labkit.process.imports import program_digests
-from labkit.process.stacks import JOB_VARIABLE
+from labkit.process.tree import JOB_VARIABLE
 from labkit.real.mpi.client import OUTPUT_LIMIT_BYTES, pack_launch
 from labkit.real.shares import recorded_header, recording_for
 from labkit.real.slurm.collect import Line, WaitError, Watch, collect_point

@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 
-from labkit.process.stacks import JOB_VARIABLE, end_processes, job_processes
+from labkit.process.tree import JOB_VARIABLE, end_processes, job_processes
 
 SLEEPER = "import time; time.sleep(60)"
 
