@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
 import base64
 import contextlib
@@ -29,58 +28,18 @@ from labkit.place import check_place
 from labkit.process.child import ChildProcess, module_words
 from labkit.process.folders import make_folder, shared_folder
 from labkit.process.tree import JOB_VARIABLE, end_processes
-from labkit.process.watchdog import PIPE, kill_oneself, wait_for_end
+from labkit.process.watchdog import PIPE
 from labkit.real.context import available_cores
+from labkit.real.engines.begin import FOLDERS_VARIABLE
 from labkit.real.engines.target import memory_of
 from labkit.real.failure import telling_line
-from labkit.real.mpi.environment import launch_command, rank_environment, restore_preload
+from labkit.real.mpi.environment import launch_command, rank_environment
 from labkit.real.mpi.find import find_launcher
-from labkit.real.mpi.waits_page import load_library
 from labkit.real.slurm.collect import Line
 from labkit.real.slurm.commands import SilentError, batch_script, find_by_name, job_details, job_states
 from labkit.real.slurm.options import Slurm, is_slurm, slurm_of
 
 __all__ = ["cluster"]
-
-
-# Becomes an engine or the controller: ``python -m labkit.real.engines.begin engine|controller.
-
-
-#: environment variable with the folders of a cluster: in the first is the pipe that its owner holds
-FOLDERS_VARIABLE = "LABKIT_CLUSTER_FOLDERS"
-
-
-def main() -> None:
-    """Tie this process to the owner, and become what the first argument names."""
-    role = sys.argv.pop(1)
-    folders = json.loads(os.environ.pop(FOLDERS_VARIABLE, "[]"))
-    if folders:
-        _thread.start_new_thread(_end_with_owner, (folders, role))
-    restore_preload()
-    if role == "controller":
-        from ipyparallel.controller.app import main as controller
-
-        controller()
-        return
-    load_library()
-    from ipyparallel.engine.app import main as engine
-
-    engine()
-
-
-def _end_with_owner(folders: list[str], role: str) -> None:
-    """End this process when the owner is gone; the controller ends all others, and removes the folders."""
-    with contextlib.suppress(OSError):  # without the pipe the owner is gone already
-        wait_for_end(os.path.join(folders[0], PIPE))
-    if role == "controller":
-        end_processes(os.environ.get(JOB_VARIABLE, ""))
-        for folder in reversed(folders):
-            shutil.rmtree(folder, ignore_errors=True)
-    kill_oneself()
-
-
-if __name__ == "__main__":
-    main()
 
 
 # Start MPI engines on this host with the settings of labkit's own launches, and stop them surely.
