@@ -200,7 +200,7 @@ def test_the_button_packs_anew_at_every_click(work):
 
 
 def test_large_archives_travel_in_parts_that_the_server_lets_pass(work):
-    module = pytest.importorskip("labkit.jupyter.save_work", reason="anywidget is missing")
+    module = pytest.importorskip("labkit.jupyter.save_button", reason="anywidget is missing")
     (work / "noise.bin").write_bytes(os.urandom(3 * module.PART_BYTES))
     button, sent = lk.save_button(), []
     button.send = lambda content, buffers=(): sent.append((content, buffers))
