@@ -37,7 +37,7 @@ import pkgutil
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import unknown_name
-from labkit.plot.figure import asks_for_its_subject
+from labkit.plot.subject import asks_for_its_subject
 
 if TYPE_CHECKING:
     from labkit.plot.calibration_figure import calibration as calibration

@@ -320,14 +320,15 @@ class Description:
             off = u * (c[..., None] + a[..., None] * f) - 1
             miss = np.nan_to_num((np.abs(off) / self.family.limits).max(axis=2), nan=np.inf)
         falls = self.layout.is_falling[terms]
-        good = (
-            (miss <= np.broadcast_to(near, len(masks))[:, None])
-            & (np.abs(factor - 1) > least)
-            & (c + a * f[:, 0] > 0)
-        )
-        good &= ~self.layout.is_exponential[terms] | (a * f[:, -2] > SEEN_TWICE * (c + a * f[:, -2]))
-        good &= (jumps[:, None] == 0) | ((jumps[:, None] > 0) == (factor > 1))
-        good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[terms]), a > 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            good = (
+                (miss <= np.broadcast_to(near, len(masks))[:, None])
+                & (np.abs(factor - 1) > least)
+                & (c + a * f[:, 0] > 0)
+            )
+            good &= ~self.layout.is_exponential[terms] | (a * f[:, -2] > SEEN_TWICE * (c + a * f[:, -2]))
+            good &= (jumps[:, None] == 0) | ((jumps[:, None] > 0) == (factor > 1))
+            good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[terms]), a > 0)
         price = np.where(is_flat, 0.0, np.log(terms.size) - self.layout.log_priors[terms])
         evidence = np.where(good, self.family.log_likelihood((off * off).sum(axis=2), 4) - price, -np.inf)
         if not good.any():

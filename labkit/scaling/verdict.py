@@ -407,7 +407,8 @@ def course(model: Model, write: Write = str) -> str:
     if not model.term.is_constant:
         grows, values = growth(model.term, write), model.predict(model.x)
         least = int(values.argmin())
-        if model.term.is_falling or values[0] <= _TURN * values[least]:
+        # what the curve does within its errors is not what the data do
+        if model.term.is_falling or min(values[0] / values[least], model.y[0] / model.y.min()) <= _TURN:
             return grows
         if values[-1] <= _TURN * values[least]:
             return f"falls so far and {grows} in the end"

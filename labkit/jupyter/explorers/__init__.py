@@ -19,7 +19,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import unknown_name
-from labkit.plot.figure import asks_for_its_subject
+from labkit.plot.subject import asks_for_its_subject
 
 if TYPE_CHECKING:
     from labkit.jupyter.explorers.collective_player import CollectivePlayer as CollectivePlayer
