@@ -47,7 +47,7 @@ MODULES = {
     "labkit.study": "Sweeps, and the rows that they leave.",
     "labkit.scaling": "Models of growth, expectations, verdicts.",
     "labkit.schedule": "Collective algorithms as data: built, proved, costed, carried out.",
-    "labkit.platform": "Simulated machines.",
+    "labkit.machines": "Simulated machines.",
     "labkit.models": "Formulas of times, before anything runs.",
     "labkit.trace": "What was recorded, and why a run took so long.",
     "labkit.timing": "Repetition until an interval is narrow.",

@@ -160,6 +160,9 @@ def test_what_a_killed_grader_leaves_is_seen_and_removed(places, tmp_path):
             time.sleep(0.02)
         grader.kill()
     assert grader.returncode == -9
+    patience = time.monotonic() + 60  # its children end a little after it
+    while not folders.leftovers() and time.monotonic() < patience:
+        time.sleep(0.02)
     assert len(remaining(places)) == len(folders.leftovers()) == 1, "every one is that of a run"
     with folders.private_folder() as own:
         assert remaining(places) == [own.name]
