@@ -21,7 +21,6 @@ from __future__ import annotations
 import argparse
 import itertools
 import re
-import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
@@ -30,9 +29,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from replay import smpirun, write_inputs
 
 import labkit as lk
-from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options
 from labkit.options import numbers_of
 from labkit.selector.situation import candidates
 from labkit.tuning.campaign import Machine, measure
@@ -70,31 +69,15 @@ def losses(tuned: Tuned, learned: Any) -> pd.DataFrame:
 def under_smpi(made: Any, ranks: Sequence[int], sizes: Sequence[int]) -> None:
     """Replay one all-to-all under SMPI, by the article's algorithms, and here."""
     print(f"{'p':>4} {'block':>8} {'algorithm':14} {'SMPI s':>18} {'labkit s':>18}")
-    options = [o for o in smpirun_options(made.model) if "simulate-computation" not in o]
     for p, size in itertools.product(ranks, sizes):
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)
             lines = [f"{r} init\n{r} alltoall {size} {size}\n{r} finalize\n" for r in range(p)]
-            (folder / "trace.txt").write_text("".join(lines))
-            (folder / "list.txt").write_text("trace.txt\n")
-            (folder / "platform.xml").write_text(platform_xml(made, p))
-            (folder / "hosts.txt").write_text(host_file(made, p))
+            trace = write_inputs("".join(lines), made, p, folder)
             for theirs, own in {**GOOD, "pair": "pairwise", "ring": "ring"}.items():
-                chosen = [*options, "smpi/host-speed:1Gf", f"smpi/alltoall:{theirs}"]
-                command = ["smpirun", "-np", str(p), "-platform", "platform.xml", "-hostfile", "hosts.txt"]
-                command += [
-                    "-replay",
-                    "list.txt",
-                    "--log=root.fmt:%.15r%e%m%n",
-                    *(f"--cfg={o}" for o in chosen),
-                ]
-                done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-                found = re.search(r"^(\S+) Simulation time", done.stdout + done.stderr, re.MULTILINE)
-                assert found is not None
-                run = lk.replay(folder / "trace.txt", on=made, coll={"alltoall": own})
-                print(
-                    f"{p:4} {size:8} {theirs:14} {float(found[1]):18.15f} {run.makespan_s:18.15f}", flush=True
-                )
+                found_s, _ = smpirun(made.model, p, [f"smpi/alltoall:{theirs}"], folder)
+                run = lk.replay(trace, on=made, coll={"alltoall": own})
+                print(f"{p:4} {size:8} {theirs:14} {found_s:18.15f} {run.makespan_s:18.15f}", flush=True)
 
 
 def with_tolerance(

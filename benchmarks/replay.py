@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -28,8 +29,8 @@ from traces import ALGORITHMS, TraceCase, halo, trace_cases  # noqa: E402
 
 import labkit as lk  # noqa: E402
 from labkit.algorithms.applications.lu import lu  # noqa: E402
-from labkit.machines.models import get  # noqa: E402
-from labkit.machines.platform import platform  # noqa: E402
+from labkit.machines.models import NetworkModel, get  # noqa: E402
+from labkit.machines.platform import Platform, platform  # noqa: E402
 from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options  # noqa: E402
 from labkit.trace.formats import read_actions  # noqa: E402
 from labkit.trace.formats.text import open_out  # noqa: E402
@@ -40,20 +41,28 @@ TOLERANCE = 1e-6
 
 def prepare(case: TraceCase, folder: Path) -> Path:
     """Write trace, list, platform and hosts; the list is what both take."""
-    machine = platform(case.spec)
-    (folder / "trace.txt").write_text(case.text)
+    return write_inputs(case.text, platform(case.spec), case.ranks, folder)
+
+
+def write_inputs(text: str, machine: Platform, ranks: int, folder: Path) -> Path:
+    (folder / "trace.txt").write_text(text)
     (folder / "list.txt").write_text("trace.txt\n")
-    (folder / "platform.xml").write_text(platform_xml(machine, case.ranks))
-    (folder / "hosts.txt").write_text(host_file(machine, case.ranks))
+    (folder / "platform.xml").write_text(platform_xml(machine, ranks))
+    (folder / "hosts.txt").write_text(host_file(machine, ranks))
     return folder / "list.txt"
 
 
 def simgrid(case: TraceCase, folder: Path) -> tuple[float, float]:
-    """One ``smpirun -replay``: simulated seconds with 15 digits, and CPU seconds."""
-    options = [o for o in smpirun_options(get(case.model)) if not o.startswith("smpi/simulate-computation")]
-    options += ["smpi/host-speed:1Gf", *case.simgrid]
-    options += [f"smpi/{name}:{ALGORITHMS[name][1]}" for name in case.collectives]
-    command = ["smpirun", "-np", str(case.ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
+    """Replay a case under smpirun: simulated seconds with 15 digits, and CPU seconds."""
+    chosen = [f"smpi/{name}:{ALGORITHMS[name][1]}" for name in case.collectives]
+    return smpirun(get(case.model), case.ranks, [*case.simgrid, *chosen], folder)
+
+
+def smpirun(model: NetworkModel, ranks: int, more: Sequence[str], folder: Path) -> tuple[float, float]:
+    """One ``smpirun -replay`` of what `write_inputs` wrote, with further --cfg items; as `simgrid`."""
+    options = [o for o in smpirun_options(model) if not o.startswith("smpi/simulate-computation")]
+    options += ["smpi/host-speed:1Gf", *more]
+    command = ["smpirun", "-np", str(ranks), "-platform", "platform.xml", "-hostfile", "hosts.txt",
                "-replay", "list.txt", *(f"--cfg={o}" for o in options)]  # fmt: skip
     command.append("--log=root.fmt:%.15r%e%m%n")
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -61,7 +70,7 @@ def simgrid(case: TraceCase, folder: Path) -> tuple[float, float]:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     found = re.search(r"^(\S+) Simulation time", done.stdout + done.stderr, re.MULTILINE)
     if done.returncode or found is None:
-        raise RuntimeError(f"{case.name}: smpirun failed:\n{(done.stdout + done.stderr)[-1500:]}")
+        raise RuntimeError(f"smpirun failed with {more}:\n{(done.stdout + done.stderr)[-1500:]}")
     return float(found[1]), after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
