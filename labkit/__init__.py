@@ -46,8 +46,6 @@ import sys
 
 TYPE_CHECKING = False  # as in typing, which is not imported: of what a rank's start costs it is a tenth
 if TYPE_CHECKING:
-    from typing import Any
-
     from labkit.calibration import Calibration as Calibration
     from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
     from labkit.context import compute as compute
@@ -175,7 +173,7 @@ __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 _ASIDE = {"litmus", "read_trace", "restore_work", "save_button", "save_work", "slurm_jobs"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _PUBLIC:
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
     elif name in _HOOKS:
@@ -198,11 +196,11 @@ def __dir__() -> list[str]:
 def _show_errors_in_notebooks() -> None:
     """Let IPython show labkit's errors as ``%%spmd`` shows its own: a sentence and the user's own line."""
 
-    def render(error: Any) -> list[str]:
+    def render(error: object) -> list[str]:
         lines: list[str] = importlib.import_module("labkit.jupyter.failure").raised_lines(error)
         return lines
 
-    def render_interrupt(error: Any) -> list[str]:
+    def render_interrupt(error: object) -> list[str]:
         return [f"KeyboardInterrupt: {error}", *getattr(error, "__notes__", ())]
 
     errors = importlib.import_module("labkit.errors")

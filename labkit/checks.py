@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 
-def check_ranks(ranks: Any) -> None:
+def check_ranks(ranks: object) -> None:
     """Refuse a number of ranks that is not a whole number of at least 1."""
     if callable(ranks):
         name = program_name(ranks)
@@ -46,7 +46,7 @@ def check_ranks(ranks: Any) -> None:
         raise MachineError(f"ranks must be at least 1, got {ranks}")
 
 
-def _meant(ranks: Any) -> str:
+def _meant(ranks: object) -> str:
     """Say what was meant by some numbers of ranks, or by a number with quotes or a point."""
     if isinstance(ranks, list | tuple | range):
         return "; several numbers of ranks are a sweep: labkit.sweep(program, [2, 4, 8])"
@@ -59,7 +59,7 @@ def _meant(ranks: Any) -> str:
     return ""
 
 
-def check_limit(timeout_s: Any) -> None:
+def check_limit(timeout_s: object) -> None:
     """Refuse a time limit that is not a positive number of seconds (None means no limit)."""
     if timeout_s is None:
         return
@@ -69,25 +69,25 @@ def check_limit(timeout_s: Any) -> None:
         raise MachineError(f"timeout_s must be more than 0 seconds, got {timeout_s!r}; None means no limit")
 
 
-def check_seed(seed: Any) -> None:
+def check_seed(seed: object) -> None:
     """Refuse a seed that is not a whole number."""
     if not isinstance(seed, numbers.Integral):
         raise MachineError(f"seed must be a whole number, got {seed!r}{_meant(seed)}")
 
 
-def check_switch(name: str, value: Any) -> None:
+def check_switch(name: str, value: object) -> None:
     """Refuse an option that is something else than on or off."""
     if value not in (True, False, None):
         raise MachineError(f"{name} is True or False, got {value!r}")
 
 
-def check_repeats(repeats: Any) -> None:
+def check_repeats(repeats: object) -> None:
     """Refuse a number of repetitions that is not a whole number of at least 1."""
     if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
         raise MachineError(f"repeats must be a whole number of at least 1, got {repeats!r}")
 
 
-def check_arguments(args: Any, kwargs: Any) -> None:
+def check_arguments(args: object, kwargs: object) -> None:
     """Refuse arguments of a program that are no sequence, or no table of names."""
     if isinstance(args, str) or not isinstance(args, Iterable):
         raise ProgramError(f"args is a list of the program's arguments, as in args=[1000]; got {args!r}")
@@ -97,7 +97,7 @@ def check_arguments(args: Any, kwargs: Any) -> None:
         )
 
 
-def check_kind(program: Any) -> None:
+def check_kind(program: object) -> None:
     """Refuse what is neither a function nor the path of a script."""
     if isinstance(program, str | os.PathLike) or callable(program):
         return
@@ -113,7 +113,9 @@ def check_kind(program: Any) -> None:
     )
 
 
-def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Callable[..., Any] | Path:
+def check_program(
+    program: Any, args: Sequence[object], kwargs: Mapping[str, object]
+) -> Callable[..., Any] | Path:
     """Refuse what cannot be run, and return the callable, or the path of a script that exists."""
     if isinstance(program, str | os.PathLike):
         path = Path(program)
@@ -157,7 +159,7 @@ def check_program(program: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) 
     return found
 
 
-def _lacking(signature: inspect.Signature, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[str]:
+def _lacking(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> list[str]:
     """Return the parameters behind the communicator that nobody has given."""
     try:
         given = signature.bind_partial("comm", *args, **kwargs).arguments
@@ -200,7 +202,7 @@ def check_script(path: str | os.PathLike[str]) -> None:
         raise ProgramError(f"the script {name!r} is not Python{line}: {error.args[0]}") from error
 
 
-def program_name(program: Any) -> str:
+def program_name(program: object) -> str:
     """Return the name under which a program appears in runs and studies."""
     if isinstance(program, str | os.PathLike):
         return Path(program).name

@@ -48,7 +48,7 @@ class Decisions:
     """What requests of `labkit.tune` have decided in a run: of each kind of calls the latest."""
 
     def __init__(self) -> None:
-        self._made: dict[str, tuple[str, Any, str, str]] = {}
+        self._made: dict[str, tuple[str, object, str, str]] = {}
 
     def add(self, subject: str, situation: Any, name: str, text: str) -> None:
         """Note a decision.
@@ -123,7 +123,7 @@ _installed_mpi: ModuleType | None = None
 _simulated_mpi: ModuleType | None = None
 
 
-def _nothing() -> Any:
+def _nothing() -> object:
     return None
 
 
@@ -140,7 +140,7 @@ def install(context: MachineContext | None, mpi: ModuleType | None = None) -> Ma
     return previous
 
 
-def register_simulator(find: Callable[[], Any]) -> None:
+def register_simulator(find: Callable[[], object]) -> None:
     """Register the simulator's function that returns the running rank's context, or None."""
     global _simulator
     _simulator = find
@@ -164,7 +164,7 @@ def run_seed() -> int:
     return abs(int(getattr(current(), "run_seed", 0)))
 
 
-def decided(subject: str, situation: Any, name: str, text: str) -> None:
+def decided(subject: str, situation: object, name: str, text: str) -> None:
     """Let the run say what a request has decided (see `Decisions.add`); outside any run nobody is told."""
     machine = current()
     decisions = getattr(machine, "decisions", None)
@@ -263,7 +263,7 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
         name = self.name
 
         @functools.wraps(function)
-        def called(*args: Any, **kwargs: Any) -> Any:
+        def called(*args: object, **kwargs: object) -> object:
             with phase(name):
                 return function(*args, **kwargs)
 

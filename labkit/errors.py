@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 __all__ = [
     "MORE_TIME",
@@ -438,7 +438,7 @@ class SuggestsNames:
 
     if not TYPE_CHECKING:  # for whom every name would be there
 
-        def __getattr__(self, name: str) -> Any:
+        def __getattr__(self, name: str) -> object:
             if name.startswith("_") or hasattr(type(self), name):  # Python's own, or a property that fails
                 return object.__getattribute__(self, name)
             instead = self._instead_of(name)

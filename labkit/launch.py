@@ -25,7 +25,7 @@ __all__ = ["MACHINES", "Again", "checked_request", "machine_of", "run", "togethe
 MACHINES: list[Machine] = [RealMpi(), Engines(), SlurmCluster(), Simulated()]
 
 
-def machine_of(on: Any) -> Machine:
+def machine_of(on: object) -> Machine:
     """Return the machine that a value of `on` means.
 
     Examples
@@ -74,7 +74,7 @@ def _checked(
         raise _or_a_word(error, on) from None
 
 
-def _or_a_word(error: PlatformError, on: Any) -> PlatformError:
+def _or_a_word(error: PlatformError, on: object) -> PlatformError:
     """Add what a platform's reader cannot know: a text may be a misspelt word for another kind of machine."""
     words = [word for machine in MACHINES for word in machine.words]
     meant = near(on.strip(), words, 1, cutoff=0.65) if isinstance(on, str) else []
@@ -85,7 +85,7 @@ def _or_a_word(error: PlatformError, on: Any) -> PlatformError:
 
 
 @contextlib.contextmanager
-def together(calls: Sequence[tuple[Any, int, Mapping[str, Any]]]) -> Iterator[Callable[..., Run]]:
+def together(calls: Sequence[tuple[object, int, Mapping[str, object]]]) -> Iterator[Callable[..., Run]]:
     """Yield a `run` for calls known beforehand: a machine with a queue gets all of its own at once."""
     with contextlib.ExitStack() as stack:
         runners: dict[Machine, Callable[[RunRequest], Run]] = {}
@@ -95,7 +95,7 @@ def together(calls: Sequence[tuple[Any, int, Mapping[str, Any]]]) -> Iterator[Ca
                 requests = [checked_request(program, ranks, **how) for program, ranks, how in own]
                 runners[machine] = stack.enter_context(machine.together(requests))
 
-        def run_one(program: Any, ranks: int, **how: Any) -> Run:
+        def run_one(program: object, ranks: int, **how: object) -> Run:
             machine = machine_of(how["on"])
             return runners.get(machine, machine.run)(checked_request(program, ranks, **how))
 
@@ -114,7 +114,7 @@ class Again:
     def __init__(self, request: RunRequest) -> None:
         self.request = request
 
-    def __call__(self, trial: Trial | None = None, **changes: Any) -> Run:
+    def __call__(self, trial: Trial | None = None, **changes: object) -> Run:
         """Run again on a simulated machine, recorded, with what was tried before and `trial` on top of it.
 
         `changes` are arguments of `run`.

@@ -128,7 +128,7 @@ def check_options(arguments: argparse.Namespace) -> None:
         raise MachineError(f"--mpi belongs to --on mpi, and this run is --on {arguments.on}; leave it out")
 
 
-def _is_mpi(on: Any) -> bool:
+def _is_mpi(on: object) -> bool:
     return isinstance(on, str) and on.strip().lower() == "mpi"
 
 

@@ -30,19 +30,19 @@ class Sized(np.ndarray[Any, Any]):
 
     __str__ = __repr__
 
-    def __array_ufunc__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __array_ufunc__(self, *args: object, **kwargs: object) -> NoReturn:
         """Refuse: there is nothing to compute with."""
         raise TypeError(f"{self!r} has a size and no content; compute with an array, or charge the work")
 
-    def __array_function__(self, function: Any, types: Any, args: Any, kwargs: Any) -> NoReturn:
+    def __array_function__(self, function: Any, types: object, args: object, kwargs: object) -> NoReturn:
         """Refuse: there is nothing to compute with."""
         raise TypeError(f"{self!r} has a size and no content; {function.__name__} needs an array")
 
-    def copy(self, order: Any = "C") -> Sized:
+    def copy(self, order: object = "C") -> Sized:
         """Return another buffer of this size."""
         return sized(self.size, self.dtype)
 
-    def __deepcopy__(self, memo: Any) -> Sized:
+    def __deepcopy__(self, memo: object) -> Sized:
         return sized(self.size, self.dtype)
 
     def __copy__(self) -> Sized:

@@ -96,7 +96,7 @@ def toml_of(text: str) -> dict[str, Any]:
         raise
     except ValueError:
         raise tomllib.TOMLDecodeError("a whole number of thousands of digits; TOML has 64 bits") from None
-    open_: list[Any] = [tables]
+    open_: list[object] = [tables]
     while open_:
         value = open_.pop()
         if isinstance(value, dict):
@@ -117,7 +117,7 @@ def json_of(text: str | bytes) -> Any:
         raise json.JSONDecodeError("objects or lists are nested too deeply", "", 0) from None
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()

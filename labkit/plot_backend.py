@@ -11,6 +11,6 @@ __all__ = ["BACKEND", "draw"]
 BACKEND = "labkit.plot"
 
 
-def draw(figure: str, *subjects: Any, **options: Any) -> Any:
+def draw(figure: str, *subjects: object, **options: object) -> Any:
     """Return the backend's figure, such as ``draw("scaling", verdict)``."""
     return getattr(importlib.import_module(BACKEND), figure)(*subjects, **options)

@@ -133,7 +133,7 @@ class Regions:
         if self._names:
             sys.setprofile(None)
 
-    def _seen(self, frame: FrameType, event: str, _: Any) -> None:
+    def _seen(self, frame: FrameType, event: str, _: object) -> None:
         if event != "call" and event != "return":  # of C functions
             return
         phase = self._phases.get(id(frame.f_code))

@@ -357,7 +357,7 @@ def teaching_form(problem: str, name: str) -> Callable[..., Any]:
         asked = f"{problem}/{name}" if name else problem
         raise ScheduleError(f"{asked} has no readable form; there are: {known}{hint}")
     module = importlib.import_module(f"labkit.algorithms.{_TEACHING}.{problem}.{name}")
-    function: Callable[..., Any] = getattr(module, name)
+    function: Callable[..., object] = getattr(module, name)
     return function
 
 
@@ -412,7 +412,7 @@ def program(problem: str, name: str, ranks: int, root: int = 0, commutative: boo
 
 
 @lru_cache(maxsize=64)
-def _program(problem: str, name: str, ranks: int, root: int, commutative: bool, version: Any) -> Any:
+def _program(problem: str, name: str, ranks: int, root: int, commutative: bool, version: object) -> Any:
     return program_of(get(problem, name).build(ranks, root, commutative))
 
 

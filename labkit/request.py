@@ -108,13 +108,13 @@ class RunRequest:
         module = (self.options.get("start") or {}).get("module")
         return f"-m {module}" if module and module != "-c" else module or program_name(self.program)
 
-    def changed(self, **fields: Any) -> Self:
+    def changed(self, **fields: object) -> Self:
         """Return the same with other values, which are not checked again."""
         other = copy.copy(self)
         other._set(**fields)
         return other
 
-    def _set(self, **fields: Any) -> None:
+    def _set(self, **fields: object) -> None:
         for name, value in fields.items():
             object.__setattr__(self, name, value)
 
@@ -157,7 +157,7 @@ class Machine:
     #: the words that mean it, as values of `on`
     words: ClassVar[tuple[str, ...]] = ()
 
-    def owns(self, on: Any) -> bool:
+    def owns(self, on: object) -> bool:
         """Whether a value of `on` means this machine: here, whether it is one of its words."""
         return isinstance(on, str) and on.strip().lower() in self.words
 
@@ -180,7 +180,7 @@ class Machine:
                 raise MachineError(self._unknown(option, request.program))
         return request
 
-    def _unknown(self, option: str, program: Any) -> str:
+    def _unknown(self, option: str, program: object) -> str:
         """Say that a name is neither an option nor a parameter of the program, and which name is near."""
         by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         named = [name for name, one in [*_parameters(program).items()][1:] if one.kind in by_name]
@@ -229,7 +229,7 @@ def refuse_for_functions(request: RunRequest) -> None:
 
 
 def own_parameters(
-    program: Any, kwargs: Mapping[str, Any], named: Mapping[str, Any], machine: Machine
+    program: object, kwargs: Mapping[str, object], named: Mapping[str, object], machine: Machine
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tell the program's own parameters from the machine's options, among what was given by name."""
     check_arguments((), kwargs)
@@ -246,7 +246,7 @@ def own_parameters(
     return {**kwargs, **own}, {name: value for name, value in named.items() if name not in own}
 
 
-def _parameters(program: Any) -> Mapping[str, inspect.Parameter]:
+def _parameters(program: object) -> Mapping[str, inspect.Parameter]:
     """Return a program's parameters, the communicator first; none of what has no signature."""
     if not callable(program):
         return {}

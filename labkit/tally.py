@@ -122,7 +122,7 @@ def joined(one: Iterable[Row], other: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
-def tally_frame(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+def tally_frame(rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:
     """Return rows of a tally as the data frame `labkit.Run.counts`; what a rank did not count is 0."""
     import pandas as pd
 

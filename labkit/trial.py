@@ -84,7 +84,7 @@ class Trial:
         )
 
 
-def _pairs(first: Sequence[Any], second: Sequence[Any], missing: Any) -> list[tuple[Any, Any]]:
+def _pairs(first: Sequence[object], second: Sequence[object], missing: object) -> list[tuple[Any, Any]]:
     longest = max(len(first), len(second))
     return [
         (first[at] if at < len(first) else missing, second[at] if at < len(second) else missing)

@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.errors import DataError
 
@@ -105,7 +105,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _record(found: Calibration) -> dict[str, Any]:
+def _record(found: Calibration) -> dict[str, object]:
     fit = found.fit
     return {
         "name": found.name,

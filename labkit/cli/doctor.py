@@ -104,7 +104,7 @@ def _sum_of_ranks(comm: Any) -> int:
     return int(comm.allreduce(comm.rank))
 
 
-def _trial(on: Any, ranks: int, limit_s: float) -> str:
+def _trial(on: object, ranks: int, limit_s: float) -> str:
     from labkit.launch import run
 
     begin = time.monotonic()

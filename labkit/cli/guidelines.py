@@ -159,7 +159,7 @@ def _litmus(arguments: argparse.Namespace) -> Any:
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     from labkit.errors import DataError
 
-    options: dict[str, Any] = {
+    options: dict[str, object] = {
         "launches": arguments.launches,
         "seed": arguments.seed,
         "timeout_s": arguments.timeout,

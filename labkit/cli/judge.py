@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from labkit.scaling import SurfaceVerdict, Verdict
@@ -160,7 +160,7 @@ def _write_page(verdict: Verdict | SurfaceVerdict, arguments: argparse.Namespace
     from labkit.errors import DataError
     from labkit.scaling import Verdict
 
-    items: list[Any] = [verdict]
+    items: list[object] = [verdict]
     if isinstance(verdict, Verdict) and verdict.model is not None:
         items.insert(0, plot.scaling(verdict))
     try:

@@ -134,7 +134,7 @@ def _opened(source: bytes) -> bytes:
     return _file(book)
 
 
-def _file(book: dict[str, Any]) -> bytes:
+def _file(book: dict[str, object]) -> bytes:
     """Return a notebook's file, in Jupyter's form."""
     return (json.dumps(book, indent=1, ensure_ascii=False) + "\n").encode()
 

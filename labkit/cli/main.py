@@ -11,7 +11,6 @@ import sys
 import traceback
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any
 
 from labkit.errors import (
     DeadlockError,
@@ -124,7 +123,7 @@ def _report(error: Exception, arguments: argparse.Namespace) -> int:
         traceback.print_exception(error)
     message = _message(error)
     if getattr(arguments, "json", False):
-        failure: dict[str, Any] = {"kind": type(error).__name__, "message": message}
+        failure: dict[str, object] = {"kind": type(error).__name__, "message": message}
         if isinstance(error, RankError):
             failure |= {"rank": error.rank, "traceback": error.traceback}
         print(json.dumps({"exit": code, "error": failure, "output": list(getattr(error, "output", ()))}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
 
 from labkit.cli import run as run_command
 from labkit.cli.run import add_export, check_targets, write_exports
@@ -93,7 +92,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         record = run_command.record(result)
         del record["output"]
-        explained: dict[str, Any] = {"exported": exported} if exported else {}
+        explained: dict[str, object] = {"exported": exported} if exported else {}
         explained |= {"explanation": explanation.record()} if explanation else {}
         print(json.dumps(record | {"finish_s": result.machine["finish_s"]} | explained))
         return 0

@@ -177,7 +177,7 @@ def _warnings(book: nbformat.NotebookNode) -> list[str]:
     return found
 
 
-def _failure(cell: Any) -> Any:
+def _failure(cell: Any) -> object:
     return next((one for one in cell.get("outputs", ()) if one.output_type == "error"), None)
 
 

@@ -107,9 +107,9 @@ def _program(
     line: PythonLine, machine: Machine, stack: contextlib.ExitStack
 ) -> tuple[str | Path, dict[str, Any]]:
     """Return the file to run, and the options of the machine that say how it starts and what it reads."""
-    start: dict[str, Any] = {"module": line.module} if line.module else {}
+    start: dict[str, object] = {"module": line.module} if line.module else {}
     start |= ({"rc": dict(line.rc)} if line.rc else {}) | ({"pool": True} if line.is_pool else {})
-    options: dict[str, Any] = {"start": start} if start else {}
+    options: dict[str, object] = {"start": start} if start else {}
     if "stdin" in machine.options and sys.stdin is not None:
         with contextlib.suppress(OSError, ValueError):  # closed, or no file at all
             options["stdin"] = sys.stdin.fileno()
@@ -182,7 +182,7 @@ def record(run: Run) -> dict[str, Any]:
     }
 
 
-def _is_plain(value: Any) -> bool:
+def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit import html as markup
 from labkit import plot
@@ -163,7 +163,7 @@ def _write_files(
     from labkit.study.declared import write_table
 
     tables = [*(folder / name for name in ("table.txt", "table.csv", "table.tex")), *arguments.table]
-    writers: list[Callable[[], Any]] = [lambda: work.save(study)]
+    writers: list[Callable[[], object]] = [lambda: work.save(study)]
     writers += [partial(write_table, judged, path) for path in tables]
     writers.append(lambda: write_report(work, study, judged, folder / "report.html"))
     writers += [partial(study.export, path) for path in arguments.export]
@@ -231,7 +231,7 @@ def _exit_code(work: Work, judged: list[Judged]) -> int:
     return 2 if 2 in codes or work.failures else 0
 
 
-def _record(work: Work, judged: list[Judged], code: int) -> dict[str, Any]:
+def _record(work: Work, judged: list[Judged], code: int) -> dict[str, object]:
     from labkit.scaling import Verdict
     from labkit.study.declared import paper_table
 
@@ -274,7 +274,7 @@ class _Html:
 
 def write_report(work: Work, study: Study, judged: list[Judged], path: Path) -> Path:
     """Write the page; its pictures are still ones, so that it opens anywhere and prints."""
-    items: list[Any] = [
+    items: list[object] = [
         f"{len(work.planned.plan)} points, {len(work.missing)} of them missing; {len(study)} values.",
         _Html(_table(judged)),
     ]
@@ -309,7 +309,7 @@ def _notes(work: Work, study: Study) -> list[str]:
     return texts + [f"{on}: {text}" for on, text in study.notes.get("counts", {}).items()]
 
 
-def _picture(study: Study, one: Judged) -> list[Any]:
+def _picture(study: Study, one: Judged) -> list[object]:
     """Return a still picture of a curve; a live one where there is no matplotlib."""
     subject = one.verdict if isinstance(one.verdict, Verdict) else one.model
     if subject is None or (isinstance(subject, Verdict) and subject.samples is None):

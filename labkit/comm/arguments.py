@@ -73,22 +73,22 @@ _SHORTS, _WIDES = partial(_numbers, limit=_INT), partial(_numbers, limit=_LONG)
 _SHORTS_OR_NONE = partial(_numbers, limit=_INT, or_none=True)
 
 
-def _dimensions(value: Any) -> Any:
+def _dimensions(value: object) -> object:
     """Return a number of dimensions, or dimensions."""
     if isinstance(value, np.integer) or (isinstance(value, np.ndarray) and value.ndim == 0):
         return index(value)
     return _SHORTS(value)
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     return bool(value)
 
 
-def _words(text: str, convert: Callable[[Any], Any]) -> dict[str, Callable[[Any], Any]]:
+def _words(text: str, convert: Callable[[object], object]) -> dict[str, Callable[[Any], Any]]:
     return dict.fromkeys(text.split(), convert)
 
 
-_BY_NAME: dict[str, Callable[[Any], Any]] = {
+_BY_NAME: dict[str, Callable[[object], object]] = {
     **_words(
         "color key split_type dest tag source sendtag recvtag root keyval rank direction order partition "
         "partition_low partition_high target_rank assertion lock_type amode whence error errorcode "
@@ -107,7 +107,7 @@ _BY_NAME: dict[str, Callable[[Any], Any]] = {
     **_words("name datarep pset_name stringtag", _text),
 }  # fmt: skip
 #: where a name means something else: by class and method, parameter and conversion; None: it is not converted
-_ELSEWHERE: dict[tuple[str, str], dict[str, Callable[[Any], Any] | None]] = {
+_ELSEWHERE: dict[tuple[str, str], dict[str, Callable[[object], object] | None]] = {
     ("Cartcomm", "Shift"): {"disp": _SHORT},
     ("Info", "Get"): {"key": _text},
     ("Info", "Set"): {"key": _text, "value": _text},
@@ -146,8 +146,8 @@ _INTRA = {
 }
 
 
-def _object(kind: type, what: str) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
+def _object(kind: type, what: str) -> Callable[[object], object]:
+    def check(value: object) -> object:
         if what == "op" and not isinstance(value, kind):
             raise no_operator(value)
         if value is not None and not isinstance(value, kind):
@@ -159,9 +159,9 @@ def _object(kind: type, what: str) -> Callable[[Any], Any]:
 
 def _conversions(
     owner: str, name: str, parameters: Iterable[str], classes: Mapping[str, type]
-) -> dict[str, Callable[[Any], Any]]:
+) -> dict[str, Callable[[object], object]]:
     special = _ELSEWHERE.get((owner, name), {})
-    found: dict[str, Callable[[Any], Any]] = {}
+    found: dict[str, Callable[[object], object]] = {}
     for one in parameters:
         convert = special[one] if one in special else _BY_NAME.get(one)
         if one in _OBJECTS and one not in special and (one != "op" or name[0].isupper()):
@@ -174,7 +174,7 @@ def _conversions(
     return found
 
 
-def _converting(owner: str, function: Callable[..., Any], classes: Mapping[str, type]) -> Any:
+def _converting(owner: str, function: Callable[..., object], classes: Mapping[str, type]) -> object:
     """Return a function that converts its arguments, of the same signature; None: nothing is to be done."""
     name, code = function.__name__, function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -186,7 +186,7 @@ def _converting(owner: str, function: Callable[..., Any], classes: Mapping[str, 
     if not found or any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values()):
         return None
     head, passed = [], []
-    space: dict[str, Any] = {"_function": function}
+    space: dict[str, object] = {"_function": function}
     is_named = False
     for one in signature.parameters.values():
         text = one.name
@@ -220,7 +220,7 @@ def _compiled(source: str) -> CodeType:
     return compile(source, __file__, "exec")
 
 
-def _unless_default(default: Any, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _unless_default(default: object, convert: Callable[[object], object]) -> Callable[[object], object]:
     """Return a conversion that lets a default of None through where MPI has it."""
     if default is not None:
         return convert
@@ -250,7 +250,7 @@ def _homes(cls: type) -> dict[str, type]:
     return {name: base for base in reversed(cls.__mro__) for name in vars(base) if not name.startswith("_")}
 
 
-def convert_functions(space: dict[str, Any], classes: Mapping[str, type]) -> None:
+def convert_functions(space: dict[str, object], classes: Mapping[str, type]) -> None:
     """Let the functions of the module convert theirs."""
     for name, function in list(space.items()):
         if isinstance(function, FunctionType) and not name.startswith("_"):
@@ -265,7 +265,7 @@ def convert_functions(space: dict[str, Any], classes: Mapping[str, type]) -> Non
 _ERR_ROOT = 8
 
 
-def check_root(root: Any, size: int) -> int:
+def check_root(root: object, size: int) -> int:
     """Return a root as a whole number."""
     try:
         rank = whole(root)

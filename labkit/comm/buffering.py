@@ -35,7 +35,7 @@ class BufferAutomaticType(int):
 BUFFER_AUTOMATIC = BufferAutomaticType()
 
 
-def _attach(own: dict[Any, Any], buf: Any) -> None:
+def _attach(own: dict[object, object], buf: object) -> None:
     if "attached" in own:
         raise MPIException(_ERR_BUFFER, "a buffer is attached already; Detach_buffer gives it back")
     is_special = buf is None or isinstance(buf, BufferAutomaticType)
@@ -47,7 +47,7 @@ def _attach(own: dict[Any, Any], buf: Any) -> None:
     own["attached"] = buf
 
 
-def _detach(own: dict[Any, Any]) -> Any:
+def _detach(own: dict[object, object]) -> object:
     if "attached" not in own:
         raise MPIException(_ERR_BUFFER, "no buffer is attached")
     return own.pop("attached")
@@ -58,7 +58,7 @@ class Buffering:
 
     _own: Callable[[], dict[Any, Any]]
 
-    def Attach_buffer(self, buf: Any) -> None:
+    def Attach_buffer(self, buf: object) -> None:
         """Give memory for buffered sends."""
         _attach(self._own(), buf)
 
@@ -74,11 +74,11 @@ class Buffering:
         return _over()
 
 
-def _of_rank() -> dict[Any, Any]:
+def _of_rank() -> dict[object, object]:
     running = context.simulated()
     if running is None:
         return _outside
-    own: dict[Any, Any] = running.calls.attributes.setdefault((-1, running.calls.hub.rank), {})
+    own: dict[object, object] = running.calls.attributes.setdefault((-1, running.calls.hub.rank), {})
     return own
 
 
@@ -91,7 +91,7 @@ def _over() -> Request:
     return request
 
 
-def Attach_buffer(buf: Any) -> None:
+def Attach_buffer(buf: object) -> None:
     """Give memory for buffered sends."""
     _attach(_of_rank(), buf)
 
@@ -111,7 +111,7 @@ def Iflush_buffer() -> Request:
 
 
 #: name in the module -> object
-BUFFERING: dict[str, Any] = {
+BUFFERING: dict[str, object] = {
     "Attach_buffer": Attach_buffer, "Detach_buffer": Detach_buffer, "Flush_buffer": Flush_buffer,
     "Iflush_buffer": Iflush_buffer, "BUFFER_AUTOMATIC": BUFFER_AUTOMATIC,
     "BufferAutomaticType": BufferAutomaticType,

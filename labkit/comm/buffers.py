@@ -99,7 +99,7 @@ def _is_buffer(message: Any) -> bool:
     return True
 
 
-def _memory(buffer: Any, is_writable: bool) -> NDArray[np.uint8]:
+def _memory(buffer: object, is_writable: bool) -> NDArray[np.uint8]:
     """View a contiguous buffer (in C or Fortran order) as bytes."""
     if isinstance(buffer, Sized):
         return buffer.reshape(-1).view(np.uint8, Sized)
@@ -118,11 +118,11 @@ def _format(buffer: Any) -> str | None:
         raise BufferError(str(error)) from None
 
 
-def _is_datatype(value: Any) -> bool:
+def _is_datatype(value: object) -> bool:
     return isinstance(value, Datatype | str)
 
 
-def _unpack(message: Any, pairs: Any) -> tuple[Any, Any, Any, Any]:
+def _unpack(message: object, pairs: Any) -> tuple[Any, Any, Any, Any]:
     """Take a list form apart: buffer, count(s), displacement(s), type; None for what is not given."""
     if not isinstance(message, list | tuple):
         if _is_buffer(message):
@@ -130,7 +130,7 @@ def _unpack(message: Any, pairs: Any) -> tuple[Any, Any, Any, Any]:
         raise TypeError(f"message: expecting buffer or list/tuple, got {type(message).__name__}")
     count: Any = None
     displ: Any = None
-    datatype: Any = None
+    datatype: object = None
     if len(message) == 2:
         buffer, count = message
         if _is_datatype(count):
@@ -147,7 +147,7 @@ def _unpack(message: Any, pairs: Any) -> tuple[Any, Any, Any, Any]:
     return buffer, count, displ, datatype
 
 
-def _basic(buffer: Any, datatype: Any, is_writable: bool) -> tuple[NDArray[np.uint8], Datatype]:
+def _basic(buffer: object, datatype: Any, is_writable: bool) -> tuple[NDArray[np.uint8], Datatype]:
     if buffer is None or buffer is BOTTOM:
         return _NOTHING, lookup(datatype)
     if datatype is None and isinstance(buffer, np.ndarray) and buffer.dtype.hasobject:
@@ -179,7 +179,7 @@ def _whole(length: int, datatype: Datatype) -> int:
     return length // extent
 
 
-def parse_simple(message: Any, is_writable: bool, blocks: int = 0, is_operand: bool = False) -> Simple:
+def parse_simple(message: object, is_writable: bool, blocks: int = 0, is_operand: bool = False) -> Simple:
     """Read a message of one block, or of `blocks` blocks of equal size."""
     if type(message) is np.ndarray and message.size and message.size % (blocks or 1) == 0:
         known = _OF_DTYPE.get(message.dtype)
@@ -198,7 +198,7 @@ def parse_simple(message: Any, is_writable: bool, blocks: int = 0, is_operand: b
 
 
 def _read_simple(
-    message: Any, is_writable: bool, blocks: int
+    message: object, is_writable: bool, blocks: int
 ) -> tuple[NDArray[np.uint8], int, int, Datatype, bool]:
     """Return memory, byte where the message begins, elements (of a block), type, whether it is BOTTOM."""
     buffer, count, displ, datatype = _unpack(message, (list, tuple))
@@ -248,7 +248,7 @@ def wide(value: Any) -> int:
     return number
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return value.ndim == 0 if isinstance(value, np.ndarray) else hasattr(value, "__index__")
 
 
@@ -295,7 +295,7 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
     return Vector(home.copy, sizes, np.cumsum(sizes) - sizes, kind, home)
 
 
-def parse_vector_w(message: Any, is_writable: bool, blocks: int) -> Vector:
+def parse_vector_w(message: object, is_writable: bool, blocks: int) -> Vector:
     """Read a message of `blocks` blocks, each with its own datatype: ``[buf, counts, displs, types]``.
 
     Also ``[buf, (counts, displs), types]`` and ``[buf, types]``: one element each, from the beginning on (as
@@ -355,7 +355,7 @@ def _check_blocks(
     _check_room(memory, (place + size) * kind.extent, size, kind)
 
 
-def parse_buffer(message: Any, is_writable: bool) -> tuple[Any, ...]:
+def parse_buffer(message: object, is_writable: bool) -> tuple[Any, ...]:
     """Read a list form for the compiled calls: memory (or None), offset and length in bytes.
 
     Of a datatype with gaps: what is sent as bytes; where it is received the layout and the address, too (0 of

@@ -54,7 +54,7 @@ class _PartitionedSend(Prequest):
 
     __slots__ = ("_partitions", "_ready", "_send")
 
-    def _begin_with(self, partitions: int, send: Callable[[], Any]) -> None:
+    def _begin_with(self, partitions: int, send: Callable[[], object]) -> None:
         self._partitions, self._send = partitions, send
         self._ready: set[int] | None = None
 
@@ -143,7 +143,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         original = KNOWN[constant]
         return constant if self is original else (type(self), (original,))
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         running = context.simulated()
         return bool(self), self._context, None if running is None else running.calls.hub.rank
 
@@ -181,7 +181,9 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     # The partitioned sends and receives of a communicator.
 
-    def Psend_init(self, buf: Any, partitions: int, dest: int, tag: int = 0, info: Any = None) -> Prequest:
+    def Psend_init(
+        self, buf: object, partitions: int, dest: int, tag: int = 0, info: object = None
+    ) -> Prequest:
         """Make a request that sends a buffer of equal parts whenever it is started and all are ready."""
         count = _partitions(partitions)
         whole = self._whole(buf, count, dest, tag, False)
@@ -190,7 +192,9 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         request._begin_with(count, lambda: self._parts().Isend(whole, dest, _at(tag)))
         return request
 
-    def Precv_init(self, buf: Any, partitions: int, source: int, tag: int = 0, info: Any = None) -> Prequest:
+    def Precv_init(
+        self, buf: object, partitions: int, source: int, tag: int = 0, info: object = None
+    ) -> Prequest:
         """Make a request that receives a buffer of equal parts whenever it is started."""
         count = _partitions(partitions)
         whole = self._whole(buf, count, source, tag, True)
@@ -204,7 +208,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         private._use_private_context()
         return private
 
-    def _whole(self, buf: Any, partitions: int, peer: int, tag: int, is_receive: bool) -> Any:
+    def _whole(self, buf: object, partitions: int, peer: int, tag: int, is_receive: bool) -> Any:
         """Return the message of all parts: what is wrong with it is said now."""
         self._check_message(buf, peer, tag, is_receive)
         if int(peer) == PROC_NULL:
@@ -217,10 +221,10 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     def Isendrecv(
         self,
-        sendbuf: Any,
+        sendbuf: object,
         dest: int,
         sendtag: int = 0,
-        recvbuf: Any = None,
+        recvbuf: object = None,
         source: int = ANY_SOURCE,
         recvtag: int = ANY_TAG,
     ) -> Any:
@@ -228,7 +232,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         return self._both("Isendrecv", (recvbuf, source, recvtag), (sendbuf, dest, sendtag))
 
     def Isendrecv_replace(
-        self, buf: Any, dest: int, sendtag: int = 0, source: int = ANY_SOURCE, recvtag: int = ANY_TAG
+        self, buf: object, dest: int, sendtag: int = 0, source: int = ANY_SOURCE, recvtag: int = ANY_TAG
     ) -> Any:
         """Begin to send a buffer and to receive into the same one: what leaves is a copy."""
         copy = None
@@ -236,7 +240,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
             copy = array_of(parse_simple(buf, False)).copy()
         return self._both("Isendrecv_replace", (buf, source, recvtag), (copy, dest, sendtag))
 
-    def _both(self, name: str, receive: tuple[Any, ...], send: tuple[Any, ...]) -> Any:
+    def _both(self, name: str, receive: tuple[object, ...], send: tuple[object, ...]) -> object:
         calls = shared_calls(name)
         refuse_in_recordings(calls, name)
         return calls.hub.start_messages(self, name, [receive], [send], True)
@@ -307,7 +311,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         self._check_message(buf, peer, tag, is_receive)
         return Prequest._of(lambda: begin(buf, peer, tag))
 
-    def _check_message(self, buf: Any, peer: int, tag: int, is_receive: bool) -> None:
+    def _check_message(self, buf: object, peer: int, tag: int, is_receive: bool) -> None:
         """Refuse at once what would be refused at every start."""
         rank, number = int(peer), int(tag)  # a float is cut off, as by mpi4py
         if rank != PROC_NULL:
@@ -332,7 +336,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         if running is None:
             return {}
         calls = running.calls
-        own: dict[Any, Any] = calls.attributes.setdefault((self._context, calls.hub.rank), {})
+        own: dict[object, object] = calls.attributes.setdefault((self._context, calls.hub.rank), {})
         return own
 
     def _check(self) -> None:
@@ -395,7 +399,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         values = attribute_values(1 if running is None else running.size, codes_in_use().last)
         return values[keyval] if keyval in values else super().Get_attr(keyval)
 
-    def _kept(self) -> dict[int, Any]:
+    def _kept(self) -> dict[int, object]:
         """Return the attributes that the program has set."""
         self._check()
         kept: dict[int, Any] = self._own().setdefault("attributes", {})
@@ -425,7 +429,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         import os
         import socket
 
-        def talk(mine: Any) -> Any:
+        def talk(mine: object) -> object:
             with socket.socket(fileno=os.dup(fd)) as line:
                 line.sendall(json.dumps(mine).encode() + b"\n")
                 parts: list[bytes] = []

@@ -97,7 +97,7 @@ def get_vendor() -> tuple[str, tuple[int, int, int]]:
 
 
 #: what `mpi4py.rc` has, and what each setting may be (None: a whole number)
-SETTINGS: dict[str, tuple[Any, tuple[Any, ...] | None]] = {
+SETTINGS: dict[str, tuple[object, tuple[object, ...] | None]] = {
     "initialize": (True, (True, False)),
     "threads": (True, (True, False)),
     "thread_level": ("multiple", ("single", "funneled", "serialized", "multiple")),
@@ -119,7 +119,7 @@ def own_settings() -> dict[str, Any] | None:
     machine = simulated()
     if machine is None:
         return None
-    own: dict[int, dict[str, Any]] = machine.own_states
+    own: dict[int, dict[str, object]] = machine.own_states
     return own.setdefault(machine.rank, {})
 
 
@@ -129,14 +129,14 @@ def settings() -> dict[str, Any]:
     return {} if own is None else own.get("rc", {})
 
 
-def set_setting(name: str, value: Any) -> None:
+def set_setting(name: str, value: object) -> None:
     """Set something of the running rank's `mpi4py.rc`."""
     own = own_settings()
     if own is not None:
         own.setdefault("rc", {})[name] = value
 
 
-def set_settings(rc: Mapping[str, Any]) -> None:
+def set_settings(rc: Mapping[str, object]) -> None:
     """Set several."""
     for name, value in rc.items():
         set_setting(name, value)
@@ -293,7 +293,7 @@ def Get_abi_fortran_info() -> Info:
 
 
 #: name in the module -> function
-ENVIRONMENT: dict[str, Any] = {
+ENVIRONMENT: dict[str, object] = {
     function.__name__: function
     for function in (
         *(

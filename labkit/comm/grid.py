@@ -177,7 +177,7 @@ _ERR_TOPOLOGY = 11
 
 UNWEIGHTED = Constant(2, "UNWEIGHTED")
 WEIGHTS_EMPTY = Constant(3, "WEIGHTS_EMPTY")
-SPECIAL_WEIGHTS: dict[str, Any] = {"UNWEIGHTED": UNWEIGHTED, "WEIGHTS_EMPTY": WEIGHTS_EMPTY}
+SPECIAL_WEIGHTS: dict[str, object] = {"UNWEIGHTED": UNWEIGHTED, "WEIGHTS_EMPTY": WEIGHTS_EMPTY}
 
 
 @dataclass(frozen=True)
@@ -289,7 +289,7 @@ def weights_of(weights: Any, degree: int) -> tuple[int, ...] | None:
     return numbers_of(weights, degree)
 
 
-def _is_constant(value: Any, constant: Constant) -> bool:
+def _is_constant(value: object, constant: Constant) -> bool:
     return isinstance(value, int) and int(value) == int(constant)
 
 

@@ -50,7 +50,7 @@ class _Exchange:
             self.ends.append(message.home.restore)
         return self
 
-    def end(self, status: Any = None) -> None:
+    def end(self, status: object = None) -> None:
         """Do what is left when everything has arrived."""
         for end in self.ends:
             end()
@@ -112,7 +112,7 @@ class Intercomm(Comm):
             raise TypeError("expecting an intercommunicator")
 
     @classmethod
-    def _between(cls, group: Any, local_leader: int, peer_comm: Any, remote_leader: int, tag: int) -> Any:
+    def _between(cls, group: Any, local_leader: int, peer_comm: object, remote_leader: int, tag: int) -> Any:
         """Return a communicator of a communicator's group and another one: see `Create_intercomm`."""
         arrive(group, "Create_intercomm", {"local_leader": local_leader})
         leave("Create_intercomm")
@@ -151,7 +151,7 @@ class Intercomm(Comm):
         shared_calls(name).arrive_between(self, name, number)
         return self._own_messages(name), number & 1 | _TAG
 
-    def _own_messages(self, name: str) -> Any:
+    def _own_messages(self, name: str) -> object:
         private = Comm(self)  # type: ignore[call-arg]
         private._use_private_context()
         return private
@@ -215,7 +215,7 @@ class Intercomm(Comm):
         """Whether this group is the one whose proposals are taken."""
         return bool(self._world_ranks()[0] < self._others()[0])
 
-    def _agreed_contexts(self, name: str, keys: list[Any]) -> dict[Any, int]:
+    def _agreed_contexts(self, name: str, keys: list[object]) -> dict[Any, int]:
         """Return new numbers of messages, one for each key, the same in both groups."""
         hub = shared_calls(name).hub
         proposed = {key: int(hub.new_context()) for key in keys} if self.rank == 0 else None
@@ -246,7 +246,7 @@ class Intercomm(Comm):
 
     Clone = Dup
 
-    def Dup_with_info(self, info: Any) -> Any:
+    def Dup_with_info(self, info: object) -> Any:
         """Return a duplicate; hints are not kept."""
         return self.Dup(info)
 
@@ -254,7 +254,7 @@ class Intercomm(Comm):
         """Return a duplicate and a request that is complete when both groups have come."""
         return self.Dup(info), self.Ibarrier()
 
-    def Idup_with_info(self, info: Any) -> tuple[Any, Any]:
+    def Idup_with_info(self, info: object) -> tuple[Any, Any]:
         """Do as `Idup`; hints are not kept."""
         return self.Idup(info)
 
@@ -262,7 +262,7 @@ class Intercomm(Comm):
         """Return the communicator of this color's ranks in both groups; COMM_NULL if one has none."""
         return self._split("Split", int(color), int(key))
 
-    def Split_type(self, split_type: int, key: int = 0, info: Any = None) -> Any:
+    def Split_type(self, split_type: int, key: int = 0, info: object = None) -> Any:
         """Return the intercommunicator of the ranks that share a host (COMM_TYPE_SHARED)."""
         hub = shared_calls("Split_type").hub
         is_shared = split_type == CONSTANTS["COMM_TYPE_SHARED"]
@@ -333,7 +333,7 @@ class Intercomm(Comm):
 
     # The lower-case collectives of an intercommunicator: messages from origin to destination.
 
-    def _objects(self, name: str, sent: list[tuple[Any, int]], sources: Sequence[int]) -> list[Any]:
+    def _objects(self, name: str, sent: list[tuple[Any, int]], sources: Sequence[int]) -> list[object]:
         """Send objects to ranks of the other group; those received, in the order of their sources."""
         private, tag = self._private(name, 0)
         requests = [private.isend(item, peer, tag) for item, peer in sent]
@@ -343,7 +343,7 @@ class Intercomm(Comm):
         self._leave(name)
         return received
 
-    def _to_root(self, name: str, sendobj: Any, root: int) -> list[Any] | None:
+    def _to_root(self, name: str, sendobj: object, root: int) -> list[object] | None:
         if root == ROOT:
             return self._objects(name, [], range(self.remote_size))
         self._objects(name, [] if root == PROC_NULL else [(sendobj, self._side(root))], [])
@@ -353,7 +353,7 @@ class Intercomm(Comm):
         """Wait until every rank of the other group is here."""
         self.Barrier()
 
-    def bcast(self, obj: Any = None, root: int = 0) -> Any:
+    def bcast(self, obj: object = None, root: int = 0) -> Any:
         """Send an object from the root to everybody in the other group."""
         if root == ROOT:
             self._objects("bcast", [(obj, peer) for peer in range(self.remote_size)], [])
@@ -361,11 +361,11 @@ class Intercomm(Comm):
         found = self._objects("bcast", [], [] if root == PROC_NULL else [self._side(root)])
         return found[0] if found else None
 
-    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+    def gather(self, sendobj: object, root: int = 0) -> list[Any] | None:
         """Collect one object of every rank of the other group at the root."""
         return self._to_root("gather", sendobj, root)
 
-    def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
+    def scatter(self, sendobj: Sequence[object] | None = None, root: int = 0) -> Any:
         """Send the i-th of the root's objects to rank i of the other group."""
         if root == ROOT:
             self._objects("scatter", self._each(sendobj), [])
@@ -375,18 +375,18 @@ class Intercomm(Comm):
             return None
         return self._objects("scatter", [], [self._side(root)])[0]
 
-    def _each(self, sendobj: Sequence[Any] | None) -> list[tuple[Any, int]]:
+    def _each(self, sendobj: Sequence[object] | None) -> list[tuple[Any, int]]:
         items = [None] * self.remote_size if sendobj is None else list(sendobj)
         if len(items) != self.remote_size:
             raise ValueError(f"expecting {self.remote_size} items, got {len(items)}")
         return list(zip(items, range(self.remote_size), strict=True))
 
-    def allgather(self, sendobj: Any) -> list[Any]:
+    def allgather(self, sendobj: object) -> list[Any]:
         """Collect one object of every rank of the other group at every rank."""
         everybody = range(self.remote_size)
         return self._objects("allgather", [(sendobj, peer) for peer in everybody], everybody)
 
-    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+    def alltoall(self, sendobj: Sequence[object]) -> list[Any]:
         """Send the i-th object to rank i of the other group; the objects received."""
         return self._objects("alltoall", self._each(sendobj), range(self.remote_size))
 
@@ -395,7 +395,7 @@ class Intercomm(Comm):
         found = self._to_root("reduce", sendobj, root)
         return None if found is None else folded(op, found)
 
-    def allreduce(self, sendobj: Any, op: Any = _SUM) -> Any:
+    def allreduce(self, sendobj: object, op: Any = _SUM) -> Any:
         """Combine the other group's objects in rank order; the result at every rank."""
         everybody = range(self.remote_size)
         found = self._objects("allreduce", [(sendobj, peer) for peer in everybody], everybody)
@@ -420,7 +420,7 @@ class Intercomm(Comm):
             )
         return int(root)
 
-    def _bcast(self, buf: Any, root: int) -> _Exchange:
+    def _bcast(self, buf: object, root: int) -> _Exchange:
         side = self._side(root)
         if side == -1:
             data = array_of(parse_simple(buf, False))
@@ -431,7 +431,7 @@ class Intercomm(Comm):
         return _Exchange([(array_of(message), side)]).into(message)
 
     def _gathered(
-        self, sendbuf: Any, recvbuf: Any, root: int, parse: Callable[..., Simple | Vector]
+        self, sendbuf: object, recvbuf: object, root: int, parse: Callable[..., Simple | Vector]
     ) -> _Exchange:
         side = self._side(root)
         if side == -1:
@@ -441,14 +441,14 @@ class Intercomm(Comm):
             _Exchange() if side == -2 else _Exchange(sends=[(array_of(parse_simple(sendbuf, False)), side)])
         )
 
-    def _gather(self, sendbuf: Any, recvbuf: Any, root: int) -> _Exchange:
+    def _gather(self, sendbuf: object, recvbuf: object, root: int) -> _Exchange:
         return self._gathered(sendbuf, recvbuf, root, parse_simple)
 
-    def _gatherv(self, sendbuf: Any, recvbuf: Any, root: int) -> _Exchange:
+    def _gatherv(self, sendbuf: object, recvbuf: object, root: int) -> _Exchange:
         return self._gathered(sendbuf, recvbuf, root, parse_vector)
 
     def _scattered(
-        self, sendbuf: Any, recvbuf: Any, root: int, parse: Callable[..., Simple | Vector]
+        self, sendbuf: object, recvbuf: object, root: int, parse: Callable[..., Simple | Vector]
     ) -> _Exchange:
         side = self._side(root)
         if side == -1:
@@ -458,34 +458,34 @@ class Intercomm(Comm):
         message = parse_simple(recvbuf, True)
         return _Exchange([(array_of(message), side)]).into(message)
 
-    def _scatter(self, sendbuf: Any, recvbuf: Any, root: int) -> _Exchange:
+    def _scatter(self, sendbuf: object, recvbuf: object, root: int) -> _Exchange:
         return self._scattered(sendbuf, recvbuf, root, parse_simple)
 
-    def _scatterv(self, sendbuf: Any, recvbuf: Any, root: int) -> _Exchange:
+    def _scatterv(self, sendbuf: object, recvbuf: object, root: int) -> _Exchange:
         return self._scattered(sendbuf, recvbuf, root, parse_vector)
 
-    def _everywhere(self, sendbuf: Any, received: Simple | Vector) -> _Exchange:
+    def _everywhere(self, sendbuf: object, received: Simple | Vector) -> _Exchange:
         data = array_of(parse_simple(sendbuf, False))
         sends = _pair([data] * self.remote_size)
         return _Exchange(_pair(_cut(received, self.remote_size)), sends).into(received)
 
-    def _allgather(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+    def _allgather(self, sendbuf: object, recvbuf: object) -> _Exchange:
         return self._everywhere(sendbuf, parse_simple(recvbuf, True, self.remote_size))
 
-    def _allgatherv(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+    def _allgatherv(self, sendbuf: object, recvbuf: object) -> _Exchange:
         return self._everywhere(sendbuf, parse_vector(recvbuf, True, self.remote_size))
 
     def _alltoall(
-        self, sendbuf: Any, recvbuf: Any, parse: Callable[..., Simple | Vector] = parse_simple
+        self, sendbuf: object, recvbuf: object, parse: Callable[..., Simple | Vector] = parse_simple
     ) -> _Exchange:
         size = self.remote_size
         sent, received = parse(sendbuf, False, size), parse(recvbuf, True, size)
         return _Exchange(_pair(_cut(received, size)), _pair(_cut(sent, size))).into(received)
 
-    def _alltoallv(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+    def _alltoallv(self, sendbuf: object, recvbuf: object) -> _Exchange:
         return self._alltoall(sendbuf, recvbuf, parse_vector)
 
-    def _alltoallw(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+    def _alltoallw(self, sendbuf: object, recvbuf: object) -> _Exchange:
         return self._alltoall(sendbuf, recvbuf, parse_vector_w)
 
     # --- reductions -----------------------------------------------------------------------------------
@@ -509,7 +509,7 @@ class Intercomm(Comm):
         exchange = _Exchange(_pair(parts), ends=[combine] if parts else [])
         return exchange.into(received)
 
-    def _reduce(self, sendbuf: Any, recvbuf: Any, op: Any, root: int) -> _Exchange:
+    def _reduce(self, sendbuf: object, recvbuf: object, op: object, root: int) -> _Exchange:
         side = self._side(root)
         if side == -1:
             received = parse_simple(recvbuf, True, 0, True)
@@ -518,20 +518,20 @@ class Intercomm(Comm):
             return _Exchange()
         return _Exchange(sends=[(array_of(parse_simple(sendbuf, False, 0, True)), side)])
 
-    def _allreduce(self, sendbuf: Any, recvbuf: Any, op: Any) -> _Exchange:
+    def _allreduce(self, sendbuf: object, recvbuf: object, op: object) -> _Exchange:
         received = parse_simple(recvbuf, True, 0, True)
         exchange = self._combined(received, op, 0, received.bytes)
         exchange.sends = _pair([array_of(parse_simple(sendbuf, False, 0, True))] * self.remote_size)
         return exchange
 
-    def _reduce_scatter_block(self, sendbuf: Any, recvbuf: Any, op: Any) -> _Exchange:
+    def _reduce_scatter_block(self, sendbuf: object, recvbuf: object, op: object) -> _Exchange:
         received = parse_simple(recvbuf, True, 0, True)
         exchange = self._combined(received, op, 0, received.bytes)
         sent = parse_simple(sendbuf, False, self.remote_size, True)
         exchange.sends = _pair(_cut(sent, self.remote_size))
         return exchange
 
-    def _reduce_scatter(self, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> _Exchange:
+    def _reduce_scatter(self, sendbuf: object, recvbuf: object, recvcounts: Any, op: object) -> _Exchange:
         received, local = parse_simple(recvbuf, True, 0, True), self._local
         counts = counts_of(local, recvcounts, received.count, True)
         if counts[local.rank] != received.count:
@@ -553,7 +553,7 @@ class Intercomm(Comm):
         self._leave(name)
         exchange.end(None)
 
-    def _begin(self, name: str, exchange: _Exchange, messages: tuple[Any, int] | None = None) -> Any:
+    def _begin(self, name: str, exchange: _Exchange, messages: tuple[object, int] | None = None) -> Any:
         calls = shared_calls(name)
         refuse_in_recordings(calls, name)
         private, tag = messages or self._private(name, 0)

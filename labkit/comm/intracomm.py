@@ -132,23 +132,23 @@ class Intracomm(ObjectCollectives, Comm):
         """Return a duplicate."""
         return self._duplicate("Clone")
 
-    def Dup_with_info(self, info: Any) -> Any:
+    def Dup_with_info(self, info: object) -> Any:
         """Return a duplicate; hints are not kept."""
         return self._duplicate("Dup_with_info")
 
-    def Idup(self, info: Any = None) -> tuple[Any, Any]:
+    def Idup(self, info: object = None) -> tuple[Any, Any]:
         """Begin to duplicate: the new communicator, for use once the request is complete, and the request."""
         return self._begin_duplicate("Idup")
 
-    def Idup_with_info(self, info: Any) -> tuple[Any, Any]:
+    def Idup_with_info(self, info: object) -> tuple[Any, Any]:
         """Begin to duplicate; hints are not kept."""
         return self._begin_duplicate("Idup_with_info")
 
-    def _begin_duplicate(self, name: str) -> tuple[Any, Any]:
+    def _begin_duplicate(self, name: str) -> tuple[object, object]:
         refuse_in_recordings(shared_calls(name), name)
         return self._duplicate(name, waits=False), start(self, Call("barrier", name))
 
-    def _duplicate(self, name: str, waits: bool = True) -> Any:
+    def _duplicate(self, name: str, waits: bool = True) -> object:
         topology = shared_calls(name).topologies.get(self._context)
         made = self._derive(name, 0, self._world_ranks, type(self), topology, waits=waits)
         copied(self, made)
@@ -222,7 +222,7 @@ class Intracomm(ObjectCollectives, Comm):
 
     @classmethod
     def Create_from_group(
-        cls, group: Group, stringtag: str = "org.mpi4py", info: Any = None, errhandler: Any = None
+        cls, group: Group, stringtag: str = "org.mpi4py", info: object = None, errhandler: object = None
     ) -> Any:
         """Return a communicator of a group's ranks, without one that has them all; only these call it."""
         return KNOWN["COMM_WORLD"]._of_group(group, stringtag)
@@ -322,9 +322,9 @@ class Intracomm(ObjectCollectives, Comm):
         self,
         sources: Sequence[int] | None,
         destinations: Sequence[int] | None,
-        sourceweights: Any = None,
-        destweights: Any = None,
-        info: Any = None,
+        sourceweights: object = None,
+        destweights: object = None,
+        info: object = None,
         reorder: bool = False,
     ) -> Any:
         """Return a communicator of ranks that know whom they receive from and whom they send to."""
@@ -341,8 +341,8 @@ class Intracomm(ObjectCollectives, Comm):
         sources: Sequence[int],
         degrees: Sequence[int],
         destinations: Sequence[int],
-        weights: Any = None,
-        info: Any = None,
+        weights: object = None,
+        info: object = None,
         reorder: bool = False,
     ) -> Any:
         """Return a communicator of ranks in a graph to which each rank gives some edges, of any ranks.
@@ -364,7 +364,7 @@ class Intracomm(ObjectCollectives, Comm):
         node = gathered_nodes(self, heads, numbers, targets, weights_of(weights, len(targets)))
         return self._derive_node("Create_dist_graph", node)
 
-    def _derive_node(self, name: str, node: Node) -> Any:
+    def _derive_node(self, name: str, node: Node) -> object:
         return self._derive(name, 0, self._world_ranks, KNOWN["Distgraphcomm"], DistGraph(), {}, True, node)
 
     # --- how all of them are made -----------------------------------------------------------------
@@ -413,11 +413,11 @@ class Intracomm(ObjectCollectives, Comm):
 
     # --- ranks of other groups ---------------------------------------------------------------------
 
-    def Accept(self, port_name: str, info: Any = None, root: int = 0) -> Any:
+    def Accept(self, port_name: str, info: object = None, root: int = 0) -> Any:
         """Wait at the root's port for a group; the communicator with it."""
         return accept(self, port_name, root)
 
-    def Connect(self, port_name: str, info: Any = None, root: int = 0) -> Any:
+    def Connect(self, port_name: str, info: object = None, root: int = 0) -> Any:
         """Go to a port where a group waits, or will; the communicator with it."""
         return connect(self, port_name, root)
 
@@ -426,7 +426,7 @@ class Intracomm(ObjectCollectives, Comm):
         command: str,
         args: Sequence[str] | str | None = None,
         maxprocs: int = 1,
-        info: Any = None,
+        info: object = None,
         root: int = 0,
         errcodes: list[int] | None = None,
     ) -> Any:
@@ -452,9 +452,9 @@ class Intracomm(ObjectCollectives, Comm):
     def Spawn_multiple(
         self,
         command: Sequence[str],
-        args: Sequence[Any] | None = None,
+        args: Sequence[object] | None = None,
         maxprocs: Sequence[int] | int | None = None,
-        info: Any = None,
+        info: object = None,
         root: int = 0,
         errcodes: list[list[int]] | None = None,
     ) -> Any:
@@ -479,7 +479,7 @@ class Intracomm(ObjectCollectives, Comm):
 
     # --- persistent collectives --------------------------------------------------------------------
 
-    def _collective_init(self, make: Maker, problem: Problem, name: str, *arguments: Any) -> Prequest:
+    def _collective_init(self, make: Maker, problem: Problem, name: str, *arguments: object) -> Prequest:
         """Agree on their own messages for the starts; what is wrong with the call is said now."""
         *given, _ = arguments  # info
         if name == "Reduce_scatter_init" and given[2] is None and not is_in_place(given[0]):
@@ -488,7 +488,7 @@ class Intracomm(ObjectCollectives, Comm):
         private = self._own_context(name, make(self, problem, name, *given).facts)
         return Prequest._of(lambda: start(private, make(self, problem, name, *given)))
 
-    def _own_context(self, name: str, facts: dict[str, Any]) -> Any:
+    def _own_context(self, name: str, facts: dict[str, object]) -> Any:
         """Return a handle of the communicator with a context that the ranks' calls of this one share."""
         calls, shared = arrive_shared(self, name, facts)
         if "context" not in shared.made:
@@ -500,7 +500,7 @@ class Intracomm(ObjectCollectives, Comm):
         return private
 
 
-def _new(calls: Any, members: list[int], cls: Any, topology: Any = None) -> Any:
+def _new(calls: Any, members: list[int], cls: object, topology: Any = None) -> object:
     """Return a communicator with its own messages."""
     context = calls.hub.new_context()
     if topology is not None:
@@ -517,7 +517,7 @@ _EXPRESSIONS = {
 }
 
 
-def _method(method: Method) -> Callable[..., Any]:
+def _method(method: Method) -> Callable[..., object]:
     problem = PROBLEMS[method.problem]
     rest = f", {method.arguments}" if method.arguments else ""
     space = {

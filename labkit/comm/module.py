@@ -81,7 +81,7 @@ _CLASSES = (
 class SimulatedModule(RankModule):
     """A module that says which names of mpi4py.MPI it does not simulate yet."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name == "__pyx_capi__":  # what compiled code looks for first
             raise MissingError(
                 "an extension compiled against mpi4py's C interface calls an MPI library, and a simulated "
@@ -267,7 +267,7 @@ ERROR_FUNCTIONS: dict[str, Any] = {
 _BITS = 64
 
 
-def Get_address(location: Any) -> int:
+def Get_address(location: object) -> int:
     """Return where a buffer lies in memory; 0 for BOTTOM."""
     if location is BOTTOM or location is None:
         return 0
@@ -291,7 +291,7 @@ def _address(number: int) -> int:
     return (number + half) % (2 * half) - half
 
 
-def Alloc_mem(size: int, info: Any = None) -> Any:
+def Alloc_mem(size: int, info: object = None) -> Any:
     """Return memory of `size` bytes."""
     if size < 0:
         raise MPIException(_ERR_ARG, f"size={size}: memory has 0 bytes or more")
@@ -328,8 +328,8 @@ def _free(self: Any) -> None:
             self._become("null", 0)
 
 
-def _made(name: str, doc: str | None) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _made(name: str, doc: str | None) -> object:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         exact = _exact(self)
         made = getattr(exact, name)(*args, **kwargs)
         if not exact:  # it has been given back
@@ -369,12 +369,12 @@ def _of(cls: type) -> frozenset[str]:
 _TAGS = 1 << 15
 
 
-def _comm_lock(comm: Any, key: Any = None) -> Any:
+def _comm_lock(comm: object, key: object = None) -> object:
     """Return a lock: nobody has to wait, for a rank's calls come from one thread."""
     return contextlib.nullcontext()
 
 
-def _commctx_intra(comm: Any) -> tuple[Any, int]:
+def _commctx_intra(comm: Any) -> tuple[object, int]:
     """Return a communicator of the same ranks for private messages, and the next tag there; collective."""
     own = comm._own()
     if "private" not in own:
@@ -386,7 +386,7 @@ def _commctx_intra(comm: Any) -> tuple[Any, int]:
     return private[0], private[1]
 
 
-def _commctx_inter(comm: Any) -> tuple[Any, int, Any, bool]:
+def _commctx_inter(comm: Any) -> tuple[object, int, object, bool]:
     """Return the same of an intercommunicator; the own group's communicator, and whether it is the first."""
     own = comm._own()
     if "private" not in own:
@@ -411,30 +411,30 @@ def _typealign(datatype: Datatype) -> int | None:
     return int(datatype._body.dtype.alignment) if datatype.is_predefined else None
 
 
-def _sizeof(arg: Any) -> int:
+def _sizeof(arg: object) -> int:
     """Bytes of a C handle: here as of a pointer."""
     _ = _handleof(arg() if isinstance(arg, type) and issubclass(arg, Handle) else arg)
     return 8
 
 
-def _handleof(arg: Any) -> int:
+def _handleof(arg: object) -> int:
     """Return the number that stands for an object's C handle."""
     if not isinstance(arg, Handle):
         raise TypeError(f"expecting an MPI object, got {type(arg).__name__}")
     return arg.toint()
 
 
-def _addressof(arg: Any) -> int:
+def _addressof(arg: object) -> int:
     """Return the number that stands for where an object's C handle lies."""
     return _handleof(arg)
 
 
-def _comm_lock_table(comm: Any) -> dict[Any, Any]:
+def _comm_lock_table(comm: object) -> dict[object, object]:
     """Return the locks of a communicator: nobody has to wait."""
     return {}
 
 
-def _datatype_decode(datatype: Datatype, mark: bool = False) -> Any:
+def _datatype_decode(datatype: Datatype, mark: bool = False) -> object:
     """Return how a datatype was made: its parent, the combiner, and the parameters."""
     return datatype.decode()
 

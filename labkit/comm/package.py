@@ -46,7 +46,7 @@ class _Changes(dict[str, Any]):
 class RankModule(ModuleType):
     """A module in which ranks see their own changes only; a run leaves none behind."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         self._change(name, value)
 
     def __delattr__(self, name: str) -> None:
@@ -54,7 +54,7 @@ class RankModule(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         self._change(name, _ABSENT)
 
-    def _change(self, name: str, value: Any) -> None:
+    def _change(self, name: str, value: object) -> None:
         add = _find()
         if add is None:
             self._put(name, value)
@@ -119,7 +119,7 @@ class Rc:
     thread level that is asked for decides what `Query_thread` says.
     """
 
-    def __call__(self, **settings: Any) -> None:
+    def __call__(self, **settings: object) -> None:
         """Set several."""
         for name in settings:
             if name not in SETTINGS:
@@ -127,12 +127,12 @@ class Rc:
         for name, value in settings.items():
             setattr(self, name, value)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name not in SETTINGS:
             raise AttributeError(name)
         return environment.settings().get(name, SETTINGS[name][0])
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if name not in SETTINGS:
             raise TypeError(f"object has no attribute {name!r}")
         environment.set_setting(name, value)
@@ -147,7 +147,7 @@ class Rc:
 class _Package(RankModule):
     """The package `mpi4py` on the simulated machine."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(f"module 'mpi4py' has no attribute {name!r}")
         if f"mpi4py.{name}" in SHARED | OWN.keys():  # a submodule that nobody has imported yet
@@ -195,7 +195,7 @@ def get_include() -> str:
     return str(Path(spec.origin).parent / "include")
 
 
-def profile(name: str, *, path: Any = None) -> None:
+def profile(name: str, *, path: object = None) -> None:
     """Refuse: there is no MPI library below whose calls a profiler could stand between."""
     raise UnsupportedError(
         f"mpi4py.profile({name!r}): a simulated run has no MPI library to profile; lk.run(..., trace=True) "

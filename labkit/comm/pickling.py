@@ -76,11 +76,11 @@ class Pickle:
         """Return the object from bytes."""
         return self._loads(data)
 
-    def dumps_oob(self, obj: Any) -> tuple[bytes, list[Any]]:
+    def dumps_oob(self, obj: object) -> tuple[bytes, list[Any]]:
         """Return the object as bytes, and its large buffers separately."""
         if not self.is_default:  # its own way knows nothing of buffers
             return self.dumps(obj), []
-        buffers: list[Any] = []
+        buffers: list[object] = []
 
         def keep(one: _pickle.PickleBuffer) -> bool:
             view = one.raw()

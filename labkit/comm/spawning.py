@@ -120,7 +120,7 @@ def one_wanted(command: Any, args: Any, count: Any) -> Wanted:
     return Wanted(tuple(os.fspath(word) for word in (command, *words)), _number(count))
 
 
-def all_wanted(commands: Any, args: Any, counts: Any, infos: Any) -> list[Wanted]:
+def all_wanted(commands: Any, args: Any, counts: Any, infos: object) -> list[Wanted]:
     """Return the ranks that a call of `Spawn_multiple` asks for, by command."""
     if isinstance(commands, str):
         raise ValueError("command: expected a sequence of str, got a str")
@@ -155,11 +155,11 @@ def _shared(name: str, what: str) -> dict[str, Any]:
     """Return what the ranks of the run know of ports or services, at the running rank's time."""
     calls = shared_calls(name)
     calls.hub.catch_up(name)
-    known: dict[str, Any] = calls.private.setdefault(what, {})
+    known: dict[str, object] = calls.private.setdefault(what, {})
     return known
 
 
-def Open_port(info: Any = None) -> str:
+def Open_port(info: object = None) -> str:
     """Return the name of a port at which other groups of the job can reach this rank."""
     ports = _shared("Open_port", "ports")
     calls = shared_calls("Open_port")
@@ -184,7 +184,7 @@ def _port(name: Any, call: str) -> tuple[int, int]:
     return found
 
 
-def Publish_name(service_name: str, port_name: str, info: Any = None) -> None:
+def Publish_name(service_name: str, port_name: str, info: object = None) -> None:
     """Let `Lookup_name` find a port under the name of a service."""
     services = _shared("Publish_name", "services")
     if service_name in services:
@@ -192,7 +192,7 @@ def Publish_name(service_name: str, port_name: str, info: Any = None) -> None:
     services[service_name] = port_name
 
 
-def Unpublish_name(service_name: str, port_name: str, info: Any = None) -> None:
+def Unpublish_name(service_name: str, port_name: str, info: object = None) -> None:
     """Take the name of a service back."""
     services = _shared("Unpublish_name", "services")
     if services.get(service_name) != port_name:
@@ -200,7 +200,7 @@ def Unpublish_name(service_name: str, port_name: str, info: Any = None) -> None:
     del services[service_name]
 
 
-def Lookup_name(service_name: str, info: Any = None) -> str:
+def Lookup_name(service_name: str, info: object = None) -> str:
     """Return the port of a service."""
     services = _shared("Lookup_name", "services")
     if service_name not in services:
@@ -208,7 +208,7 @@ def Lookup_name(service_name: str, info: Any = None) -> str:
     return str(services[service_name])
 
 
-def accept(comm: Any, port_name: str, root: int) -> Any:
+def accept(comm: object, port_name: str, root: int) -> Any:
     """Wait at the root's port for a group; the communicator with it."""
 
     def answer(mine: Any) -> Any:
@@ -223,7 +223,7 @@ def accept(comm: Any, port_name: str, root: int) -> Any:
     return meet(comm, "Accept", root, answer)
 
 
-def connect(comm: Any, port_name: str, root: int) -> Any:
+def connect(comm: object, port_name: str, root: int) -> Any:
     """Go to a port where a group waits, or will; the communicator with it."""
 
     def ask(mine: Any) -> Any:
@@ -235,7 +235,7 @@ def connect(comm: Any, port_name: str, root: int) -> Any:
     return meet(comm, "Connect", root, ask)
 
 
-def meet(comm: Any, name: str, root: int, exchange: Callable[[Any], Any]) -> Any:
+def meet(comm: Any, name: str, root: int, exchange: Callable[[object], object]) -> Any:
     """Exchange what the groups' ranks are, and return the communicator with the other group."""
     arrive(comm, name, {"root": root})
     leave(name)

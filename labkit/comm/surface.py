@@ -324,8 +324,8 @@ def add_methods(
     cls: type,
     methods: Iterable[Method],
     expression: Callable[[Method], str | None],
-    space: Mapping[str, Any],
-    wrap: Callable[[Method, Callable[..., Any]], Any] = lambda method, function: function,
+    space: Mapping[str, object],
+    wrap: Callable[[Method, Callable[..., object]], object] = lambda method, function: function,
 ) -> None:
     """Give a class the methods of some rows; those that it has written itself stay."""
     for method in methods:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,7 +32,7 @@ class Target:
     datatype: Datatype
 
 
-def parse_origin(message: Any, is_writable: bool, rank: int, is_operand: bool = False) -> Simple | None:
+def parse_origin(message: object, is_writable: bool, rank: int, is_operand: bool = False) -> Simple | None:
     """Read an origin, compare or result argument; None where the other side is PROC_NULL."""
     if rank == PROC_NULL:
         return None
@@ -42,7 +41,7 @@ def parse_origin(message: Any, is_writable: bool, rank: int, is_operand: bool = 
     return origin
 
 
-def target_of(target: Any, origin: Simple) -> Target:
+def target_of(target: object, origin: Simple) -> Target:
     """Read a target argument: None, a displacement, or up to ``(displacement, count, datatype)``."""
     count, datatype = origin.count, origin.datatype
     if target is None:

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Protocol
 
 from labkit.errors import DataError
 from labkit.grading.bench import Bench, OpenBench, SandboxBench
@@ -157,7 +157,7 @@ class Assignment:
 
     def try_out(
         self,
-        function: Callable[..., Any] | Mapping[str, Callable[..., Any]],
+        function: Callable[..., object] | Mapping[str, Callable[..., object]],
         on: str | None = None,
         only: Sequence[str] | None = None,
     ) -> Grade:

@@ -274,7 +274,7 @@ class _MessagesOnly:
     def __init__(self, comm: Any) -> None:
         self._comm = comm
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.lower() in _COLLECTIVES:
             raise AttributeError(
                 f"comm.{name}: The task is to build it from messages: send, recv, isend, irecv, sendrecv and "

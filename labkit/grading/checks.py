@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ COUNTS_ONLY = "the cost of a run counts only when its result is right by allowed
 _DRAWS = 3
 
 
-def everybody_has_it(case: Case, results: list[Any]) -> str | None:
+def everybody_has_it(case: Case, results: list[object]) -> str | None:
     """Say which rank has not returned the very array that some rank was given; None where all have."""
     wanted = next(own[0] for own in case.arguments if own[0] is not None)
     for rank, found in enumerate(results):
@@ -87,7 +86,7 @@ class Correct:
         count, most = 0, 0
         excluded, excluded_hint, is_plain = "", "", False
         for case in self.cases(trial.seed):
-            how: dict[str, Any] = {"only_messages": False} if excluded else {}
+            how: dict[str, object] = {"only_messages": False} if excluded else {}
             if self.function:
                 how["function"] = self.function
             wrong, hint, outcome = trial.fault(case, self.oracle, **how)
@@ -176,9 +175,9 @@ def _named(bound: Bound, case: Case) -> str:
     return _NAMES[bound.what]
 
 
-def _counting(bounds: Sequence[Bound]) -> dict[str, Any]:
+def _counting(bounds: Sequence[Bound]) -> dict[str, object]:
     """Return the options of a run in which bounds are counted."""
-    how: dict[str, Any] = {"trace": True} if bounds else {}
+    how: dict[str, object] = {"trace": True} if bounds else {}
     return {**how, "packs": True} if any(bound.what == "told" for bound in bounds) else how
 
 

@@ -34,7 +34,7 @@ def _posted(trace: Any, name: str) -> Any:
     return column if left is None else np.concatenate([column, left[name].to_numpy()])
 
 
-def uncounted(trace: Any) -> tuple[int, int]:
+def uncounted(trace: object) -> tuple[int, int]:
     """Return how many messages nobody has received and a run's own counts leave out, and their bytes."""
     left = getattr(trace, "unreceived", None)
     if left is None:

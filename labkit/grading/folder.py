@@ -317,7 +317,7 @@ def _collect(worker: _Worker, assignment: Assignment) -> Grade:
     try:
         if worker.was_ended:
             raise DataError("grading did not end in time")
-        data: dict[str, Any] = json.loads(worker.pipe.recv_bytes())
+        data: dict[str, object] = json.loads(worker.pipe.recv_bytes())
         if "ungraded" in data:
             raise DataError(str(data["ungraded"]))
         return Grade.from_dict(data)
@@ -342,7 +342,7 @@ def write_csv(grades: Sequence[Grade], path: str | os.PathLike[str]) -> None:
     writer.writerow(["student", "assignment", "status", "points", "max_points", *names])
     for grade in grades:
         reached = {result.name: result.points for result in grade.results}
-        row: list[Any] = [_cell(grade.student), grade.assignment, grade.status]
+        row: list[object] = [_cell(grade.student), grade.assignment, grade.status]
         # who could not be graded has no points, not 0
         row += [grade.points, grade.max_points] if grade.status == "graded" else ["", ""]
         writer.writerow([*row, *(reached.get(name, "") for name in names)])

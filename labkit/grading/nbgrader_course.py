@@ -160,7 +160,7 @@ def _trial(assignment: Assignment, is_schedule: bool) -> str:
     return f'# lk.run({assignment.function}, 4, on="star:4", args=(...))'
 
 
-def _marks(name: str, part: str, **marks: Any) -> dict[str, Any]:
+def _marks(name: str, part: str, **marks: object) -> dict[str, object]:
     known = {"task": False, "grade": False, "locked": False, "solution": False, **marks}
     return {"nbgrader": {"schema_version": 3, "grade_id": f"{name}_{part}", **known}}
 
@@ -169,11 +169,11 @@ def _cell(kind: str, source: str, metadata: dict[str, Any] | None = None) -> dic
     return {"cell_type": kind, "id": "", "metadata": metadata or {}, "source": source}
 
 
-def _markdown(name: str, part: str, source: str) -> dict[str, Any]:
+def _markdown(name: str, part: str, source: str) -> dict[str, object]:
     return _cell("markdown", source, _marks(name, part, locked=True))
 
 
-def _code(source: str, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
+def _code(source: str, metadata: dict[str, object] | None = None) -> dict[str, Any]:
     return {**_cell("code", source, metadata), "execution_count": None, "outputs": []}
 
 

@@ -134,7 +134,7 @@ def _score(result: CheckResult | None, most: float) -> float | None:
 
 def _outputs(
     grade: Grade, check: str, result: CheckResult | None, score: float | None, count: int
-) -> list[Any]:
+) -> list[object]:
     if result is None or score is None:
         return [_error(f"not graded: {grade.message or f'there is no check {check}'}")]
     part = Grade(grade.student, grade.assignment, [result])
@@ -144,11 +144,11 @@ def _outputs(
     return [shown, _output("execute_result", {"text/plain": number(score)}, execution_count=count)]
 
 
-def _output(kind: str, data: dict[str, str] | None = None, **fields: Any) -> Any:
+def _output(kind: str, data: dict[str, str] | None = None, **fields: object) -> object:
     return nbformat.v4.new_output(kind, data, **fields)
 
 
-def _error(text: str) -> Any:
+def _error(text: str) -> object:
     return _output("error", ename="NotGraded", evalue=text, traceback=[text])
 
 

@@ -59,7 +59,7 @@ def prepare(course: Path, assignment: str, submitted: dict[str, Path | DataError
         (folder / f"{assignment}.ipynb").write_text(json.dumps(made), encoding="utf-8")
 
 
-def _cells_of(path: Path) -> list[dict[str, Any]]:
+def _cells_of(path: Path) -> list[dict[str, object]]:
     """Return kind, text and grade id of a notebook's cells; for `limited`."""
     name = clean_name(path.name)
     try:
@@ -98,13 +98,15 @@ def _rebuilt(cells: list[dict[str, Any]], teachers: dict[str, Any]) -> dict[str,
     return _notebook(made, teachers, {})
 
 
-def _stand_in(why: str, teachers: dict[str, Any]) -> dict[str, Any]:
+def _stand_in(why: str, teachers: dict[str, Any]) -> dict[str, object]:
     said = _cell("markdown", f"**This submission cannot be graded:** {why}", {})
     cells = [_cell(cell["cell_type"], _text(cell["source"]), cell["metadata"]) for cell in teachers["cells"]]
     return _notebook([said, *cells], teachers, {UNREADABLE: why})
 
 
-def _notebook(cells: list[dict[str, Any]], teachers: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
+def _notebook(
+    cells: list[dict[str, Any]], teachers: dict[str, Any], extra: dict[str, Any]
+) -> dict[str, object]:
     for number, cell in enumerate(cells):
         cell["id"] = f"cell-{number}"
     return {"cells": cells, "metadata": {**teachers["metadata"], **extra}, "nbformat": 4, "nbformat_minor": 5}
@@ -114,7 +116,7 @@ def _cell(kind: str, text: str, metadata: dict[str, Any]) -> dict[str, Any]:
     text = text.encode("utf-8", "replace").decode("utf-8")  # half a character cannot be written
     if kind != "code" and not metadata.get("nbgrader", {}).get("locked"):
         text = _without_html(text)
-    found: dict[str, Any] = {"cell_type": kind, "metadata": dict(metadata), "source": text}
+    found: dict[str, object] = {"cell_type": kind, "metadata": dict(metadata), "source": text}
     return {**found, "execution_count": None, "outputs": []} if kind == "code" else found
 
 

@@ -18,7 +18,9 @@ from labkit.grading.find import find_assignment
 __all__ = ["points"]
 
 
-def points(assignment: str, check: str, function: Callable[..., Any], on: str | None = None) -> float | None:
+def points(
+    assignment: str, check: str, function: Callable[..., object], on: str | None = None
+) -> float | None:
     """Try one check of an assignment on a function; show what it found, and return the points."""
     found = find_assignment(assignment, Path.cwd())
     is_bonus = found.check_named(check).is_bonus

@@ -225,6 +225,6 @@ def ceil_log2(size: int) -> int:
     return int(np.ceil(np.log2(size))) if size > 1 else 0
 
 
-def always(value: Any) -> Callable[[int], Any]:
+def always(value: object) -> Callable[[int], Any]:
     """Return a function that ignores its argument."""
     return lambda size: value

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from labkit.grading.checks import COUNTS_ONLY
 from labkit.grading.result import Verdict
@@ -118,7 +117,7 @@ class Once:
             wrong, hint, outcome = trial.fault(case, self.oracle)
             if wrong:
                 return Verdict(0.0, f"{case}: {COUNTS_ONLY}: {headline(wrong)}", hint)
-            done: Counter[Any] = Counter(task for own in outcome.tasks for task in own)
+            done: Counter[object] = Counter(task for own in outcome.tasks for task in own)
             task, times = max(done.items(), key=lambda item: item[1], default=(0, 1))
             if times > 1:
                 more = sum(done.values()) - len(done)

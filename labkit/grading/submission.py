@@ -372,7 +372,7 @@ def read_notebook(text: str) -> Any:
         raise ValueError("the JSON ends early") from None
 
 
-def _upgraded(book: Any) -> Any:
+def _upgraded(book: object) -> object:
     """Return a notebook whose cells lie in worksheets, and whose code in `input`, as one of format 4."""
     if not isinstance(book, dict) or "cells" in book or not isinstance(book.get("worksheets"), list):
         return book
@@ -431,7 +431,7 @@ class _Reader:
 
         return note
 
-    def _word(self, name: str) -> Any:
+    def _word(self, name: str) -> object:
         """Return a short value; None for a long one."""
         begin, end = self._parts[name]
         return json.loads(self.text[begin:end]) if end - begin <= _MOST_WORD else None

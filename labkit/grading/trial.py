@@ -151,7 +151,7 @@ class Trial:
             self._known[key] = case, outcome
         return outcome
 
-    def _run(self, case: Case, how: dict[str, Any]) -> Outcome:
+    def _run(self, case: Case, how: dict[str, object]) -> Outcome:
         if self.is_spent():
             return Outcome("spent", case.ranks, "the runs before it took all of the time there is")
         if case.work is not None:
@@ -186,7 +186,7 @@ class Trial:
         return wrong or "", "", outcome
 
     def smallest_failure(
-        self, cases: Iterable[Case], oracle: Oracle, **how: Any
+        self, cases: Iterable[Case], oracle: Oracle, **how: object
     ) -> tuple[Case, str, str] | None:
         """Return the first case that fails, with what is wrong and a hint; cases come smallest first."""
         for case in cases:
@@ -319,7 +319,7 @@ def headline(words: str) -> str:
     return f"{head} {rest[0].strip()}" if len(rest) == 1 and head.endswith(":") else head.rstrip(":")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """Return a value as short text; of one that cannot be written, such as a huge integer, its type."""
     try:
         return _shown(value)
@@ -327,7 +327,7 @@ def shown(value: Any) -> str:
         return f"{type(value).__name__} that cannot be shown ({type(error).__name__})"
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, np.ndarray):
         text = np.array2string(value, threshold=_SHOWN_ITEMS, edgeitems=4, separator=", ")
         text = " ".join(text.split())

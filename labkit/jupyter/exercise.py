@@ -32,7 +32,7 @@ _ONE = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 #: a number, a quotient or a power, perhaps in percent
 _NUMBER = re.compile(rf"(?P<left>{_ONE})(?:\s*(?P<sign>/|\^|\*\*)\s*(?P<right>{_ONE}))?\s*(?P<percent>%?)")
 #: what stands in a notebook until the reader writes an answer
-_EMPTY: tuple[Any, ...] = (None, "", "?")
+_EMPTY: tuple[object, ...] = (None, "", "?")
 
 
 @dataclass(frozen=True)
@@ -135,14 +135,14 @@ class Exercise:
         return value
 
 
-def _is_empty(answer: Any) -> bool:
+def _is_empty(answer: object) -> bool:
     if isinstance(answer, dict):
         return any(_is_empty(value) for value in answer.values())
     return any(answer is one or (isinstance(answer, str) and answer.strip() == one) for one in _EMPTY)
 
 
 def tried_on(
-    ranks: Iterable[int], program: Callable[..., str], function: Any, name: str
+    ranks: Iterable[int], program: Callable[..., str], function: object, name: str
 ) -> tuple[str, float]:
     """Return how a reader's function failed at first, and the bytes of the busiest rank in the last run.
 
@@ -176,7 +176,7 @@ def near(wanted: float, share: float = 1e-6) -> Callable[[float], bool]:
     return lambda answer: is_near(answer, wanted, share)
 
 
-def letter(answer: Any) -> str:
+def letter(answer: object) -> str:
     """Read one of the letters A to D."""
     found = str(answer).strip().upper()
     if found not in ("A", "B", "C", "D"):
@@ -197,7 +197,7 @@ def exercises() -> dict[str, Exercise]:
     return {name: one for module in modules for name, one in module.EXERCISES.items()}
 
 
-def check(name: str, answer: Any) -> Answer:
+def check(name: str, answer: object) -> Answer:
     """Check the answer to an exercise of the course; a wrong one gets a hint, not the solution.
 
     Parameters

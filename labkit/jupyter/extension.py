@@ -121,7 +121,7 @@ def _refuse_below(line: str) -> None:
 _MAGICS = ("%%spmd", "%spmd")
 
 
-def completions(before: str, names: Mapping[str, Any]) -> list[str] | None:
+def completions(before: str, names: Mapping[str, object]) -> list[str] | None:
     """Return what may come next on a line."""
     words = before.split()
     if not words or words[0] not in _MAGICS or before.rstrip() == words[0] == before:
@@ -137,7 +137,7 @@ def completions(before: str, names: Mapping[str, Any]) -> list[str] | None:
     return [one for one in known if one.startswith(begun)]
 
 
-def _values(option: str, begun: str, names: Mapping[str, Any]) -> Iterable[str]:
+def _values(option: str, begun: str, names: Mapping[str, object]) -> Iterable[str]:
     """Return the values of an option; none where any may follow."""
     if option == "--on":
         return [*_machines(), *_own_machines(names)]
@@ -169,7 +169,7 @@ def _machines() -> list[str]:
     return [*words, *kinds(), *reader.names()]
 
 
-def _own_machines(names: Mapping[str, Any]) -> list[str]:
+def _own_machines(names: Mapping[str, object]) -> list[str]:
     """Return the names that hold platforms or clusters."""
     from labkit.jupyter.options import is_own_machine
 
@@ -243,7 +243,7 @@ _DOTTED = re.compile(r"(?<![\w.\])}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)
 _IDENTIFIER = "labkit.names"
 
 
-def names_of(before: str, scope: Mapping[str, Any]) -> tuple[list[str], str] | None:
+def names_of(before: str, scope: Mapping[str, object]) -> tuple[list[str], str] | None:
     """Return what may stand behind the last dot."""
     line = before.rpartition("\n")[2]
     found = _DOTTED.search(line)
@@ -261,7 +261,7 @@ def names_of(before: str, scope: Mapping[str, Any]) -> tuple[list[str], str] | N
     return [name for name in dir(thing) if name.startswith(begun) and (begun or name[0] != "_")], begun
 
 
-def _is_ours(thing: Any) -> bool:
+def _is_ours(thing: object) -> bool:
     """Whether it is a module of labkit, or an object of one of its classes."""
     name = thing.__name__ if isinstance(thing, ModuleType) else type(thing).__module__
     return str(name).partition(".")[0] == "labkit"
@@ -308,7 +308,7 @@ def names_matcher(shell: Any) -> Any:
     return matcher_of(_IDENTIFIER, "name", find)
 
 
-def offer(shell: Any, matcher: Any) -> None:
+def offer(shell: object, matcher: Any) -> None:
     """Let a shell ask a matcher, once."""
     matchers = getattr(getattr(shell, "Completer", None), "custom_matchers", None)
     known = [getattr(one, "matcher_identifier", "") for one in matchers or []]
@@ -320,6 +320,6 @@ def offer_names() -> None:
     """Offer them in the running IPython, once."""
     from IPython import get_ipython
 
-    shell: Any = get_ipython()
+    shell: object = get_ipython()
     if shell is not None:
         offer(shell, names_matcher(shell))

@@ -52,7 +52,7 @@ def cell_name(shell: Any, file: str) -> str:
     return f"{found[0]} {found[1]}" if found else file
 
 
-def has_colors(shell: Any) -> bool:
+def has_colors(shell: object) -> bool:
     """Whether a shell shows colours."""
     return str(getattr(shell, "colors", "")).lower() != "nocolor"
 

@@ -134,13 +134,13 @@ def _called(error: BaseException) -> list[Any]:
     return found
 
 
-def _names_at(error: BaseException) -> dict[str, Any]:
+def _names_at(error: BaseException) -> dict[str, object]:
     """Return the names where an error was raised, with what they stand for."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     return {**frames[-1].f_globals, **frames[-1].f_locals} if frames else {}
 
 
-def _is_foreign(thing: Any) -> bool:
+def _is_foreign(thing: object) -> bool:
     """Whether a function or class is somebody else's, called as one of labkit's."""
     return thing is not None and not str(getattr(thing, "__module__", "")).startswith("labkit")
 
@@ -149,13 +149,13 @@ def offer_hints() -> None:
     """Print them below errors in the running IPython, once."""
     from IPython import get_ipython
 
-    shell: Any = get_ipython()
+    shell: object = get_ipython()
     events = getattr(shell, "events", None)
     if events is not None and _tell not in events.callbacks["post_run_cell"]:
         events.register("post_run_cell", _tell)
 
 
-def _tell(result: Any) -> None:
+def _tell(result: object) -> None:
     """Print the hint of a cell's error."""
     error = getattr(result, "error_in_exec", None)
     hint = hint_of(error) if error is not None else ""

@@ -142,7 +142,7 @@ class Race:
 
     __repr__ = __str__
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> object:
         from labkit.plot import compare
 
         return compare({self.name: self.studies}, width=420)._repr_mimebundle_(include, exclude)
@@ -211,7 +211,7 @@ def _entry(problem: str, name: str, *, is_form: bool) -> Callable[..., Any]:
     def collective(comm: Any, n: int) -> None:
         one, every = np.zeros(n), np.zeros((comm.size, n))
         if not is_form:
-            given: tuple[Any, ...] = {
+            given: tuple[object, ...] = {
                 "barrier": (),
                 "bcast": (one,),
                 "alltoall": (every, every.copy()),

@@ -385,7 +385,7 @@ class Spmd:
         return cell_name(self.shell, file)
 
 
-def _show(thing: Any) -> None:
+def _show(thing: object) -> None:
     """Show what came of a cell, in the place where it was seen going on."""
     from IPython.display import display
 
@@ -396,7 +396,7 @@ def _show(thing: Any) -> None:
         display(thing)
 
 
-def _nothing(comm: Any) -> None:
+def _nothing(comm: object) -> None:
     """Stand for the programs of the cells to come."""
 
 

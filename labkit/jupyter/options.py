@@ -110,7 +110,7 @@ def _read(line: str, is_session: bool) -> dict[str, Any]:
     return vars(parser.parse_args(words))
 
 
-def effective(given: dict[str, Any], session: dict[str, Any], machine: Any) -> argparse.Namespace:
+def effective(given: dict[str, object], session: dict[str, object], machine: object) -> argparse.Namespace:
     """Put a cell's options over the session's, and those over the defaults."""
     kind = machine_of(machine)
     parser = argparse.ArgumentParser(add_help=False)
@@ -160,7 +160,7 @@ def _is_platform(word: str) -> bool:
     return True
 
 
-def is_own_machine(value: Any) -> bool:
+def is_own_machine(value: object) -> bool:
     """Whether a value of the notebook is a machine, not only the text of one."""
     if value is None or isinstance(value, str | ModuleType):
         return False
@@ -196,13 +196,13 @@ class Machines:
             raise MachineError(f"--on {word}: for what the variable {word} holds, write --on {{{word}}}")
         return word
 
-    def ready(self, on: Any, ranks: int) -> Any:
+    def ready(self, on: object, ranks: int) -> Any:
         """Return the machine itself: for ``cluster`` engines enough for these ranks, started if need be."""
         if isinstance(on, str) and on.strip().lower() == "cluster":
             return self._engines(ranks)
         return on
 
-    def _engines(self, ranks: int) -> Any:
+    def _engines(self, ranks: int) -> object:
         from labkit.checks import check_ranks
         from labkit.real.engines.cluster import cluster
 

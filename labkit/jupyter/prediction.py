@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from numbers import Real
-from typing import Any
 
 import numpy as np
 
@@ -36,7 +35,7 @@ class Prediction:
     def __init__(self, what: Expectation | dict[str, float] | None, unit: str = "") -> None:
         self.what, self.unit = what, unit
 
-    def beside(self, found: Any, *, title: str = "Predicted and found", label: str = "") -> Figure:
+    def beside(self, found: object, *, title: str = "Predicted and found", label: str = "") -> Figure:
         """Draw the prediction next to what came out; of an open prediction only what came out.
 
         Parameters
@@ -118,7 +117,7 @@ def predict(what: str | float | Mapping[str, float | str], unit: str = "") -> Pr
     return Prediction(_numbers(what if isinstance(what, Mapping) else {_ONE: what}), unit)
 
 
-def _numbers(given: Mapping[str, Any], *, may_be_open: bool = True) -> dict[str, float]:
+def _numbers(given: Mapping[str, object], *, may_be_open: bool = True) -> dict[str, float]:
     if not given:
         raise DataError('predict at least one number, such as lk.predict({"star": 3, "torus": 5})')
     numbers = {}

@@ -138,7 +138,7 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
         for name, reason in outcome.missing.items():
             missing.setdefault(name, reason)
     found = [name for name in names if any(name in outcome.names for outcome in outcomes)]
-    values: dict[str, list[Any]] = {
+    values: dict[str, list[object]] = {
         name: ByRank(outcome.names.get(name) for outcome in outcomes) for name in found
     }
     results = [outcome.value for outcome in outcomes]
@@ -159,7 +159,7 @@ def cell_run(run: Run, names: Sequence[str], is_quiet: bool) -> CellRun:
     return CellRun(**facts, values=values, missing=missing, printed_parts=Printed(run.output, texts))
 
 
-def _cell_value(result: Any) -> CellValue:
+def _cell_value(result: object) -> CellValue:
     if isinstance(result, CellValue):
         return result
     if not isinstance(result, tuple):  # a rank that left with sys.exit(0)

@@ -42,7 +42,7 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
         self._work, self._name, self._archive = pack, "", b""
         self.on_msg(self._answer)
 
-    def _answer(self, _: Any, content: dict[str, Any], __: Any) -> None:
+    def _answer(self, _: object, content: dict[str, Any], __: object) -> None:
         if content.get("kind") == "pack":
             self.send(self._pack())
         elif content.get("kind") == "part":

@@ -126,7 +126,7 @@ def _require_sortable(dtype: np.dtype[Any]) -> None:
 
 
 @lru_cache
-def _float_constants(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+def _float_constants(dtype: np.dtype[Any]) -> tuple[object, object]:
     """Return the sign bit, and the number of NaNs with that bit set, as scalars of the codes' dtype."""
     unsigned = np.dtype(f"u{dtype.itemsize}").type
     mantissa_bits = np.finfo(dtype).nmant

@@ -244,14 +244,14 @@ def _refuse_unknown(table: dict[str, Any], known: Sequence[str], what: str) -> N
             raise ValueError(f"{what} has no {key[:80]!r}{meant}; it has {', '.join(known)}")
 
 
-def _base(name: Any) -> KernelCosts:
+def _base(name: object) -> KernelCosts:
     """Return the calibration that another one starts from: one that comes with labkit."""
     if not isinstance(name, str) or name.endswith(".toml"):
         raise ValueError(f"base is the name of a calibration that comes with labkit, got {name!r}")
     return _load(name)
 
 
-def _real(value: Any) -> float:
+def _real(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"a number is needed, got {value!r}")
     return float(value)
@@ -355,7 +355,7 @@ def use_calibration(source: str | Path | KernelCosts) -> KernelCosts:
     return previous
 
 
-def find_calibration(source: Any = None) -> KernelCosts:
+def find_calibration(source: object = None) -> KernelCosts:
     """Return what a user named: as for `use_calibration`; None is the calibration in use."""
     if source is None:
         return calibration()

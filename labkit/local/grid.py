@@ -90,7 +90,7 @@ class _Source:
 
 
 def _cycled(
-    function: Callable[..., object], n: int, make: Callable[[], tuple[Any, ...]]
+    function: Callable[..., object], n: int, make: Callable[[], tuple[object, ...]]
 ) -> Callable[[], object]:
     """Call `function` on many different inputs of n keys, one after the other.
 

@@ -219,11 +219,11 @@ class StandIn(Sized):
             else np.empty(0, np.int64)
         )
 
-    def copy(self, order: Any = "C") -> StandIn:
+    def copy(self, order: object = "C") -> StandIn:
         """Return the same keys."""
         return _make(self.size, self._ranges, self.is_sorted, self._digits)
 
-    def __deepcopy__(self, memo: Any) -> StandIn:
+    def __deepcopy__(self, memo: object) -> StandIn:
         return self.copy()
 
     def __copy__(self) -> StandIn:

@@ -262,7 +262,7 @@ def _per_host(ranks: int, hosts: int, cores: int) -> int:
     return max(cores, -(-ranks // hosts))
 
 
-def _from_list(what: Any, number_of: Callable[[str], int | None]) -> ListedMapping:
+def _from_list(what: object, number_of: Callable[[str], int | None]) -> ListedMapping:
     try:
         if isinstance(what, Sequence) and any(isinstance(one, str) for one in what):
             what = [
@@ -278,7 +278,7 @@ def _from_list(what: Any, number_of: Callable[[str], int | None]) -> ListedMappi
     return ListedMapping(tuple(array.tolist()))
 
 
-def _shown(what: Any) -> str:
+def _shown(what: object) -> str:
     text = repr(what)
     return f"{text[:60]}{'...' if len(text) > 60 else ''} ({type(what).__name__})"
 

@@ -125,7 +125,7 @@ def diameter_by_routes(built: Any) -> Diameter:
     return Diameter(links, latency, step == 1)
 
 
-def kinds_by_links(built: Any) -> list[LinkKind]:
+def kinds_by_links(built: object) -> list[LinkKind]:
     """Count the links of a compiled machine by kind, looking at each."""
     found = Counter(zip(*_columns(built)[1:], strict=True))
     return [LinkKind(kind, n, bw, lat, how) for (kind, bw, lat, how), n in found.items()]

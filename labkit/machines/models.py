@@ -336,11 +336,11 @@ _WHOLE = ("detached_below_bytes", "eager_below_bytes", "envelope_bytes")
 _NUMBERS = ("weight_s_bytes", "tcp_gamma_bytes", "gap_s", *_WHOLE, "match_s", "wtime_s", "test_s", "iprobe_s")
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: object) -> Any:
     """Turn lists into tuples, all the way down."""
     return tuple(frozen(v) for v in value) if isinstance(value, list | tuple) else value
 
@@ -434,7 +434,7 @@ def _line_of_row(lines: list[str], first: int, row: int) -> int:
 
 def read_options(text: str, words: list[str]) -> dict[str, Any]:
     """Read the options behind a model's name, ``cross_traffic=no`` or ``send_overhead=0:9e-6:7e-10``."""
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     for word in words:
         key, sign, value = word.partition("=")
         key = key.strip()
@@ -451,7 +451,7 @@ def read_options(text: str, words: list[str]) -> dict[str, Any]:
     return options
 
 
-def _option_value(key: str, value: str) -> Any:
+def _option_value(key: str, value: str) -> object:
     if key == "cross_traffic":
         return {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}[
             value.lower()
@@ -498,7 +498,7 @@ def _load(name: str) -> NetworkModel:
     return read_model(_folder()[name], name, f"{name}.toml", names(), _load)
 
 
-def _from_text(text: str) -> tuple[NetworkModel, dict[str, Any]]:
+def _from_text(text: str) -> tuple[NetworkModel, dict[str, object]]:
     """Read ``NAME`` or ``FILE.toml``, with options behind commas."""
     name, *words = text.split(",")
     options = read_options(text, words)

@@ -181,7 +181,7 @@ class Noise:
         """
         return self._draw("stragglers", self.stragglers, int(built.host_count))
 
-    def disturb(self, engine: Any, built: Any) -> list[int]:
+    def disturb(self, engine: Any, built: object) -> list[int]:
         """Give the ranks of an engine (a hub, a replay) their noise; return the slow hosts.
 
         Parameters

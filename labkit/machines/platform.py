@@ -278,7 +278,7 @@ class Platform(Shown):
         parts = [self.description.content, repr(self.mapping), network.digest, repr(self.host_speed)]
         return sha256("\0".join(parts).encode()).hexdigest()
 
-    def kernel_costs(self, given: Any = None) -> KernelCosts:
+    def kernel_costs(self, given: object = None) -> KernelCosts:
         """Return what node-local work costs the ranks of a run.
 
         Parameters
@@ -496,7 +496,7 @@ class Platform(Shown):
         """
         placed = self.rank_hosts(ranks)
         on_host = np.bincount(placed)
-        described: dict[str, Any] = {
+        described: dict[str, object] = {
             "mapping": str(self.mapping),
             "used_hosts": int(np.count_nonzero(on_host)),
             "most_ranks_on_a_host": int(on_host.max()),
@@ -597,7 +597,7 @@ class Platform(Shown):
         return self.description, self.name, self._mapping, self.host_speed
 
 
-def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | Any) -> Platform:
+def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | object) -> Platform:
     """Make a simulated machine from a specification, a file, zones or a graph.
 
     Parameters

@@ -8,7 +8,7 @@ stated costs of its collectives.
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.models.loggp import LogGP
 from labkit.models.speedup import Amdahl, Gustafson, isoefficiency, karp_flatt
@@ -44,7 +44,7 @@ _LAZY = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _LAZY:
         return getattr(importlib.import_module(f"labkit.models.{_LAZY[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")

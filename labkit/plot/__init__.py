@@ -34,7 +34,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.errors import unknown_name
 from labkit.plot.subject import asks_for_its_subject
@@ -128,7 +128,7 @@ def _figures() -> dict[str, str]:
     return {name: file for file in files for name in _NAMED.get(file, (file.removesuffix("_figure"),))}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     module = {**_figures(), **_OTHERS}.get(name)
     if module is None:
         raise unknown_name("labkit.plot", name, _figures(), _INSTEAD)

@@ -150,14 +150,14 @@ def _line(fig: Any, data: pd.DataFrame, axis: str, name: str, column: str, **loo
     return drawn
 
 
-def _marks(fig: Any, data: pd.DataFrame, axis: str, name: str, color: str, marker: str) -> Any:
+def _marks(fig: Any, data: pd.DataFrame, axis: str, name: str, color: str, marker: str) -> object:
     rows = data[(data["algorithm"] == name) & (data["simulated_s"] > 0)]
     return fig.scatter(
         rows[axis], rows["simulated_s"], marker=marker, size=8, color=color, line_color="white"
     )
 
 
-def _measured(fig: Any, data: pd.DataFrame, axis: str, winners: list[str]) -> Any:
+def _measured(fig: Any, data: pd.DataFrame, axis: str, winners: list[str]) -> object:
     rows = data[data["measured_s"] > 0]
     if rows.empty:
         return None

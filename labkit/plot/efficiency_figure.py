@@ -201,7 +201,7 @@ def _panel(
     return fig
 
 
-def _curve(fig: Any, i: int, line: tuple[Floats, Floats, Floats], which: int, name: str) -> list[Any]:
+def _curve(fig: Any, i: int, line: tuple[Floats, Floats, Floats], which: int, name: str) -> list[object]:
     texts = [f"{s:.3g}" for s in line[1]], [format_share(float(e)) for e in line[2]]
     source = ColumnDataSource({"p": line[0], "y": line[which], "speedup": texts[0], "efficiency": texts[1]})
     color = COLORS[i % len(COLORS)]

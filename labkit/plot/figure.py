@@ -80,7 +80,7 @@ class Pictured(Protocol):
         """Return a name for its files."""
 
 
-def page(title: str, items: Iterable[Any], path: str | os.PathLike[str]) -> Path:
+def page(title: str, items: Iterable[object], path: str | os.PathLike[str]) -> Path:
     """Write a standalone page.
 
     Parameters
@@ -106,7 +106,7 @@ def page(title: str, items: Iterable[Any], path: str | os.PathLike[str]) -> Path
     return replace_file(path, render_page(title, items).encode("utf-8"))
 
 
-def render_page(title: str, items: Iterable[Any], has_heading: bool = True) -> str:
+def render_page(title: str, items: Iterable[object], has_heading: bool = True) -> str:
     """Return the page of `page` as text; without its title as heading where the items say enough.
 
     Parameters
@@ -135,7 +135,7 @@ def render_page(title: str, items: Iterable[Any], has_heading: bool = True) -> s
     )
 
 
-def _layout(item: Any) -> Any:
+def _layout(item: object) -> Any:
     if isinstance(item, Pictured):
         return item.layout
     return item if isinstance(item, BokehModel) else None
@@ -308,7 +308,7 @@ class Figure(Drawn):
         if self.layout is not None:
             dress(self.layout, self.words())
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Say the picture in Bokeh's JSON: it is made of objects with functions, which cannot be pickled."""
         state = vars(self).copy()
         if self.layout is not None:
@@ -344,13 +344,13 @@ class Figure(Drawn):
             self.layout, reading=self.reading, alt=self.alt, is_said=self.has_words, name=self.file_name()
         )
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> object:
         """Show the picture live where a notebook's page can, and a still one that stays in its file.
 
         Without matplotlib there is no still one, without the extra ``lab`` a framed page instead of a widget.
         """
         still, sizes = still_bundle([self])
-        bundle: dict[str, Any] = {"text/plain": f"{self!r}\n{self.alt}", **still}
+        bundle: dict[str, object] = {"text/plain": f"{self!r}\n{self.alt}", **still}
         if still and not is_live():
             return bundle, sizes
         try:

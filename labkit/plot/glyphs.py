@@ -17,7 +17,7 @@ Axes = Any
 #: what a legend shows of a drawn glyph
 Drawn = Any
 
-_DASHES: dict[str, Any] = {
+_DASHES: dict[str, object] = {
     "solid": "-",
     "dashed": (0, (5, 3)),
     "dotted": (0, (1.2, 2)),
@@ -56,7 +56,7 @@ class Columns:
         """Whether the glyph has such a property, and it is set."""
         return getattr(self._glyph, name, None) is not None
 
-    def one(self, name: str, default: Any = None) -> Any:
+    def one(self, name: str, default: object = None) -> Any:
         """Return a property that is the same for all rows, or that of the first row."""
         found = self.all(name, default)
         if isinstance(found, list | np.ndarray):
@@ -89,7 +89,7 @@ class Columns:
         return np.array([place(value, factors) for value in found], dtype=float)
 
 
-def _is_set(transform: Any) -> bool:
+def _is_set(transform: object) -> bool:
     return hasattr(transform, "palette")
 
 
@@ -102,7 +102,7 @@ def place(value: Any, factors: Any) -> float:
     return float("nan") if value is None else float(value)
 
 
-def limits(column: Any, mapper: Any) -> tuple[float, float]:
+def limits(column: object, mapper: Any) -> tuple[float, float]:
     """Return the values at the two ends of a colour mapper."""
     values = np.asarray(column, dtype=float)
     low = float(np.nanmin(values)) if mapper.low is None else float(mapper.low)
@@ -125,7 +125,7 @@ def mapped(column: Any, mapper: Any) -> list[str]:
     return [nothing if np.isnan(v) else palette[i] for i, v in zip(index, values, strict=True)]
 
 
-def _colors(columns: Columns, kind: str) -> Any:
+def _colors(columns: Columns, kind: str) -> object:
     """Return colours with their opacity, as matplotlib reads them."""
     from matplotlib.colors import to_rgba
 
@@ -186,7 +186,7 @@ def _draw_scatter(axes: Axes, columns: Columns) -> Drawn:
     return drawn
 
 
-def _kept(values: Any, keep: list[int]) -> Any:
+def _kept(values: object, keep: list[int]) -> object:
     return [values[i] for i in keep] if isinstance(values, list) else values
 
 
@@ -294,7 +294,7 @@ def _draw_text(axes: Axes, columns: Columns) -> Drawn:
     align = columns.all("text_align", "left")
     baseline = columns.all("text_baseline", "alphabetic")
 
-    def at(values: Any, i: int) -> Any:
+    def at(values: object, i: int) -> Any:
         return values[i] if isinstance(values, list) else values
 
     for i, text in enumerate(texts if isinstance(texts, list) else [texts] * columns.rows):
@@ -328,7 +328,7 @@ GLYPHS: dict[str, Callable[[Axes, Columns], Drawn]] = {
 }
 
 
-def draw_glyph(axes: Axes, glyph: Any, columns: Columns) -> Drawn:
+def draw_glyph(axes: Axes, glyph: object, columns: Columns) -> Drawn:
     """Draw one glyph; a kind that is not known here is left out, and the live picture has it."""
     draw = GLYPHS.get(type(glyph).__name__)
     return draw(axes, columns) if draw is not None and columns.rows else None

@@ -36,7 +36,7 @@ def matrix(
     columns: str,
     metric: str = "makespan_s",
     *,
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
     width: int | None = None,
 ) -> Figure:
     """Draw one metric over two parameters, such as sorters on the columns and inputs on the rows.

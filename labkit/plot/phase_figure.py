@@ -90,7 +90,7 @@ def _grown(model: Any) -> str:
 
 
 def shares(
-    study: Study, *, where: Mapping[str, Any] | None = None, width: int = 760, height: int = 320
+    study: Study, *, where: Mapping[str, object] | None = None, width: int = 760, height: int = 320
 ) -> Figure:
     """Draw the share of each phase in the time, as a stack of bars over the ranks.
 

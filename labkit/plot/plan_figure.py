@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from bokeh.models import ColorBar, ColumnDataSource, FactorRange, HoverTool, LinearColorMapper, Range1d, Span
@@ -130,7 +130,7 @@ def _busy_s(transfers: tuple[Transfer, ...]) -> dict[tuple[int, int], float]:
     return busy
 
 
-def _columns(some: list[Transfer]) -> dict[str, Any]:
+def _columns(some: list[Transfer]) -> dict[str, object]:
     return {
         "lane": [_lane(one.source, one.destination) for one in some],
         "begin": np.array([one.begin_s for one in some]),

@@ -100,7 +100,7 @@ def regions(tuned: Tuned, *, width: int = 560) -> Figure:
     return Figure(fig, reading, f"A field for each number of ranks and size. {reading} {said}.")
 
 
-def _cells(tuned: Tuned, size_of: dict[Any, str]) -> pd.DataFrame:
+def _cells(tuned: Tuned, size_of: dict[object, str]) -> pd.DataFrame:
     """Return a row for each point: where it is drawn, who is the fastest, who comes next, what is taken."""
     known = dict(iter(tuned.times.groupby(["ranks", "bytes"])))
     rows = []

@@ -92,7 +92,7 @@ def tree_data(rows: Sequence[Row], chosen: int, width: int) -> dict[str, Any]:
     }
 
 
-def tree_pane(title: str, data: dict[str, Any], room: int, name: str, width: int, height: int) -> Any:
+def tree_pane(title: str, data: dict[str, object], room: int, name: str, width: int, height: int) -> Any:
     """Draw a pane."""
     fig = figure(
         width=width,
@@ -108,7 +108,11 @@ def tree_pane(title: str, data: dict[str, Any], room: int, name: str, width: int
         y="y", left=0, right=width, height=1.0, fill_color="back", line_color=None, source=source, name=name
     )
     bars.nonselection_glyph = bars.selection_glyph = None
-    letters: dict[str, Any] = {"text_font": value(FONT), "text_baseline": "middle", "text_color": "#222222"}
+    letters: dict[str, object] = {
+        "text_font": value(FONT),
+        "text_baseline": "middle",
+        "text_color": "#222222",
+    }
     fig.text(x="x_mark", y="y", text="mark", text_font_size="11px", source=source, **letters)
     fig.scatter(
         x="x_box", y="y", size=11, marker="square", fill_color="color", line_color="#888888", source=source
@@ -306,7 +310,7 @@ def report(
     scale: str = "absolute",
     base: Report | None = None,
     folded: Collection[tuple[str, int]] = (),
-    layout: Any = None,
+    layout: object = None,
     width: int = 920,
 ) -> Figure:
     """Draw metrics, the call paths of one of them, and where on the machine that was, as Cube does.
@@ -520,7 +524,7 @@ class View:
         """Return the values of the third pane."""
         return self.shown.by_rank(self.metric, self.row, inclusive=self.inclusive)
 
-    def by_host(self, drawing: Any) -> Any:
+    def by_host(self, drawing: object) -> Any:
         """Return the values that the third pane's colours are for."""
         values = self.by_rank()
         if drawing is None or not self.shown.hosts:

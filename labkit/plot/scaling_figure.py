@@ -42,7 +42,7 @@ _CORNERS = ("top_left", "top_right", "bottom_right", "bottom_left")
 
 def add_legend(
     fig: Any,
-    items: Sequence[tuple[str, list[Any]]],
+    items: Sequence[tuple[str, list[object]]],
     data: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
     taken: float = 0.0,
 ) -> None:
@@ -282,7 +282,7 @@ def draw(
 
 
 def _lines(fig: Any, curves: Curves, verdict: Verdict | None, model: Model | None) -> list[Any]:
-    items: list[Any] = []
+    items: list[object] = []
     if model is not None:
         inside = curves.at <= curves.samples.x[-1] * (1 + 1e-9)
         fitted = fig.line(curves.at[inside], curves.model[inside], color=COLORS[0], width=4)
@@ -297,7 +297,7 @@ def _lines(fig: Any, curves: Curves, verdict: Verdict | None, model: Model | Non
 
 
 def _points(fig: Any, curves: Curves, unit: str) -> list[Any]:
-    items: list[Any] = []
+    items: list[object] = []
     sizes = [g.size for g in curves.samples.groups]
     if max(sizes) > 1:
         xs = np.repeat(curves.samples.x, sizes)

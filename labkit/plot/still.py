@@ -207,7 +207,7 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
         whole = height + under
         page = Page(figsize=(width / _PER_INCH, whole / _PER_INCH), dpi=_PER_INCH)
         FigureCanvasAgg(page)
-        columns: dict[tuple[str, float], list[Any]] = {}
+        columns: dict[tuple[str, float], list[object]] = {}
         for plot, x, y, w, h in plots:
             up = whole - y - h
             for line in reversed(below(plot, w)):
@@ -229,7 +229,7 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
     return with_words(out.getvalue(), figure, _COLORS) if kind == "png" else out.getvalue()
 
 
-def with_words(png: bytes, figure: Drawn, colors: int = 0, **options: Any) -> bytes:
+def with_words(png: bytes, figure: Drawn, colors: int = 0, **options: object) -> bytes:
     """Return a PNG with its words inside, a title and a description as its standard names them.
 
     With a palette of `colors` it is a third of the size.
@@ -285,13 +285,13 @@ def _plot_size(plot: Any) -> tuple[float, float]:
     return plot.frame_width + left + right, plot.frame_height + _AXIS_PX + 24.0 * lines
 
 
-def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> Any:
+def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> object:
     axes = page.add_axes(box, facecolor=plot.background_fill_color or "white")
     x_factors, y_factors = (getattr(r, "factors", None) for r in (plot.x_range, plot.y_range))
     for name, scale in (("x", plot.x_scale), ("y", plot.y_scale)):
         if "Log" in type(scale).__name__:
             getattr(axes, f"set_{name}scale")("log")
-    shown: dict[str, Any] = {}
+    shown: dict[str, object] = {}
     for renderer in plot.renderers:
         glyph = getattr(renderer, "glyph", None)
         if glyph is not None and renderer.visible:
@@ -322,7 +322,7 @@ def _align(stack: Sequence[Any]) -> None:
             axes.set_position((left, box.y0, right - left, box.height))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
@@ -379,7 +379,7 @@ def _writer(formatter: Any) -> Callable[[float], str]:
     return lambda value: f"{value:,.6g}"
 
 
-def _annotate(page: Any, axes: Any, thing: Any, side: str, shown: dict[str, Any]) -> None:
+def _annotate(page: object, axes: Any, thing: Any, side: str, shown: dict[str, object]) -> None:
     kind = type(thing).__name__
     if kind == "Legend":
         _legend(axes, thing, side, shown)
@@ -401,7 +401,7 @@ def _annotate(page: Any, axes: Any, thing: Any, side: str, shown: dict[str, Any]
             axes.axvspan(thing.left, thing.right, zorder=3, **look)
 
 
-def _legend(axes: Any, legend: Any, side: str, shown: dict[str, Any]) -> None:
+def _legend(axes: Any, legend: Any, side: str, shown: dict[str, object]) -> None:
     if not legend.visible:
         return
     handles, labels = [], []

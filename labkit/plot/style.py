@@ -334,7 +334,7 @@ link.click()
 """
 
 
-def grid_of(small: Sequence[Any], columns: int | None = None) -> Any:
+def grid_of(small: Sequence[object], columns: int | None = None) -> Any:
     """Lay small figures out in rows of `columns` (default: one row) with one toolbar for all."""
     quiet = {"logo": None, "autohide": True, "active_drag": None, "active_inspect": "auto"}
     return gridplot(

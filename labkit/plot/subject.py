@@ -63,7 +63,7 @@ _TAKEN = {
 }
 
 
-def asks_for_its_subject(figure: Callable[..., Any], name: str) -> Callable[..., Any]:
+def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[..., Any]:
     """Return a figure that refuses what it does not draw before it looks at it."""
     if not isinstance(figure, FunctionType):
         return figure
@@ -85,7 +85,7 @@ def asks_for_its_subject(figure: Callable[..., Any], name: str) -> Callable[...,
     wanted = ", ".join(takes[:-1]) + (" or " if takes[1:] else "") + takes[-1]
 
     @functools.wraps(figure)
-    def asked(*args: Any, **kwargs: Any) -> Any:
+    def asked(*args: object, **kwargs: object) -> Any:
         if args or first.name in kwargs or first.default is not first.empty:
             subject = args[0] if args else kwargs.get(first.name, first.default)
             if not _fits(subject, classes) and subject is not first.default:
@@ -99,7 +99,7 @@ def asks_for_its_subject(figure: Callable[..., Any], name: str) -> Callable[...,
     return asked
 
 
-def _fits(subject: Any, wanted: set[str]) -> bool:
+def _fits(subject: object, wanted: set[str]) -> bool:
     """Whether a subject may be what is drawn; a class that is not known here is left to the figure itself."""
     classes = {one.__name__ for one in type(subject).__mro__}
     if classes & wanted or (subject is None and "None" in wanted) or not classes & set(_THINGS):

@@ -25,7 +25,7 @@ _LABELLED = 64
 
 
 def topology(
-    machine: str | os.PathLike[str] | Platform | Sequence[Any],
+    machine: str | os.PathLike[str] | Platform | Sequence[object],
     *,
     ranks: int | None = None,
     route: tuple[int, int] | None = None,

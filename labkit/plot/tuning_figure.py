@@ -77,7 +77,7 @@ def _panel(one: Decision, width: int) -> Any:
         frame_width=width, frame_height=max(70, 22 * len(names)), y_range=FactorRange(*names),
         x_range=Range1d(low / room, high * room), x_axis_type="log", tools=TOOLS, active_drag=None,
     )  # fmt: skip
-    points: dict[str, list[Any]] = {"x": [], "y": [], "name": [], "text": []}
+    points: dict[str, list[object]] = {"x": [], "y": [], "name": [], "text": []}
     for row in one.rows:
         for number, time in enumerate(row.times_s):
             share = number / max(len(row.times_s) - 1, 1) - 0.5

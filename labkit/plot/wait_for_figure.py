@@ -9,7 +9,6 @@ from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from labkit.errors import DataError, DeadlockError
 from labkit.html import escape
@@ -45,7 +44,7 @@ class Drawing:
     def __repr__(self) -> str:
         return f"Drawing: {self.reading}"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         # a notebook that is not trusted shows a picture in a page, but no SVG file
         page = f'<img alt="{escape(self.alt)}" src="data:image/svg+xml;base64,{_code(self.svg)}">'
         return {"text/html": page, "image/svg+xml": self.svg, "text/plain": f"{self!r}\n{self.alt}"}

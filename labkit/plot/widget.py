@@ -92,6 +92,6 @@ class Picture(AnyWidget, BokehModel):  # type: ignore[misc]  # both are untyped
             self.name = figure.file_name()
             self.update_from_model(figure.layout)
 
-    def _answer(self, _: Any, content: dict[str, Any], __: Any) -> None:
+    def _answer(self, _: object, content: dict[str, object], __: object) -> None:
         if content.get("kind") == "bokehjs":
             self.send({"kind": "bokehjs"}, [bokehjs()])

@@ -19,7 +19,7 @@ import cloudpickle
 __all__ = ["Pickler", "dumps"]
 
 
-def _reduce_code(code: CodeType) -> tuple[Callable[..., CodeType], tuple[Any, ...]]:
+def _reduce_code(code: CodeType) -> tuple[Callable[..., CodeType], tuple[object, ...]]:
     """Reduce code as cloudpickle does, with the name of its file: the first text of its maker's arguments."""
     make, parts = cloudpickle.Pickler.dispatch_table[CodeType](code)
     place = next(index for index, part in enumerate(parts) if isinstance(part, str))
@@ -38,14 +38,14 @@ def _reduce_cached(function: Any) -> Any:
     return type(function), parts, vars(function)
 
 
-def _member(owner: Any, name: str) -> Any:
+def _member(owner: object, name: str) -> object:
     return getattr(owner, name, None)
 
 
 class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     """As cloudpickle's, with the names of files, and with cached functions, which that takes by name."""
 
-    dispatch_table: ClassVar[Any] = ChainMap(
+    dispatch_table: ClassVar[object] = ChainMap(
         {CodeType: _reduce_code, functools._lru_cache_wrapper: _reduce_cached},
         cloudpickle.Pickler.dispatch_table,
     )

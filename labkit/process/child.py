@@ -249,7 +249,7 @@ def telling_words(file: Any) -> str:
 
 
 @contextlib.contextmanager
-def given_input(what: Any, *, is_relayed: bool = False) -> Iterator[int]:
+def given_input(what: object, *, is_relayed: bool = False) -> Iterator[int]:
     """Yield a descriptor for the ``stdin`` of a child process."""
     if what is None:
         yield subprocess.DEVNULL

@@ -33,7 +33,7 @@ _CLASS_NOISE = {
 }  # fmt: skip
 
 
-def fingerprint(*things: Any) -> str:
+def fingerprint(*things: object) -> str:
     """Return a digest of what `things` are.
 
     Parameters
@@ -89,13 +89,13 @@ class _Walk:
         self.digest.update(f"{kind}:{len(content)}:".encode())
         self.digest.update(content)
 
-    def each(self, kind: str, things: Iterable[Any]) -> None:
+    def each(self, kind: str, things: Iterable[object]) -> None:
         things = list(things)
         self.word(kind, str(len(things)))
         for thing in things:
             self.add(thing)
 
-    def unordered(self, kind: str, things: Iterable[Any]) -> None:
+    def unordered(self, kind: str, things: Iterable[object]) -> None:
         """Add things whose order means nothing."""
         digests = []
         for thing in things:

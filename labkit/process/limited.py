@@ -54,8 +54,8 @@ _EXIT_MEMORY, _EXIT_FAILED = 3, 4
 
 
 def limited(
-    function: Callable[..., Any],
-    *arguments: Any,
+    function: Callable[..., object],
+    *arguments: object,
     what: str = "the source",
     limits: ReadLimits = _SOURCE,
     is_plain: bool = True,
@@ -89,7 +89,7 @@ def limited(
             os.waitpid(child, 0)
     if code != 0 or answer is None:
         raise DataError(f"{what} cannot be read: {_why(code, limits, is_plain)}")
-    found: dict[str, Any] = json.loads(answer) if is_plain else pickle.loads(answer)
+    found: dict[str, object] = json.loads(answer) if is_plain else pickle.loads(answer)
     if "error" in found:
         raise DataError(found["error"])
     if "machine" in found:
@@ -131,8 +131,8 @@ def _answer(reader: int, limits: ReadLimits) -> bytes | None:
 def _in_child(
     parent: int,
     writer: int,
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
+    function: Callable[..., object],
+    arguments: tuple[object, ...],
     limits: ReadLimits,
     is_plain: bool,
 ) -> NoReturn:

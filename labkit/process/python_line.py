@@ -106,7 +106,7 @@ def without_runner(line: PythonLine) -> PythonLine:
 def _setting(text: str) -> tuple[str, Any]:
     """Read ``name=value`` as mpi4py does."""
     name, _, value = text.partition("=")
-    words: dict[str, Any] = {"false": False, "true": True, "none": None}
+    words: dict[str, object] = {"false": False, "true": True, "none": None}
     read = words.get(value.lower(), value)
     return name.strip(), int(read) if isinstance(read, str) and read.isdigit() else read
 

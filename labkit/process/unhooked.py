@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-from typing import Any
 
 __all__ = ["main"]
 
@@ -22,7 +21,7 @@ def main() -> None:
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 
-def _forget(**_: Any) -> None:
+def _forget(**_: object) -> None:
     """Register nothing."""
 
 

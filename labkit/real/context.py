@@ -165,7 +165,7 @@ class _SeedsOnImport:
         return spec
 
 
-def _seed_random(module: Any, seed: int, rank: int) -> None:
+def _seed_random(module: object, seed: int, rank: int) -> None:
     if hasattr(module, "seed"):  # else a file of the program's own has this name
         module.seed(f"{seed}:{rank}")
 

@@ -49,7 +49,7 @@ class ResultError(Exception):
 
 
 def load_program(
-    header: Mapping[str, Any], payload: bytes, rank: int, repetition: int, comm: Callable[[], Any]
+    header: Mapping[str, Any], payload: bytes, rank: int, repetition: int, comm: Callable[[], object]
 ) -> Callable[[], Any]:
     """Unpack the program anew, with its own seeds: a repetition must not see what the last one changed."""
     if "numpy" not in sys.modules and may_use_numpy(header, payload):
@@ -63,13 +63,13 @@ def load_program(
     return _with_regions(header, lambda: program(comm(), *args, **kwargs))
 
 
-def _with_regions(header: Mapping[str, Any], call: Callable[[], Any]) -> Callable[[], Any]:
+def _with_regions(header: Mapping[str, Any], call: Callable[[], object]) -> Callable[[], object]:
     """Return a call in which functions are phases, where that is wanted."""
     if not header.get("regions"):
         return call
     from labkit.regions import Regions
 
-    def watched() -> Any:
+    def watched() -> object:
         with Regions(header["regions"]):
             return call()
 
@@ -119,7 +119,7 @@ def _run_script(path: str, argv: list[str], module: str) -> None:
     exec(compile(text, path, "exec", dont_inherit=True), vars(main))
 
 
-def until_exit(call: Callable[[], Any]) -> Any:
+def until_exit(call: Callable[[], object]) -> Any:
     """Call the program; `sys.exit(0)` is an ordinary end."""
     try:
         return call()
@@ -136,7 +136,7 @@ def flush_streams() -> None:
             stream.flush()  # type: ignore[union-attr]
 
 
-def pack_result(result: Any, file: BinaryIO, rank: int) -> None:
+def pack_result(result: object, file: BinaryIO, rank: int) -> None:
     """Pickle a rank's result into a file."""
     if result is None:  # of every script; the import would be half of what starting one costs
         return pickle.dump(None, file)
@@ -176,7 +176,7 @@ def _by_value() -> Any:
     class Pickler(by_value.Pickler):
         """Takes by value what a script could pickle by name: a module's classes and functions."""
 
-        def reducer_override(self, thing: Any) -> Any:
+        def reducer_override(self, thing: object) -> object:
             if isinstance(thing, type | FunctionType) and "<" in thing.__qualname__:
                 return NotImplemented  # defined in a function, or a lambda: pickle refuses those everywhere
             return super().reducer_override(thing)

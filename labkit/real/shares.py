@@ -197,7 +197,7 @@ def _summed(
     return joined_columns(columns), said
 
 
-def _clocks_of(times: Sequence[Mapping[str, Any]]) -> Clocks | None:
+def _clocks_of(times: Sequence[Mapping[str, object]]) -> Clocks | None:
     """Return how the clocks of the ranks go; None of a run that was not recorded, which needs no tracing."""
     if any("timeline" not in one for one in times):
         return None
@@ -206,7 +206,7 @@ def _clocks_of(times: Sequence[Mapping[str, Any]]) -> Clocks | None:
     return clocks_of(times)
 
 
-def _led_over(times: Mapping[str, Any], clocks: Clocks, rank: int) -> dict[str, Any]:
+def _led_over(times: Mapping[str, Any], clocks: Clocks, rank: int) -> dict[str, object]:
     """Return a rank's times by the clock of rank 0."""
     begin, end = clocks.corrected(rank, [times["begin"], times["end"]]).tolist()
     phases = [

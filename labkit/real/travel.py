@@ -47,7 +47,7 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
             ) from error
 
 
-def pack_job(request: RunRequest, **more: Any) -> tuple[dict[str, Any], bytes]:
+def pack_job(request: RunRequest, **more: object) -> tuple[dict[str, Any], bytes]:
     """Pack a run for ranks of their own."""
     header = {
         "sources": unwritten_sources(),
@@ -75,7 +75,7 @@ def _how_numbers_are_shown() -> str | bool:
     return False if numpy is None else numpy.get_printoptions()["legacy"]
 
 
-def pack(*things: Any) -> list[bytes]:
+def pack(*things: object) -> list[bytes]:
     """Pickle each as `pack_program` does: what another interpreter could not import goes by value."""
     with _homeless_modules_by_value():
         return [_dumps(thing) for thing in things]
@@ -98,7 +98,7 @@ def unwritten_sources() -> dict[str, str]:
 class _Pickler(Pickler):
     """Pickles modules of a special kind by name as well: cloudpickle knows plain ones only."""
 
-    def reducer_override(self, thing: Any) -> Any:
+    def reducer_override(self, thing: object) -> Any:
         if isinstance(thing, ModuleType) and type(thing) is not ModuleType:
             return importlib.import_module, (thing.__name__,)
         return super().reducer_override(thing)
@@ -163,7 +163,9 @@ def _find_spec(name: str, path: Any) -> Any:
     return None
 
 
-def _unpicklable(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> str | None:
+def _unpicklable(
+    program: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+) -> str | None:
     """Name the first variable or argument that cannot be pickled on its own."""
     candidates = [(f"argument {index}", value) for index, value in enumerate(args)]
     candidates += [(f"argument {name!r}", value) for name, value in kwargs.items()]

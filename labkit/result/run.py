@@ -68,7 +68,7 @@ def phase_frame(rows: Iterable[Entry] = ()) -> pd.DataFrame:
 def _frame_of(rows: tuple[Entry, ...]) -> pd.DataFrame:
     import pandas as pd
 
-    columns: dict[str, list[Any]] = {name: [] for name in PHASE_COLUMNS}
+    columns: dict[str, list[object]] = {name: [] for name in PHASE_COLUMNS}
     for row in rows:
         for name, value in zip(PHASE_COLUMNS, row, strict=True):
             columns[name].append(value)
@@ -87,7 +87,7 @@ def _without_rows() -> bytes:
 class _Phases:
     """`Run.phases` of a run without phases is made when it is looked at: pandas is most of what one costs."""
 
-    def __get__(self, run: Any, owner: Any = None) -> Any:
+    def __get__(self, run: object, owner: object = None) -> object:
         if run is None:  # the default that `dataclass` reads
             return None
         kept = vars(run)
@@ -95,7 +95,7 @@ class _Phases:
             kept["phases"] = phase_frame()
         return kept["phases"]
 
-    def __set__(self, run: Any, frame: Any) -> None:
+    def __set__(self, run: object, frame: object) -> None:
         vars(run)["phases"] = frame
 
 
@@ -295,8 +295,8 @@ class Recorded(RecordedRun, SuggestsNames):
         balanced: str | None = None,
         every_visit: bool = False,
         links: str | Iterable[str] | None = None,
-        coll: Any = None,
-        on: Any = None,
+        coll: object = None,
+        on: object = None,
     ) -> WhatIf:
         """Simulate the run again with one thing changed, and say what that really wins.
 
@@ -453,7 +453,7 @@ class Run(Recorded):
         """Let the results show themselves as numbers."""
         self.results = ByRank(self.results)
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave out what can run the program again: the program need not be one that can be sent."""
         return {**vars(self), "again": None}
 

@@ -85,7 +85,7 @@ class Prepared:
         self._ops = [op for step in schedule.steps([self._rank]) for _, op in step.entries()]
 
     def __call__(
-        self, *, op: Any = None, counts: Counts | None = None, tag: int | None = None, **buffers: _Array
+        self, *, op: object = None, counts: Counts | None = None, tag: int | None = None, **buffers: _Array
     ) -> None:
         """Carry it out on these buffers; see `execute`."""
         self.begin(op=op, counts=counts, tag=tag, **buffers)()

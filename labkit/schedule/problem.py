@@ -167,10 +167,10 @@ def _mpi(name: str, layout: Layout, shapes: dict[str, Shape], final: Final, doc:
     return Problem(name, layout, shapes, final, doc=doc, **{"action": name, **more})
 
 
-_AT_ROOT: dict[str, Any] = {"at_root": _RECV, "is_rooted": True}
-_FROM_ROOT: dict[str, Any] = {"at_root": _SEND, "is_rooted": True}
-_REDUCED: dict[str, Any] = {"is_reduction": True}
-_SCATTERED: dict[str, Any] = {"is_reduction": True, "action": "reducescatter"}
+_AT_ROOT: dict[str, object] = {"at_root": _RECV, "is_rooted": True}
+_FROM_ROOT: dict[str, object] = {"at_root": _SEND, "is_rooted": True}
+_REDUCED: dict[str, object] = {"is_reduction": True}
+_SCATTERED: dict[str, object] = {"is_reduction": True, "action": "reducescatter"}
 
 #: name of a collective -> its contract; a new one is an entry here and a folder of algorithms
 PROBLEMS: dict[str, Problem] = {

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
 
 from labkit import registry
 from labkit.datasets import FOLDER
@@ -52,7 +51,7 @@ def named() -> tuple[str, ...]:
     return ("best", *sorted(name for name in tables if not name.endswith("_names")))
 
 
-def selector_of(coll: Any = None) -> Selector:
+def selector_of(coll: object = None) -> Selector:
     """Return the selector that a run was asked for; what it leaves open the defaults choose.
 
     Parameters
@@ -89,7 +88,7 @@ def selector_of(coll: Any = None) -> Selector:
     return First(coll, _defaults())
 
 
-def stated(coll: Any) -> Selector:
+def stated(coll: object) -> Selector:
     """Return the selector that a run was asked for, which leaves open what nothing was said of.
 
     Parameters

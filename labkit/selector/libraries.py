@@ -21,7 +21,7 @@ def names_table(library: str) -> dict[str, Any]:
     if library not in LIBRARIES:
         raise DataError(f"library must be one of: {', '.join(LIBRARIES)}; got {library!r}")
     path = FOLDER / "selectors" / f"{library}_names.toml"
-    table: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    table: dict[str, object] = tomllib.loads(path.read_text("utf-8"))
     return {operation: entry for operation, entry in table.items() if operation not in ("missing", "rest")}
 
 

@@ -88,7 +88,7 @@ class Rule:
 
     operation: str
     use: str
-    conditions: Mapping[str, Any]
+    conditions: Mapping[str, object]
 
     @property
     def names(self) -> list[str]:
@@ -347,7 +347,7 @@ class Rules(Selector):
                     check_schedule(rule.operation, name)
 
 
-def _rules(row: Mapping[str, Any], where: str) -> list[Rule]:
+def _rules(row: Mapping[str, object], where: str) -> list[Rule]:
     """Return a row's rules: one for each step where it has steps."""
     steps = row.get("use")
     if not isinstance(steps, list):
@@ -368,11 +368,11 @@ def _rules(row: Mapping[str, Any], where: str) -> list[Rule]:
     return [*found, _rule({**common, "use": steps[-1] if steps else None}, where)]
 
 
-def _is_line(value: Any) -> bool:
+def _is_line(value: object) -> bool:
     return isinstance(value, list) and len(value) == 2 and all(map(_is_amount, value))
 
 
-def _is_amount(value: Any) -> bool:
+def _is_amount(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # not nan
 
 

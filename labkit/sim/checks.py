@@ -175,7 +175,7 @@ class Checks:
                         "may be the old data or the new. Change it after the Wait, or send a copy"
                     )
 
-    def end(self, rank: int, request: Any, status: Any) -> None:
+    def end(self, rank: int, request: object, status: object) -> None:
         """Note that a request is over."""
         found = self._pending.get(rank, {}).pop(id(request), None)
         if found is not None and found.was_written_over():
@@ -260,7 +260,7 @@ class Region:
 Elements = tuple[tuple[str, int], ...] | str | None
 
 
-def _simple_of(message: Any) -> Simple | None:
+def _simple_of(message: object) -> Simple | None:
     """Read a message of one block; None for anything else."""
     try:
         found = parse_simple(message, False)
@@ -269,7 +269,7 @@ def _simple_of(message: Any) -> Simple | None:
     return found if found.memory.dtype == np.uint8 and type(found.memory) is np.ndarray else None
 
 
-def region_of(message: Any, is_written: bool) -> list[Region]:
+def region_of(message: object, is_written: bool) -> list[Region]:
     """Return the memory of a message of one block, as a list of one; nothing of others and of empty ones."""
     found = _simple_of(message)
     if found is None or found.bytes == 0:
@@ -282,7 +282,7 @@ def region_of(message: Any, is_written: bool) -> list[Region]:
     return [Region(found, begins, ends, is_written)] if len(begins) else []
 
 
-def elements_of(message: Any) -> tuple[Elements, str]:
+def elements_of(message: object) -> tuple[Elements, str]:
     """Return the kinds of a message's elements, and the name of their type."""
     found = _simple_of(message)
     if found is None:
@@ -338,7 +338,7 @@ def _named(method: Method, arguments: tuple[Any, ...]) -> dict[str, Any]:
 
 def _regions(method: Method, comm: Any, given: dict[str, Any]) -> list[Any]:
     """Return the memory that a call uses, as far as its buffers are single blocks."""
-    found: list[Any] = []
+    found: list[object] = []
     for one in method.parameters:
         value = given[one.name]
         if one.role not in _BUFFERS or is_in_place(value):
@@ -397,7 +397,7 @@ def _overlap_within(checks: Any, what: str, regions: list[Any]) -> None:
             checks.tell(f"{what}: its buffers overlap; give another one, or IN_PLACE where MPI has it")
 
 
-def _waited(method: Method, call: Callable[..., Any], first: Any, arguments: tuple[Any, ...]) -> Any:
+def _waited(method: Method, call: Callable[..., Any], first: Any, arguments: tuple[Any, ...]) -> object:
     """Wait for requests, or test them, and tell which are over."""
     simulation = running()
     checks = None if simulation is None else simulation.checks
@@ -447,7 +447,7 @@ _SPACE = {
 }
 
 
-def _stand_in(owner: type, method: Method) -> Any:
+def _stand_in(owner: type, method: Method) -> object:
     original = getattr(owner, method.name)
     arguments = "({args},)" if method.parameters else "()"
     if method in REQUESTS:
@@ -457,13 +457,13 @@ def _stand_in(owner: type, method: Method) -> Any:
     return made(method, f"watched(method, call, self, {arguments})", {**_SPACE, "call": original})
 
 
-def _guarded(owner: type, name: str) -> Any:
+def _guarded(owner: type, name: str) -> object:
     """Return a start of persistent requests that is not watched: its messages are not followed."""
     original = getattr(owner, name)
     is_of_class = isinstance(inspect.getattr_static(owner, name), classmethod)
 
     @functools.wraps(original)
-    def start(first: Any, *arguments: Any) -> Any:
+    def start(first: object, *arguments: object) -> Any:
         simulation = running()
         checks = None if simulation is None else simulation.checks
         given = arguments if is_of_class else (first, *arguments)
@@ -489,7 +489,7 @@ def _own() -> Iterator[tuple[type, Method]]:
     yield from ((Request, row) for row in REQUESTS)
 
 
-def _stand_ins() -> list[tuple[type, str, Any]]:
+def _stand_ins() -> list[tuple[type, str, object]]:
     """Return what stands in for which methods, around what notes their calls where that is there, too."""
     calls = [(owner, row.name, _stand_in(owner, row)) for owner, row in _own()]
     return calls + [(Prequest, name, _guarded(Prequest, name)) for name in ("Start", "Startall")]

@@ -75,7 +75,7 @@ class Simulated(Machine):
         "leave_out",
     )
 
-    def owns(self, on: Any) -> bool:
+    def owns(self, on: object) -> bool:
         """Whether it is a platform: nobody else's, then."""
         return True
 
@@ -271,7 +271,7 @@ class Exploration:
         return found + ([f"... and {hidden} tries more"] if hidden > 0 else [])
 
 
-def check_tries(tries: Any) -> int:
+def check_tries(tries: object) -> int:
     """Refuse a number of tries that makes no sense."""
     if isinstance(tries, bool) or not isinstance(tries, int | np.integer) or not 0 <= tries <= MOST_TRIES:
         raise MachineError(f"explore is a number of tries, 1 to {MOST_TRIES:,} (0: none), got {tries!r}")

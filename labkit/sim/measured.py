@@ -93,7 +93,7 @@ _ALLOWED = (
 )
 
 
-def measured_of(compute: Any) -> Measured:
+def measured_of(compute: object) -> Measured:
     """Read the option `compute` of a run.
 
     Examples
@@ -250,6 +250,6 @@ class Records:
             raise DataError(f"{self.path!r} cannot be written: {error.strerror or error}") from None
 
 
-def _content(program: Any) -> Any:
+def _content(program: object) -> Any:
     """Return what a program is: of a script, its text and the modules that it imports."""
     return program_digests(program) if isinstance(program, Path) else program

@@ -73,7 +73,7 @@ class _Stream(io.TextIOBase):
     def fileno(self) -> int:
         return self._through.fileno()
 
-    def reconfigure(self, **settings: Any) -> None:
+    def reconfigure(self, **settings: object) -> None:
         """Accept what a text stream can be told: what is printed is kept as text, whole."""
         known = ("encoding", "errors", "newline", "line_buffering", "write_through")
         for name in settings:

@@ -57,7 +57,7 @@ class RankContext:
         #: what requests have decided (`labkit.tune`)
         self.decisions = Decisions()
         #: what ranks of stand-in data tell each other beside messages (`labkit.local.standin`)
-        self.board: dict[Any, Any] = {}
+        self.board: dict[object, object] = {}
         #: what ranks wait for of their own process (`labkit.sim.isolation.waits`), by rank; and what returns
         #: the running rank's
         self.waits: dict[int, Any] = {}
@@ -69,11 +69,11 @@ class RankContext:
         #: what gathering and scattering data with gaps costs them; None where it is free
         self.packing = self.calibration.packing
         #: what ranks have set and done manually of MPI's start and end (`labkit.comm.environment`), by rank
-        self.own_states: dict[int, dict[str, Any]] = {}
+        self.own_states: dict[int, dict[str, object]] = {}
         #: whether MPI is initialised before the program begins: a function gets its communicator
         self.is_early = True
         #: the pool of workers of a script that was started with one (`labkit.comm.futures`)
-        self.futures: Any = None
+        self.futures: object = None
         #: what a rank's clock has said last, and since when and how many times it is read and nothing else
         self._reads: dict[int, tuple[float, float, int]] = {}
         #: the name of a host in the platform, by its number

@@ -159,7 +159,7 @@ def replay(
     return run
 
 
-def _taking_turns(actions: Any) -> list[str]:
+def _taking_turns(actions: object) -> list[str]:
     """Note operations of GOAL on a further processor or interface."""
     elsewhere = getattr(actions, "elsewhere", 0)
     if not elsewhere:
@@ -209,7 +209,7 @@ def chooser(choices: Choices) -> Callable[[str, int, int, int, bool, bool], Any]
 
     def choose(
         problem: str, ranks: int, root: int, n_bytes: int, is_commutative: bool, is_cuttable: bool
-    ) -> Any:
+    ) -> object:
         name = choices(problem, ranks, n_bytes, is_commutative, is_cuttable)
         return program(problem, name, ranks, root, is_commutative)
 
@@ -235,11 +235,11 @@ def _row(engine: Any, rank: int) -> tuple[bool, str, tuple[int, ...]]:
     return False, f"{action} at {place}", tuple(peers)
 
 
-def _where(engine: Any, ranks: int) -> str:
+def _where(engine: object, ranks: int) -> str:
     return "\n".join(lines_of((rank, _row(engine, rank)[1]) for rank in range(ranks)))
 
 
-def _deadlock(engine: Any, ranks: int) -> DeadlockError:
+def _deadlock(engine: object, ranks: int) -> DeadlockError:
     """Return the error: who waits at which line, and the cycle."""
     waits = {}
     for rank in range(ranks):
@@ -294,13 +294,13 @@ def _numbered(rank: NDArray[np.int64], comm: NDArray[np.int64]) -> NDArray[np.in
 # Traces and schedules as messages alone: a collective gives way to what its algorithm sends; GOAL.
 
 
-def without_collectives(trace: Any, on: Any = "star", coll: Any = None) -> bytes:
+def without_collectives(trace: object, on: object = "star", coll: object = None) -> bytes:
     """Replace the collectives of a trace by the messages of their algorithms."""
     actions = read_actions(trace) if isinstance(trace, str | os.PathLike) else trace
     return _messages(actions, on, chooser(Choices(selector_of(coll))))
 
 
-def _messages(actions: Any, on: Any, choose: Any) -> bytes:
+def _messages(actions: Any, on: object, choose: Any) -> bytes:
     machine = platform(on)
     ranks = int(actions.ranks)
     engine = _kernels.Replay(machine.build(ranks), machine.model.build(), actions, choose)
@@ -322,7 +322,7 @@ def schedule_trace(schedule: Any, n_bytes: int = 8) -> bytes:
     return _messages(_from_text(text.encode()), "star", lambda *_: program_of(schedule))
 
 
-def _from_text(text: bytes) -> Any:
+def _from_text(text: bytes) -> object:
     with private_folder() as folder:
         path = folder / "trace.txt"
         path.write_bytes(text)
@@ -331,10 +331,10 @@ def _from_text(text: bytes) -> Any:
 
 def write_goal(
     path: str | os.PathLike[str],
-    source: Any,
+    source: object,
     *,
     n_bytes: int = 8,
-    coll: Any = None,
+    coll: object = None,
     flops_per_s: float = 1e9,
 ) -> None:
     """Write a trace or a schedule as GOAL.

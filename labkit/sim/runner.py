@@ -131,7 +131,7 @@ def simulate(request: RunRequest) -> Run:
     return run
 
 
-def _thread_calls() -> contextlib.AbstractContextManager[Any]:
+def _thread_calls() -> contextlib.AbstractContextManager[object]:
     """Return the context in which ranks make the calls of their threads."""
     from labkit.sim.isolation.thread_calls import ThreadCalls
 
@@ -183,11 +183,11 @@ def _checking(simulation: Simulation) -> Iterator[None]:
         raise
 
 
-def _look_for_wildcards(simulation: Simulation, lateness: Any) -> list[Any] | None:
+def _look_for_wildcards(simulation: Simulation, lateness: Any) -> list[object] | None:
     """Let ranks be late, and note what receives from anybody get; None where nobody explores."""
     if lateness is None:
         return None
-    seen: list[Any] = []
+    seen: list[object] = []
 
     def saw(source: int, tag: int) -> None:
         place = place_of(sys._getframe())
@@ -306,7 +306,7 @@ def _digest(*parts: str) -> str:
     return sha256("".join(parts).encode()).hexdigest()
 
 
-def _collectives(simulation: Simulation) -> dict[Any, str]:
+def _collectives(simulation: Simulation) -> dict[object, str]:
     """Return what the selector has chosen, and what requests have decided."""
     made = simulation.calls.choose.made
     decided = simulation.context.decisions.collectives()
@@ -442,7 +442,7 @@ class Cautions:
         if not ranks or ranks[-1] != self._hub.rank:
             ranks.append(self._hub.rank)
 
-    def notes(self, checks: Any = None) -> list[str]:
+    def notes(self, checks: object = None) -> list[str]:
         """Return all of it as sentences.
 
         Parameters

@@ -56,8 +56,8 @@ class Simulated:
 
 def simulate(
     schedule: Schedule,
-    on: Any = "star",
-    model: Any = None,
+    on: object = "star",
+    model: object = None,
     *,
     n_bytes: int = 8,
     element_bytes: int = 1,
@@ -65,7 +65,7 @@ def simulate(
     start_s: Sequence[float] | NDArray[np.float64] | None = None,
     combine_s_per_byte: float = 0.0,
     symmetry: bool = True,
-    noise: Any = None,
+    noise: object = None,
     seed: int = 0,
 ) -> Simulated:
     """Simulate one collective on an otherwise idle machine; sizes only, no data.
@@ -166,8 +166,8 @@ def _noise(noise: Any, seed: int) -> Noise:
 
 def _run(
     schedule: Schedule,
-    on: Any,
-    model: Any,
+    on: object,
+    model: object,
     buffers: tuple[Any, ...],
     start_s: Sequence[float] | NDArray[np.float64] | None,
     has_data: bool,
@@ -201,8 +201,8 @@ def _run(
 
 def _run_folded(
     schedule: Schedule,
-    on: Any,
-    model: Any,
+    on: object,
+    model: object,
     buffers: tuple[Any, ...],
     start_s: Sequence[float] | NDArray[np.float64] | None,
     combine_s_per_byte: float,
@@ -257,7 +257,7 @@ def _table_row(schedule: Schedule, rank: int, n_bytes: int, counts: Counts | Non
 def _data_row(
     schedule: Schedule, rank: int, arrays: Mapping[str, NDArray[Any]], counts: Counts | None
 ) -> _Row:
-    row: list[tuple[Any, int, int, Any, Any]] = []
+    row: list[tuple[object, int, int, object, object]] = []
     for name, n_blocks in zip(schedule.problem.shapes, schedule.n_blocks(rank), strict=False):
         if n_blocks == 0:
             row.append((None, 1, 0, None, None))
@@ -332,7 +332,7 @@ class _Folder:
             column.kind, _BOTH, peer, _common(column.section), _common(column.source), column.label, 0
         )
 
-    def _message(self, peer: Any) -> tuple[str, int]:
+    def _message(self, peer: object) -> tuple[str, int]:
         """Say how a message's two ranks hang together: r and r xor k, or r and r + k mod p."""
         if not isinstance(peer, np.ndarray):
             raise _Broken
@@ -415,7 +415,7 @@ def choices_on(machine: Platform, ranks: int, model: Any = None, coll: Any = Non
     )
 
 
-def time_alone(machine: Platform, model: Any, node: int, at: Situation, name: str) -> float:
+def time_alone(machine: Platform, model: object, node: int, at: Situation, name: str) -> float:
     """Simulate one call, all ranks entering together; seconds until the last one has left."""
     schedule = registry.get(at.operation, settled(at, name, node)).build(at.ranks)
     return simulate(schedule, machine, model, n_bytes=int(at.n_bytes)).makespan_s

@@ -61,7 +61,7 @@ class _Attribute:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, module: Any, kind: Any = None) -> Any:
+    def __get__(self, module: object, kind: object = None) -> object:
         rank = rank_of_caller()
         whole = module.__dict__[self._name]
         if rank < 0:
@@ -233,7 +233,7 @@ _REDUCERS = dict(copyreg.dispatch_table)
 
 def main(folder: Path) -> None:
     """Run the request and leave the answer; what goes wrong is an answer too."""
-    answer: Any
+    answer: object
     signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
     _record_crashes(folder)
     _name_the_rank_that_leaves(folder)
@@ -247,7 +247,7 @@ def main(folder: Path) -> None:
     _leave(answer, folder)
 
 
-def _leave(answer: Any, folder: Path) -> None:
+def _leave(answer: object, folder: Path) -> None:
     partial = folder / f"{ANSWER}.part"
     try:
         with partial.open("wb") as file:
@@ -326,7 +326,7 @@ def _ends(number: int) -> bool:
     return signal.getsignal(number) is signal.SIG_DFL
 
 
-def _simulate(request: RunRequest, folder: Path) -> Any:
+def _simulate(request: RunRequest, folder: Path) -> object:
     from labkit.sim.runner import simulate
 
     line = read_words(request)
@@ -365,7 +365,7 @@ def _simulate(request: RunRequest, folder: Path) -> Any:
             _leave(failure, folder)
         _EXIT(0)
 
-    def program(comm: Any) -> None:
+    def program(comm: object) -> None:
         rank = _kernels.current_rank()
         simulation = running()
         assert simulation is not None
@@ -447,7 +447,7 @@ class _Descriptors:
         for owner, name in ((os, "write"), (os, "system"), (subprocess.Popen, "wait")):
             setattr(owner, name, self._collecting(getattr(owner, name)))
 
-    def _collecting(self, whole: Callable[..., Any]) -> Callable[..., Any]:
+    def _collecting(self, whole: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(whole)
         def call(*arguments: Any, **named: Any) -> Any:
             try:
@@ -521,11 +521,11 @@ def _simulate_timers() -> None:
         setattr(signal, name, _timer(getattr(signal, name)))
 
 
-def _timer(begin: Callable[..., Any]) -> Callable[..., Any]:
+def _timer(begin: Callable[..., object]) -> Callable[..., object]:
     """Return a timer that says, once, that it does not go by the ranks' clocks."""
 
     @functools.wraps(begin)
-    def said(*arguments: Any) -> Any:
+    def said(*arguments: object) -> Any:
         simulation = running()
         if (
             simulation is not None

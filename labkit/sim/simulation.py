@@ -275,10 +275,10 @@ class Simulation:
         self.leave: Callable[[BaseException], NoReturn] | None = None
         #: what ranks have for themselves of what the process has once, and of logging
         self.swaps = Swaps()
-        self.logs: dict[tuple[int, int, str], Any] = {}
+        self.logs: dict[tuple[int, int, str], object] = {}
         #: what ranks wait for of their own process, by rank; and what begins with their first thread
         self.waits: dict[int, RankWaits] = {}
-        self.thread_calls: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+        self.thread_calls: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
         self._threaded, self._has_threads = contextlib.ExitStack(), False
         self._thread = threading.get_ident()
         #: lets ranks wait for each other in memory that they share
@@ -292,7 +292,7 @@ class Simulation:
         self.spawned_s: dict[int, float] = {}
         self.timeout_s = timeout_s
         self._deadline_s: float | None = None
-        self._main: Callable[[int], Any] | None = None
+        self._main: Callable[[int], object] | None = None
         self._failure: BaseException | None = None
 
     def own_waits(self) -> RankWaits:
@@ -532,7 +532,7 @@ def _own_swaps() -> Swaps | None:
     return simulation.swaps if simulation is not None else None
 
 
-def _own_logs() -> tuple[dict[tuple[int, int, str], Any], int] | None:
+def _own_logs() -> tuple[dict[tuple[int, int, str], object], int] | None:
     simulation = running()
     return (simulation.logs, simulation.hub.rank) if simulation is not None else None
 

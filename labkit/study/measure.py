@@ -127,7 +127,7 @@ class Job:
 
     def launch(self, point: Point) -> dict[str, Any]:
         """Return the options of a point's run."""
-        how: dict[str, Any] = {"args": self.args, "kwargs": point.parameters, "timeout_s": self.timeout_s}
+        how: dict[str, object] = {"args": self.args, "kwargs": point.parameters, "timeout_s": self.timeout_s}
         how |= self.options | ({"model": point.model} if point.model is not None else {})
         how |= {"on": point.on, "seed": self.seed} | point.options
         how["kwargs"] = with_seed(self.program, self.args, point.parameters, self.seed)
@@ -199,7 +199,7 @@ class Job:
         return "unused" if is_unseeded and point.number != self.probe else "", is_unseeded
 
 
-def _is_same(one: list[dict[str, Any]] | Exception, other: list[dict[str, Any]] | Exception) -> bool:
+def _is_same(one: list[dict[str, object]] | Exception, other: list[dict[str, object]] | Exception) -> bool:
     """Whether the rows of two repetitions say the same, to the last bit."""
     if isinstance(one, Exception) or isinstance(other, Exception):
         return False
@@ -218,7 +218,9 @@ def host_cost_s(run: Run) -> float:
     return 200e-6 * run.ranks + 5e-6 * (run.messages or 0) + 1e-6 * events + 3e-9 * compared
 
 
-def with_seed(program: Any, args: Sequence[Any], parameters: Mapping[str, Any], seed: int) -> dict[str, Any]:
+def with_seed(
+    program: object, args: Sequence[object], parameters: Mapping[str, object], seed: int
+) -> dict[str, Any]:
     """Return a program's keyword arguments, with the parameter `seed` that it may have."""
     given = dict(parameters)
     if not callable(program) or "seed" in given:

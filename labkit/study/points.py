@@ -258,9 +258,9 @@ def plan_points(
     return points
 
 
-def collective_choices(coll: Any) -> list[Any]:
+def collective_choices(coll: object) -> list[Any]:
     """Return the choices of collective algorithms that a sweep goes through; [None]: there is none."""
-    found: list[Any] = []
+    found: list[object] = []
     for one in _varied(coll):
         if isinstance(one, str) and "=" in one:
             one = dict(_pair(part) for part in one.split(","))
@@ -280,19 +280,19 @@ def _pair(part: str) -> tuple[str, str]:
     return operation.strip(), name.strip()
 
 
-def choice_text(choice: Any) -> str:
+def choice_text(choice: object) -> str:
     """Write a choice of collective algorithms as a cell of the table."""
     if isinstance(choice, Mapping):
         return ",".join(f"{operation}={name}" for operation, name in choice.items())
     return str(cell(choice) if not isinstance(choice, os.PathLike) else os.fspath(choice))
 
 
-def is_real(on: Any) -> bool:
+def is_real(on: object) -> bool:
     """Whether a machine is a real one, where runs beside each other would disturb each other's times."""
     return machine_of(on).is_real
 
 
-def _varied(value: Any) -> list[Any]:
+def _varied(value: object) -> list[Any]:
     if isinstance(value, list | tuple | range | set | np.ndarray | pd.Series):
         return list(value)
     if isinstance(value, Iterator):

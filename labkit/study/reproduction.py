@@ -19,7 +19,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -260,7 +259,7 @@ class Reproduction:
             They cannot be written.
         """
         folder = self.folder / RECORDED
-        about: dict[str, Any] = {}
+        about: dict[str, object] = {}
         try:
             folder.mkdir(exist_ok=True)
             for file, work in works.items():
@@ -315,7 +314,7 @@ def read_reproduction(folder: Path) -> Reproduction:
     return Reproduction(folder, content["title"], content["tables"], content["cells"], machines, causes)
 
 
-def _require(table: Mapping[str, Any], known: Sequence[str], needed: Sequence[str], where: str) -> None:
+def _require(table: Mapping[str, object], known: Sequence[str], needed: Sequence[str], where: str) -> None:
     for key in table:
         if key not in known:
             raise DataError(f"{where}: {key!r} is not known here; known: {', '.join(known)}")
@@ -323,7 +322,7 @@ def _require(table: Mapping[str, Any], known: Sequence[str], needed: Sequence[st
         raise DataError(f"{where}: {missing[0]!r} is missing; needed: {', '.join(needed)}")
 
 
-def _curve(one: Judged) -> dict[str, Any]:
+def _curve(one: Judged) -> dict[str, object]:
     where = dict(one.expected.where) if one.expected is not None else {}
     return where | one.where
 

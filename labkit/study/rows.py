@@ -44,7 +44,7 @@ def parameter_columns(data: pd.DataFrame) -> list[str]:
     return [str(c) for c in data.columns if c not in {*FIXED, *PLACE, SEED, *MEASURED}]
 
 
-def cell(value: Any) -> Any:
+def cell(value: object) -> Any:
     """Return a parameter's value as a cell: numbers and texts as they are, the rest by name."""
     if isinstance(value, np.generic):
         value = value.item()
@@ -55,7 +55,7 @@ def cell(value: Any) -> Any:
 
 def run_rows(
     run: Run,
-    parameters: Mapping[str, Any],
+    parameters: Mapping[str, object],
     repetition: int = 0,
     measured: Mapping[str, float] | None = None,
 ) -> list[dict[str, Any]]:
@@ -108,7 +108,7 @@ def run_rows(
     return rows
 
 
-def how_counted(rows: list[dict[str, Any]], is_real: bool) -> str | None:
+def how_counted(rows: list[dict[str, object]], is_real: bool) -> str | None:
     """Say where the counts among the rows of a run come from; None where there are none."""
     metrics = {row["metric"] for row in rows}
     if "rank_memory_bytes" not in metrics:

@@ -90,7 +90,7 @@ def pick(
     metric: str | None = None,
     phase: str | None = None,
     parameter: str | None = None,
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
 ) -> Curve:
     """Pick one curve.
 
@@ -134,7 +134,7 @@ def pick_all(
     metric: str | None = None,
     phase: str | None = None,
     parameter: str | None = None,
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
 ) -> dict[str, Curve]:
     """Pick every curve that `pick` would have to choose from, by what tells it from the others."""
     rows = rows_where(data, where or {})
@@ -170,7 +170,7 @@ def curves_in(rows: pd.DataFrame, along: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def varied_pair(
-    data: pd.DataFrame, expectation: str | Expectation, where: Mapping[str, Any]
+    data: pd.DataFrame, expectation: str | Expectation, where: Mapping[str, object]
 ) -> tuple[str, str] | None:
     """Return the two columns that an expectation is in, where both vary; None of any other number."""
     if not isinstance(expectation, str):
@@ -191,7 +191,7 @@ def pick_two(
     parameters: tuple[str, str],
     metric: str | None = None,
     phase: str | None = None,
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, str], str]:
     """Pick the measurements of one metric over two parameters.
 
@@ -222,7 +222,7 @@ def pick_two(
 
 
 def _one(
-    data: pd.DataFrame, metric: str | None, phase: str | None, where: Mapping[str, Any] | None
+    data: pd.DataFrame, metric: str | None, phase: str | None, where: Mapping[str, object] | None
 ) -> tuple[pd.DataFrame, str, str]:
     """Return the rows of one metric and phase."""
     rows = rows_where(data, where or {})
@@ -392,7 +392,7 @@ def bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any])
     return read_expectation(expectation, symbol, {k: v for k, v in given.items() if k != symbol})
 
 
-def doubted(verdict: Verdict, machines: Any) -> Verdict:
+def doubted(verdict: Verdict, machines: object) -> Verdict:
     """Give a verdict over measurements that are not valid the reason that their place is."""
     if not isinstance(machines, Mapping):
         return verdict

@@ -62,7 +62,7 @@ class Pool(Protocol):
         """End what is still running."""
 
 
-def check_workers(jobs: Any, executor: Any, plan: list[Point], options: Any) -> Any:
+def check_workers(jobs: Any, executor: object, plan: list[Point], options: object) -> Any:
     """Return the workers of a sweep: their number (1: none), a cluster or an executor."""
     if executor is not None:
         if jobs is not None:
@@ -101,12 +101,12 @@ def _require_undisturbed(name: str, plan: list[Point], options: Any) -> None:
         )
 
 
-def _is_of_ipyparallel(jobs: Any) -> bool:
+def _is_of_ipyparallel(jobs: object) -> bool:
     names = {base.__module__.partition(".")[0] for base in type(jobs).__mro__}
     return "ipyparallel" in names or hasattr(type(jobs), "labkit_cluster")
 
 
-def pool_of(workers: Any, job: Job, points: int) -> Pool:
+def pool_of(workers: object, job: Job, points: int) -> Pool:
     """Return the workers for a number of points."""
     packed, setting = pack_job(job), setting_of()
     if isinstance(workers, int):
@@ -118,7 +118,7 @@ def pool_of(workers: Any, job: Job, points: int) -> Pool:
     return EnginePool(packed, setting, workers, job.timeout_s, job.repeats)
 
 
-def second_look(workers: Any, job: Job) -> SecondLook | None:
+def second_look(workers: object, job: Job) -> SecondLook | None:
     """Return what runs a point under another hash seed; None where the workers have that of this process."""
     if is_this_process(workers) or (isinstance(workers, int) and known_seed() is not None):
         return None
@@ -268,7 +268,7 @@ class _Spread:
 
 def _keep(harvest: Harvest, point: Point, found: Found) -> None:
     """Keep a point, and say here what was printed there."""
-    write: Callable[[str], Any]
+    write: Callable[[str], object]
     for text, write in zip(found.printed, (sys.stdout.write, sys.stderr.write), strict=True):
         if text:
             write(text)

@@ -45,7 +45,7 @@ VERSION = 1
 _KINDS = {"i": "int", "u": "int", "f": "float", "b": "bool"}
 
 
-def write_study(path: str | os.PathLike[str], data: pd.DataFrame, notes: Mapping[str, Any]) -> Path:
+def write_study(path: str | os.PathLike[str], data: pd.DataFrame, notes: Mapping[str, object]) -> Path:
     """Write a study.
 
     Parameters
@@ -69,7 +69,7 @@ def write_study(path: str | os.PathLike[str], data: pd.DataFrame, notes: Mapping
     return write_zip(path, study_files(data, notes), "the study")
 
 
-def study_files(data: pd.DataFrame, notes: Mapping[str, Any]) -> dict[str, bytes]:
+def study_files(data: pd.DataFrame, notes: Mapping[str, object]) -> dict[str, bytes]:
     """Return the files of a saved study: name to content."""
     kinds = {str(c): _KINDS.get(data[c].dtype.kind, "text") for c in data.columns}
     manifest = {"format": FORMAT, "version": VERSION, "columns": kinds, "rows": len(data), **notes}

@@ -99,7 +99,7 @@ class Study(SuggestsNames):
         self.data = tidy(data.to_dict("records"))
         self.notes: dict[str, Any] = dict(notes or {})
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Leave the recipe out: a notebook's function need not be picklable, a study must be."""
         return {name: value for name, value in vars(self).items() if name != "recipe"}
 
@@ -182,7 +182,7 @@ class Study(SuggestsNames):
         """
         return pick_all(self.data, metric, phase, parameter, where)
 
-    def filter(self, **columns: Any) -> Self:
+    def filter(self, **columns: object) -> Self:
         """Return the rows whose columns have these values, or one of a list: ``filter(on="star", n=[1, 2])``.
 
         Returns
@@ -257,7 +257,7 @@ class Study(SuggestsNames):
         deviation: str | Term | None = None,
         *,
         parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
         given: Mapping[str, float | int | str] | None = None,
         space: Space = None,
         aggregate: str = "auto",
@@ -363,7 +363,7 @@ class Study(SuggestsNames):
         total: str | None = None,
         *,
         parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
         **judging: Any,
     ) -> Table:
         """Model every phase and the whole run, and judge those with an expectation.
@@ -458,7 +458,7 @@ class Study(SuggestsNames):
         (curve,) = curves.values()
         is_enough = len(curve.samples.x) >= LEAST_VALUES
         model = fit_samples(curve.samples, symbol=curve.symbol) if is_enough else None
-        axes: dict[str, Any] = {"metric": curve.metric, "unit": curve.unit, "phase": curve.phase}
+        axes: dict[str, object] = {"metric": curve.metric, "unit": curve.unit, "phase": curve.phase}
         return draw("scaling", model, curve.samples, parameter=curve.symbol, **axes)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -680,7 +680,7 @@ class Study(SuggestsNames):
     @classmethod
     def from_frame(
         cls,
-        frame: Any,
+        frame: object,
         parameters: str | Sequence[str] | None = None,
         metrics: str | Sequence[str] | None = None,
     ) -> Self:
@@ -730,7 +730,7 @@ class Study(SuggestsNames):
         metric: str | None = None,
         *,
         size: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
         margin: float = 0.05,
     ) -> GuidelineReport:
         """Check that something takes no longer than what it could be replaced by.

@@ -233,7 +233,7 @@ class Planned:
 
     job: Job
     plan: list[Point]
-    workers: Any
+    workers: object
     harvest: Harvest
 
     def carry_out(self, progress: bool | None) -> bool:
@@ -243,7 +243,7 @@ class Planned:
             return run_points(ready, plan, harvest, bar, self.workers)
 
 
-def run_points(job: Job, plan: list[Point], harvest: Harvest, bar: Any, workers: Any = 1) -> bool:
+def run_points(job: Job, plan: list[Point], harvest: Harvest, bar: Any, workers: object = 1) -> bool:
     """Run the points, and again those where two seeds agreed, with all seeds, if they differ elsewhere."""
 
     def run(job: Job, plan: list[Point], has_second_look: bool = False) -> bool:
@@ -331,7 +331,7 @@ def _handed_in(job: Job, plan: list[Point]) -> Iterator[Job]:
         yield dataclasses.replace(job, waiting=waiting)
 
 
-def _repeats(repeats: Any, has_real: bool) -> tuple[Repeats | None, Repeats | None, int]:
+def _repeats(repeats: object, has_real: bool) -> tuple[Repeats | None, Repeats | None, int]:
     """Return when to stop on real machines and in simulation (None: the number decides), and that number."""
     if isinstance(repeats, Repeats):
         return repeats, repeats, repeats.most
@@ -343,7 +343,7 @@ def _repeats(repeats: Any, has_real: bool) -> tuple[Repeats | None, Repeats | No
     return None, None, int(repeats)
 
 
-def _tolerance(tolerance: Any, program: Any, plan: list[Point]) -> dict[str, float]:
+def _tolerance(tolerance: object, program: object, plan: list[Point]) -> dict[str, float]:
     """Return the option of the simulated runs, unless it is 0."""
     is_real_only = all(is_real(point.on) for point in plan)
     if isinstance(tolerance, int | float) and tolerance == 0:
@@ -353,8 +353,8 @@ def _tolerance(tolerance: Any, program: Any, plan: list[Point]) -> dict[str, flo
 
 
 def _simulated(
-    option: str, value: Any, read: Callable[[Any], Any], program: Any, plan: list[Point]
-) -> dict[str, Any]:
+    option: str, value: object, read: Callable[[object], object], program: object, plan: list[Point]
+) -> dict[str, object]:
     """Return an option of the simulated runs, unless none was chosen."""
     if value is None:
         return {}
@@ -364,7 +364,7 @@ def _simulated(
     return {option: read(value)}
 
 
-def _recorded(compute: Any) -> Measured:
+def _recorded(compute: object) -> Measured:
     """Read the option; what is measured is kept, and what a study has is all that there is."""
     measured = measured_of(compute)
     if measured.replay is not None:
@@ -395,7 +395,7 @@ def keep_computation(study: Study, job: Job) -> None:
     study.notes["computation"] = records.kept
 
 
-def _refuse_twice(name: str, value: Any, options: Mapping[str, Any], program: Any) -> None:
+def _refuse_twice(name: str, value: object, options: Mapping[str, object], program: object) -> None:
     """Refuse a choice that is made twice, or that the program has a parameter for."""
     if value is not None:
         _require_own(name, program)
@@ -403,7 +403,7 @@ def _refuse_twice(name: str, value: Any, options: Mapping[str, Any], program: An
             raise DataError(f"{name} is given twice: {name}=... and options={{{name!r}: ...}}; leave one out")
 
 
-def _checked_noise(noise: Any) -> Any:
+def _checked_noise(noise: Any) -> object:
     noise_of(noise)
     return noise
 
@@ -426,7 +426,7 @@ def _refuse_unknown(parameters: Iterable[str], program: Any) -> None:
             )
 
 
-def _require_own(option: str, program: Any) -> None:
+def _require_own(option: str, program: object) -> None:
     if callable(program) and option in inspect.signature(program).parameters:
         raise DataError(
             f"{option} is the simulation's own (see labkit.run), and the program has a parameter of that "

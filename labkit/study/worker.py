@@ -89,9 +89,9 @@ def main() -> None:
             answers.send(answer(job, requests.get()))
 
 
-def _read_requests(requests: queue.SimpleQueue[Any]) -> None:
+def _read_requests(requests: queue.SimpleQueue[object]) -> None:
     """Read what the parent sends; leave with it, whatever is being run."""
-    stream: Connection[Any, Any] = Connection(os.dup(0), writable=False)
+    stream: Connection[object, object] = Connection(os.dup(0), writable=False)
     with contextlib.suppress(EOFError, OSError):
         while True:
             requests.put(stream.recv())

@@ -26,7 +26,7 @@ def pack_job(job: Job) -> bytes:
     try:
         return pack(job)[0]
     except Exception as error:  # pickling runs foreign code: anything may be raised
-        parts: list[tuple[str, Any]] = [
+        parts: list[tuple[str, object]] = [
             ("the program", job.program),
             ("an argument", job.args),
             ("an option", job.options),
@@ -45,7 +45,7 @@ def pack_points(plan: Sequence[Point]) -> list[bytes]:
         raise _cannot_travel(parts, error) from error
 
 
-def _cannot_travel(parts: list[tuple[str, Any]], error: Exception) -> ProgramError:
+def _cannot_travel(parts: list[tuple[str, object]], error: Exception) -> ProgramError:
     culprit = "something of it"
     for name, part in parts:
         try:

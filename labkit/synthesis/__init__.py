@@ -34,13 +34,13 @@ _GOOD = 1.002
 
 def synthesize(
     problem: str,
-    on: Any = "star:8",
+    on: object = "star:8",
     *,
     n_bytes: int = 1 << 20,
     ranks: int | Sequence[int] | None = None,
     root: int = 0,
     chunks: int | None = None,
-    model: Any = None,
+    model: object = None,
     seed: int = 0,
     method: str = "greedy",
 ) -> Synthesized:
@@ -127,7 +127,7 @@ def synthesize(
 
 def exact_points(
     problem: str,
-    on: Any = "star:4",
+    on: object = "star:4",
     *,
     ranks: int | Sequence[int] | None = None,
     root: int = 0,
@@ -163,12 +163,12 @@ def exact_points(
 
 def lower_bound_on(
     problem: str,
-    on: Any = "star:8",
+    on: object = "star:8",
     *,
     n_bytes: int = 1 << 20,
     ranks: int | Sequence[int] | None = None,
     root: int = 0,
-    model: Any = None,
+    model: object = None,
 ) -> Bound:
     """Return what no schedule of any collective undercuts on a machine; parameters as in `synthesize`."""
     members, machine, network = _members(problem, on, n_bytes, ranks, root, None, model, tuple(PROBLEMS))
@@ -177,12 +177,12 @@ def lower_bound_on(
 
 def _members(
     problem: str,
-    on: Any,
+    on: object,
     n_bytes: int,
     ranks: int | Sequence[int] | None,
     root: int,
     chunks: int | None,
-    model: Any,
+    model: object,
     allowed: tuple[str, ...] = COLLECTIVES,
 ) -> tuple[tuple[int, ...], Platform, models.NetworkModel]:
     """Check what is asked for; return the ranks, the machine with them on it, and the network model."""

@@ -267,7 +267,7 @@ def _cuts(task: Task) -> list[_Way]:
 
 
 #: what is changed of the best way so far, one thing after the other
-_CHANGES: tuple[dict[str, Any], ...] = (
+_CHANGES: tuple[dict[str, object], ...] = (
     {"is_paced": False},
     {"window": 2},
     {"batch": 4},

@@ -245,7 +245,7 @@ def solve(
     return _Program(case, chunks, steps, rounds, [tuple(range(case.size))]).solve(seconds)
 
 
-def _answered(seconds: float, **program: Any) -> Any:
+def _answered(seconds: float, **program: object) -> Any:
     """Solve a program within a limit of processor seconds.
 
     HiGHS counts those of the clock: on a busy machine it would give up before it has begun. Where it had

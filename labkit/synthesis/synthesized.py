@@ -240,7 +240,7 @@ class Synthesized:
         """The simulation: messages, bytes, when each rank was through."""
         return self.simulate()
 
-    def simulate(self, on: Any = None, model: Any = None, n_bytes: int | None = None) -> Simulated:
+    def simulate(self, on: object = None, model: object = None, n_bytes: int | None = None) -> Simulated:
         """Simulate the schedule, here or elsewhere.
 
         Parameters
@@ -286,7 +286,7 @@ class Synthesized:
         """Write its messages as GOAL, for LogGOPSim and similar tools."""
         write_goal(path, self.schedule, n_bytes=self.n_bytes)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: object) -> Any:
         """Draw the messages over time: `labkit.plot.plan`, which takes the options.
 
         Returns

@@ -102,7 +102,7 @@ class Baseline:
     model: str
     parameter: str
     values: dict[str, float]
-    made_with: dict[str, Any] = field(default_factory=dict)
+    made_with: dict[str, object] = field(default_factory=dict)
 
     @classmethod
     def of(cls, model: Model, study: Study) -> Baseline:
@@ -230,7 +230,7 @@ class Scaling:
     figures: Path | None
     properties: list[tuple[str, object]]
 
-    def __call__(self, program: Callable[..., Any] | Study, **settings: Any) -> Verdict | None:
+    def __call__(self, program: Callable[..., object] | Study, **settings: object) -> Verdict | None:
         """Run the program at every number of ranks and keep the promise.
 
         Parameters
@@ -413,7 +413,7 @@ def scaling(request: pytest.FixtureRequest) -> Scaling:
         name: config.getoption(f"--scaling-{name}") or config.getini(f"scaling_{name}")
         for name in ("undecided", "slower")
     }
-    settings: dict[str, Any] = {name: value for name, value in configured.items() if value}
+    settings: dict[str, object] = {name: value for name, value in configured.items() if value}
     settings |= marker.kwargs if marker else {}
     if marker and marker.args:
         settings.setdefault("expect", marker.args[0])

@@ -150,7 +150,7 @@ class Timing:
 
 def measure(
     comm: Any,
-    call: Callable[[], Any],
+    call: Callable[[], object],
     *,
     repeats: int | Repeats | None = None,
     warmup: int = 1,

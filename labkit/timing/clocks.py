@@ -112,7 +112,7 @@ class Clocks:
         """Whether a rank's clock needs a correction: it cannot be that of rank 0."""
         return any(abs(one.offset_s) > one.bound_s for one in self.samples[rank])
 
-    def corrected(self, rank: int, times_s: Any) -> NDArray[np.float64]:
+    def corrected(self, rank: int, times_s: object) -> NDArray[np.float64]:
         """Lead times of a rank's clock over to that of rank 0."""
         times = np.asarray(times_s, np.float64)
         samples = self.samples[rank]

@@ -111,11 +111,11 @@ def repeats_of(value: int | Repeats, limit_s: float | None = None) -> Repeats:
     return Repeats(within=0.0, least=int(value), most=int(value))
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, int | float) and math.isfinite(value)
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return not isinstance(value, bool) and isinstance(value, numbers.Integral)
 
 

@@ -231,7 +231,7 @@ class _Lines:
 def _events(trace: Trace) -> list[tuple[float, int, int, int, int, bool]]:
     """Return when a rank sent or had received which message, in order: a send before its receive."""
     m = trace.messages
-    columns: Sequence[Any] = [
+    columns: Sequence[object] = [
         m[name].tolist() for name in ("source", "destination", "bytes", "send_posted_s", "end_s")
     ]
     events = []

@@ -610,7 +610,7 @@ def _no_links() -> pd.DataFrame:
     return pd.DataFrame([], columns=_LINK_COLUMNS)
 
 
-def explained(given: Any, takes: str) -> Explanation:
+def explained(given: object, takes: str) -> Explanation:
     """Return a recorded run's explanation, made here or before."""
     if isinstance(given, Explanation):
         return given

@@ -204,12 +204,18 @@ def _hosts(run: RecordedRun) -> np.ndarray[Any, Any]:
     return np.asarray(run.trace.setting[0].rank_hosts(run.ranks))
 
 
-def _part(at_s: Any, whole_s: float, parts: int) -> Any:
+def _part(at_s: object, whole_s: float, parts: int) -> Any:
     return np.clip((np.asarray(at_s) / max(whole_s, _LEAST_S) * parts).astype(int), 0, parts - 1) + 1
 
 
 def _frame(
-    kind: str, measured_s: Any, predicted_s: Any, at_s: Any, grouped: Any, ranks: Any, labels: Any
+    kind: str,
+    measured_s: object,
+    predicted_s: object,
+    at_s: object,
+    grouped: object,
+    ranks: object,
+    labels: object,
 ) -> pd.DataFrame:
     import pandas as pd
 
@@ -333,7 +339,7 @@ def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.D
     return _frame("message", both["took_s"], both["took_s_predicted"], at_s, every, ranks, labels)
 
 
-def _behind_others(run: RecordedRun, ranks: Any, since_s: Any, end_s: Any) -> NDArray[np.bool_]:
+def _behind_others(run: RecordedRun, ranks: object, since_s: object, end_s: object) -> NDArray[np.bool_]:
     """Whether the call in which a message was over then waited for another one: it was over before."""
     ranks, since, end = np.asarray(ranks), np.asarray(since_s, float), np.asarray(end_s, float)
     calls, waits = run.trace.calls, run.trace.waits
@@ -349,7 +355,7 @@ def _behind_others(run: RecordedRun, ranks: Any, since_s: Any, end_s: Any) -> ND
     return found
 
 
-def _outside_s(run: RecordedRun, ranks: Any, begin_s: Any, end_s: Any) -> Array:
+def _outside_s(run: RecordedRun, ranks: Any, begin_s: object, end_s: object) -> Array:
     """Return how long the ranks were in no call between two times."""
     ranks, times = np.asarray(ranks), [np.asarray(one, float) for one in (begin_s, end_s)]
     calls, inside_s = run.trace.calls, np.zeros(len(ranks))
@@ -520,7 +526,7 @@ def _places(columns: tuple[str, ...], labels: list[dict[str, list[str]]]) -> dic
             for name in dict.fromkeys(one[column]):
                 found.setdefault((column, name), []).append(at)
     # the same members under several names are one group, called by all of them
-    distinct: dict[bytes, tuple[str, list[str], Any]] = {}
+    distinct: dict[bytes, tuple[str, list[str], object]] = {}
     for (column, name), members in found.items():
         own = np.array(members)
         distinct.setdefault(own.tobytes(), (column, [], own))[1].append(name)

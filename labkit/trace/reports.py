@@ -32,7 +32,7 @@ _MOST = 500
 _ALLOWED = "names of metrics and numbers with + - * / **, brackets, min, max, abs and sqrt"
 
 
-def _over(a: Any, b: Any) -> Any:
+def _over(a: object, b: object) -> Any:
     """Divide; by zero it is 0: where nothing was counted there is no ratio."""
     a, b = np.broadcast_arrays(np.asarray(a, np.float64), np.asarray(b, np.float64))
     return np.divide(a, b, out=np.zeros(b.shape), where=b != 0)
@@ -354,7 +354,7 @@ class Report:
         import pandas as pd
 
         rows = len(self.paths)
-        columns: dict[str, Any] = {
+        columns: dict[str, object] = {
             "path": np.repeat([self.chain(row) for row in range(rows)], self.ranks),
             "rank": np.tile(np.arange(self.ranks), rows),
         }

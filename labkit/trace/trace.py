@@ -58,7 +58,7 @@ class Beside:
 def taken_apart(
     messages: dict[str, Any],
     waits: Mapping[str, Any],
-    operations: Mapping[str, Any],
+    operations: Mapping[str, object],
     sides: Mapping[str, Any],
 ) -> tuple[dict[str, Any], Beside]:
     """Separate what ranks and operations waited for.
@@ -121,7 +121,7 @@ def _pieces(
     return np.concatenate([nothing, *rows]), np.concatenate([nothing, *pieces])
 
 
-def _within(spans: Sequence[tuple[int, float, float]], ranks: Any, when_s: Any) -> NDArray[np.bool_]:
+def _within(spans: Sequence[tuple[int, float, float]], ranks: Any, when_s: object) -> NDArray[np.bool_]:
     """Which times of ranks lie in spans, which are sorted; one span may lie in another."""
     found = np.zeros(len(ranks), np.bool_)
     ranks, when_s = np.asarray(ranks), np.asarray(when_s, np.float64)
@@ -218,13 +218,13 @@ class Trace:
     @classmethod
     def from_columns(
         cls,
-        messages: Mapping[str, Any],
-        waits: Mapping[str, Any],
-        computations: Mapping[str, Any],
+        messages: Mapping[str, object],
+        waits: Mapping[str, object],
+        computations: Mapping[str, object],
         ends_s: list[float],
-        setting: Any = None,
+        setting: object = None,
         beside: Beside | None = None,
-        unreceived: Mapping[str, Any] | None = None,
+        unreceived: Mapping[str, object] | None = None,
     ) -> Trace:
         """Build a trace from arrays by column.
 

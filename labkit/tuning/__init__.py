@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.tuning.entrance import Tune
 from labkit.tuning.runtime.codelets import Codelet, FunctionSet
@@ -22,7 +22,7 @@ __all__ = [
 tune = Tune()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Load the results of off-line tuning when they are used: they need pandas."""
     if name in ("Leaf", "Tuned"):
         from labkit.tuning import tuned

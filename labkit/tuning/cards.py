@@ -44,9 +44,9 @@ def card(
     bytes: int | Sequence[int] | None = None,
     *,
     algorithms: Sequence[str] | None = None,
-    model: Any = None,
+    model: object = None,
     mapping: Any = None,
-    measured: Any = None,
+    measured: object = None,
 ) -> Card:
     """Hold everything that is known of a collective's cost against each other, over its bytes or its ranks.
 
@@ -202,7 +202,7 @@ class Card:
         for at, rows in self._simulated.groupby(self.axis):
             least = rows["simulated_s"].min() * (1 + _EQUAL)
             points.append((at, set(rows.loc[rows["simulated_s"] <= least, "algorithm"])))
-        found: list[tuple[Any, Any, set[str]]] = []
+        found: list[tuple[object, object, set[str]]] = []
         for at, fastest in points:
             if found and found[-1][2] & fastest:
                 found[-1] = (found[-1][0], at, found[-1][2] & fastest)
@@ -285,7 +285,7 @@ class Card:
     def _at(self, value: float) -> str:
         return format_bytes(int(value)) if self.axis == "bytes" else f"{int(value)} ranks"
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: object) -> Any:
         """Draw it: `labkit.plot.card`, which takes the options.
 
         Returns
@@ -352,7 +352,7 @@ _WHOLE_SIZES = ("bytes", "n_bytes")
 
 
 def measured_points(
-    measured: Any, operation: str, ranks: Sequence[int], sizes: Sequence[int]
+    measured: object, operation: str, ranks: Sequence[int], sizes: Sequence[int]
 ) -> pd.DataFrame:
     """Return the median time of each algorithm at each of a card's points.
 

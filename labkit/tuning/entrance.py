@@ -101,10 +101,10 @@ def _simulated(
 ) -> Codelet:
     from labkit.comm.collective.native import with_algorithm
 
-    own: dict[int, Any] = {}
+    own: dict[int, object] = {}
     library = _library(problem)
 
-    def forced(comm: Any) -> Any:
+    def forced(comm: object) -> Any:
         if id(comm) not in own:
             own[id(comm)] = with_algorithm(comm, problem.name, name)
         return own[id(comm)]
@@ -216,7 +216,7 @@ class Tune:
         """The parameters of off-line tuning."""
         return signature(_off_line())
 
-    def __call__(self, *arguments: Any, **options: Any) -> Tuned:
+    def __call__(self, *arguments: object, **options: object) -> Tuned:
         """Find the fastest algorithms off line, as `labkit.tuning.off_line.off_line` does."""
         return _off_line()(*arguments, **options)
 
@@ -243,7 +243,7 @@ class Tune:
         _require_comm(comm)
         return Request(comm, lambda own, node: collective_set(own, operation, algorithms, node), settings)
 
-    def request(self, comm: Any, functions: FunctionSet, **plan: Any) -> Request:
+    def request(self, comm: Any, functions: FunctionSet, **plan: object) -> Request:
         """Make a request for a custom function set.
 
         Parameters
@@ -275,7 +275,7 @@ class Tune:
         send: Sequence[Any] | None = None,
         recv: Sequence[Any] | None = None,
         forms: Sequence[str] | None = None,
-        **plan: Any,
+        **plan: object,
     ) -> Request:
         """Make a request for an exchange with neighbours: of halos on a grid, of any regions on a graph.
 
@@ -309,7 +309,7 @@ class Tune:
             comm, lambda own, node: neighborhood_set(own, arrays, width, send, recv, forms), settings
         )
 
-    def timer(self, comm: Any, *requests: Request, every: int = 1, **plan: Any) -> Timer:
+    def timer(self, comm: Any, *requests: Request, every: int = 1, **plan: object) -> Timer:
         """Make a timer for a region that these requests are in.
 
         Parameters
@@ -410,6 +410,6 @@ def _plan(words: dict[str, Any]) -> Any:
     return plan_of(**words)
 
 
-def _require_comm(comm: Any) -> None:
+def _require_comm(comm: object) -> None:
     if not hasattr(comm, "Allreduce"):
         raise DataError(f"the first argument is the program's communicator, got {comm!r}")

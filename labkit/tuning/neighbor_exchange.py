@@ -118,7 +118,9 @@ def grid_pattern(comm: Any, shape: tuple[int, ...], width: int) -> Pattern:
     return _agreed(comm, Pattern(steps))
 
 
-def graph_pattern(comm: Any, shape: tuple[int, ...], send: Sequence[Any], receive: Sequence[Any]) -> Pattern:
+def graph_pattern(
+    comm: Any, shape: tuple[int, ...], send: Sequence[object], receive: Sequence[object]
+) -> Pattern:
     """Return the exchange of regions along the edges of a graph communicator."""
     me, ranks = int(comm.Get_rank()), int(comm.Get_size())
     in_edges, out_edges = (list(edges) for edges in comm.inoutedges)
@@ -145,7 +147,7 @@ def graph_pattern(comm: Any, shape: tuple[int, ...], send: Sequence[Any], receiv
     return _agreed(comm, Pattern([step for step, is_used in zip(steps, every, strict=True) if is_used]))
 
 
-def _box(shape: tuple[int, ...], region: Any, name: str) -> Region:
+def _box(shape: tuple[int, ...], region: object, name: str) -> Region:
     slices = region if isinstance(region, tuple) else (region,)
     if len(slices) > len(shape) or not all(isinstance(one, slice) for one in slices):
         raise DataError(f"{name}= takes slices, or tuples of them, one for a dimension; got {region!r}")
@@ -239,9 +241,9 @@ class Exchange:
         self._mpi = mpi_of(comm)
         self._bytes = array.reshape(-1).view(np.uint8)
         self._element = self._mpi.BYTE.Create_contiguous(array.itemsize).Commit()
-        self._types: dict[Region, Any] = {}
+        self._types: dict[Region, object] = {}
         self._buffers: dict[int, _Array] = {}
-        self._persistent: dict[bool, list[Any]] = {}
+        self._persistent: dict[bool, list[object]] = {}
         self._groups: dict[tuple[int, ...], Any] = {}
 
     def message(self, part: Part, packs: bool) -> Any:
@@ -501,7 +503,7 @@ def neighborhood_set(
     create = mpi.Win.Create
     exchanges = [Exchange(comm, array, pattern, create(array, 1, comm=comm)) for array in arrays]
 
-    def exchange_of(array: Any = None) -> Exchange:
+    def exchange_of(array: object = None) -> Exchange:
         if array is None and len(exchanges) == 1:
             return exchanges[0]
         for exchange in exchanges:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from labkit.errors import DataError
 from labkit.selector.libraries import library_names
@@ -22,12 +21,12 @@ USUAL_RANKS = (4, 8, 16, 32, 64)
 
 def off_line(
     operation: str,
-    on: Any = "star",
+    on: object = "star",
     ranks: Sequence[int] | None = None,
     sizes: Sequence[int] = (8, 64, 512, 4096, 32_768, 262_144, 2_097_152),
     *,
-    model: Any = None,
-    mapping: Any = None,
+    model: object = None,
+    mapping: object = None,
     algorithms: Sequence[str] | None = None,
     library: str | None = None,
     leaves: int = 25,
@@ -81,7 +80,7 @@ def _checked(ranks: Sequence[int], sizes: Sequence[int], leaves: int) -> dict[st
 
 def _measured(
     operation: str,
-    on: Any,
+    on: object,
     ranks: Sequence[int] | None,
     sizes: Sequence[int],
     algorithms: Sequence[str] | None,

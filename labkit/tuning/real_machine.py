@@ -108,7 +108,7 @@ class RealMachine:
                 f"{LIBRARIES[self.library]} has no {operation}/{unknown[0]}; it has {', '.join(known)}"
             )
         names = [name for name in names if name != "two_process" or list(ranks) == [2]]
-        rows: list[tuple[Any, ...]] = []
+        rows: list[tuple[object, ...]] = []
         with progress_bar(len(ranks) * len(names), progress) as bar:
             for p in ranks:
                 for name in names:

@@ -197,7 +197,7 @@ def write_rules(
     path: Path,
     operation: str,
     tree: Sequence[Leaf],
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, object]],
     title: str,
     times: pd.DataFrame,
 ) -> Path:
@@ -355,7 +355,7 @@ class Tuned:
         bands = (Band(*leaf.ranks, [Step(*leaf.bytes, leaf.algorithm)]) for leaf in self.tree)
         return rows_of(self.operation, bands)
 
-    def losses(self, selector: Any = None) -> pd.DataFrame:
+    def losses(self, selector: object = None) -> pd.DataFrame:
         """Return what a selector takes at each point, and what that loses against the best algorithm.
 
         Parameters
@@ -382,7 +382,7 @@ class Tuned:
             rows.append((at.ranks, int(at.n_bytes), name, taken_s, loss))
         return pd.DataFrame(rows, columns=["ranks", "bytes", "algorithm", "time_s", "loss"])
 
-    def penalty(self, selector: Any = None) -> dict[str, float]:
+    def penalty(self, selector: object = None) -> dict[str, float]:
         """Return what a selector (as in `losses`) loses over all points: ``mean`` and ``max`` of the loss."""
         lost = self.losses(selector)["loss"]
         return {"mean": float(lost.mean()), "max": float(lost.max())}
@@ -435,7 +435,7 @@ class Tuned:
         """
         return write_rules(Path(path), self.operation, self.tree, self._rows, self._title(), self.times)
 
-    def plot(self, **options: Any) -> Any:
+    def plot(self, **options: object) -> Any:
         """Draw the regions: `labkit.plot.regions`, which takes the options.
 
         Returns

@@ -504,7 +504,7 @@ def write_page(demo: Demo, path: Path) -> Path:
 def _studies(demo: Demo) -> dict[str, dict[str, Any]]:
     """Return machine -> sorter -> study of the sorters that sort the same number of keys."""
     usual = max(one.n_local for one in demo.simulated)
-    studies: dict[str, dict[str, Any]] = {}
+    studies: dict[str, dict[str, object]] = {}
     for one in demo.simulated:
         if one.n_local == usual:
             studies.setdefault(one.machine, {})[title(one.sorter)] = one.study

@@ -43,7 +43,7 @@ class CollectiveCalls:
         #: algorithms that are not chosen: by context and collective (`labkit.comm.collective.native`)
         self.forced: dict[tuple[int, str], str] = {}
         #: what communicators carry besides their ranks: by context; by context and rank
-        self.topologies: dict[int, Any] = {}
+        self.topologies: dict[int, object] = {}
         self.attributes: dict[tuple[int, int], dict[Any, Any]] = {}
         #: communicators made by their members alone: by parent, members, tag and number of the call
         self.private: dict[tuple[Any, ...], Any] = {}
@@ -57,7 +57,7 @@ class CollectiveCalls:
         self.shares_memory: Callable[[], None] = lambda: None
         #: every file, and what they are on
         self.files: list[Any] = []
-        self.storage: Any = None
+        self.storage: object = None
         self.server: Any = None
         #: starts ranks of scripts (`labkit.sim.isolation.rank_world`); None: this run has none
         self.spawn: Callable[[str, list[Any]], list[int]] | None = None
@@ -77,7 +77,7 @@ class CollectiveCalls:
         _, _, parents, root = self.spawned[rank]
         return parents[root]
 
-    def arrive(self, comm: Any, name: str, facts: dict[str, Any]) -> _kernels.SharedCall:
+    def arrive(self, comm: Any, name: str, facts: dict[str, object]) -> _kernels.SharedCall:
         """Note that the running rank calls a collective.
 
         Parameters
@@ -135,7 +135,7 @@ class CollectiveCalls:
         if first[3] == comm.size + comm.remote_size:
             del self._between[key]
 
-    def _compare(self, call: _kernels.SharedCall, facts: dict[str, Any]) -> None:
+    def _compare(self, call: _kernels.SharedCall, facts: dict[str, object]) -> None:
         for fact, value in facts.items():
             before = call.facts.setdefault(fact, value)
             if before == value:
@@ -215,7 +215,7 @@ class CollectiveCalls:
         return None if call is None else (call.name, call.absent())
 
 
-def _perhaps(name: str, fact: str, *values: Any) -> str:
+def _perhaps(name: str, fact: str, *values: object) -> str:
     """Say what a broadcast of 8 bytes may be where others broadcast something else."""
     if (name, fact) != ("Bcast", "bytes") or 8 not in values:
         return ""
@@ -254,7 +254,7 @@ def action_of(call: Call, ranks: int, rank: int, context: int) -> str:
     return " ".join(map(str, words))
 
 
-def _sizes(problem: Problem, call: Call, ranks: int, rank: int) -> list[Any]:
+def _sizes(problem: Problem, call: Call, ranks: int, rank: int) -> list[object]:
     """Return the words between a collective's name and its options."""
     if not problem.shapes:
         return []

@@ -57,7 +57,7 @@ def maker_of(method: Method) -> Maker:
     return _reduced if problem.is_reduction else _message
 
 
-def _nothing(comm: Any, problem: Problem, name: str) -> Call:
+def _nothing(comm: object, problem: Problem, name: str) -> Call:
     return Call(problem.name, name)
 
 
@@ -126,7 +126,7 @@ def _check_own(name: str, sent_bytes: int, room_bytes: int) -> None:
 # --- tables of sizes ----------------------------------------------------------------------------------
 
 
-def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: object, recvbuf: Any, root: int) -> Call:
     root = check_root(root, comm.size)
     received = parse_vector(recvbuf, True, comm.size) if comm.rank == root else None
     if received is not None and is_in_place(sendbuf):
@@ -142,7 +142,7 @@ def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any,
     return call.moves(sent, received)
 
 
-def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: object, root: int) -> Call:
     root = check_root(root, comm.size)
     sent = parse_vector(sendbuf, False, comm.size) if comm.rank == root else None
     if sent is not None and is_in_place(recvbuf):
@@ -194,7 +194,7 @@ def _alltoallv(
     return call.moves(sent, received)
 
 
-def _alltoallw(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any) -> Call:
+def _alltoallw(comm: object, problem: Problem, name: str, sendbuf: object, recvbuf: object) -> Call:
     return _alltoallv(comm, problem, name, sendbuf, recvbuf, parse_vector_w)
 
 
@@ -202,7 +202,7 @@ def _alltoallw(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: An
 
 
 def _reduced(
-    comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op, root: int | None = None
+    comm: Any, problem: Problem, name: str, sendbuf: object, recvbuf: Any, op: Op, root: int | None = None
 ) -> Call:
     """A message cut into parts: reduce, allreduce, scan, exscan."""
     root = check_root(root, comm.size) if problem.is_rooted else None
@@ -251,7 +251,7 @@ def _reduced_blocks(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbu
 
 
 def _reduce_scatter(
-    comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Op
+    comm: Any, problem: Problem, name: str, sendbuf: object, recvbuf: object, recvcounts: Any, op: Op
 ) -> Call:
     received = parse_simple(recvbuf, True, 0, True)
     has_own = not is_in_place(sendbuf)
@@ -301,7 +301,7 @@ def _agree_counts(sent: Simple, received: Simple, counts: NDArray[np.int64], ran
         raise ValueError(f"mismatch in receive count {received.count} and counts[{rank}] {counts[rank]}")
 
 
-def _operated(problem: Problem, name: str, sent: Simple, op: Op, facts: dict[str, Any]) -> Call:
+def _operated(problem: Problem, name: str, sent: Simple, op: Op, facts: dict[str, object]) -> Call:
     """Return the call of a reduction: operator and datatype must be the same everywhere."""
     if not isinstance(op, Op):
         raise no_operator(op, " (MPI.Op.Create makes one of a function)")
@@ -320,4 +320,4 @@ _TABLES: dict[tuple[Any, ...], Maker] = {
     ("one", "all", True): _gatherv, ("all", "one", True): _scatterv,
     ("one", "all", False): _allgatherv, ("all", "all", False): _alltoallv,
 }  # fmt: skip
-_COMBINED_TABLES: dict[tuple[Any, ...], Maker] = {("all", "one", False): _reduce_scatter}
+_COMBINED_TABLES: dict[tuple[object, ...], Maker] = {("all", "one", False): _reduce_scatter}

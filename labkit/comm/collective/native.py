@@ -125,12 +125,12 @@ def call_under_way(handle: Any, kind: str, name: str, null: tuple[int, str]) -> 
     return shared_calls(f"{kind}.{name}"), state, int(handle._comm.rank)
 
 
-def arrive(comm: Any, name: str, facts: dict[str, Any]) -> int:
+def arrive(comm: object, name: str, facts: dict[str, object]) -> int:
     """Note that the running rank comes to a collective made of messages; its number."""
     return int(shared_calls(name).arrive(comm, name, facts).number)
 
 
-def arrive_shared(comm: Any, name: str, facts: dict[str, Any]) -> tuple[Any, Any]:
+def arrive_shared(comm: object, name: str, facts: dict[str, object]) -> tuple[Any, Any]:
     """Do as `arrive`, and return the run's calls and what the ranks share about this one."""
     calls = shared_calls(name)
     return calls, calls.arrive(comm, name, facts)
@@ -157,7 +157,7 @@ def perform(comm: Any, call: Call) -> None:
         calls.hub.end_collective()
 
 
-def start(comm: Any, call: Call) -> Any:
+def start(comm: object, call: Call) -> Any:
     """Begin the running rank's part of a collective call, which overlaps with what the rank does."""
     calls = shared_calls(call.name)
     refuse_in_recordings(calls, call.name)

@@ -40,45 +40,47 @@ class NeighborCollectives:
 
     # --- what is sent and received: a block per neighbour ---------------------------------------------
 
-    def _same(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+    def _same(self, sendbuf: object, recvbuf: object) -> _Exchange:
         sources, targets = self.inoutedges
         sent, received = parse_simple(sendbuf, False), parse_simple(recvbuf, True, len(sources))
         blocks = _blocks(received, len(sources))
         return [array_of(sent)] * len(targets), blocks, _homes(received), _homes(sent)
 
-    def _same_to_table(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+    def _same_to_table(self, sendbuf: object, recvbuf: object) -> _Exchange:
         sources, targets = self.inoutedges
         sent = parse_simple(sendbuf, False)
         blocks, homes = _table(recvbuf, True, len(sources), parse_vector)
         return [array_of(sent)] * len(targets), blocks, homes, _homes(sent)
 
-    def _each(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+    def _each(self, sendbuf: object, recvbuf: object) -> _Exchange:
         sources, targets = self.inoutedges
         sent = parse_simple(sendbuf, False, len(targets))
         received = parse_simple(recvbuf, True, len(sources))
         blocks = _blocks(received, len(sources))
         return _blocks(sent, len(targets)), blocks, _homes(received), _homes(sent)
 
-    def _tables(self, sendbuf: Any, recvbuf: Any, parse: Callable[..., Vector] = parse_vector) -> _Exchange:
+    def _tables(
+        self, sendbuf: object, recvbuf: object, parse: Callable[..., Vector] = parse_vector
+    ) -> _Exchange:
         sources, targets = self.inoutedges
         sent, given = _table(sendbuf, False, len(targets), parse)
         return sent, *_table(recvbuf, True, len(sources), parse), given
 
-    def _tables_of_types(self, sendbuf: Any, recvbuf: Any) -> _Exchange:
+    def _tables_of_types(self, sendbuf: object, recvbuf: object) -> _Exchange:
         return self._tables(sendbuf, recvbuf, parse_vector_w)
 
-    def neighbor_allgather(self, sendobj: Any) -> list[Any]:
+    def neighbor_allgather(self, sendobj: object) -> list[Any]:
         """Send an object to every neighbour; what they sent (None beyond an edge)."""
         return self._objects("neighbor_allgather", [sendobj] * len(self.inoutedges[1]))
 
-    def neighbor_alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+    def neighbor_alltoall(self, sendobj: Sequence[object]) -> list[Any]:
         """Send the i-th object to the i-th neighbour; what they sent (None beyond an edge)."""
         objects = list(sendobj)
         if len(objects) != len(self.inoutedges[1]):
             raise ValueError(f"expecting {len(self.inoutedges[1])} items, got {len(objects)}")
         return self._objects("neighbor_alltoall", objects)
 
-    def _objects(self, name: str, objects: list[Any]) -> list[Any]:
+    def _objects(self, name: str, objects: list[object]) -> list[object]:
         data = [np.frombuffer(pickle.dumps(item), np.uint8) for item in objects]
         sizes = [np.zeros(1, np.int64) for _ in self.inoutedges[0]]
         lengths = [np.array([len(item)], np.int64).view(np.uint8) for item in data]

@@ -30,7 +30,7 @@ def _split(pickle: Any, data: NDArray[Any], counts: NDArray[Any]) -> list[Any]:
     ]
 
 
-def _load(pickle: Any, data: Any) -> Any:
+def _load(pickle: Any, data: Any) -> object:
     return pickle.loads(data) if len(data) else None
 
 
@@ -145,7 +145,7 @@ def _named(op: Any, ranks: int) -> str:
     return str(getattr(op, "_constant", None) or "a function")
 
 
-def _copy(comm: Any, obj: Any) -> Any:
+def _copy(comm: Any, obj: Any) -> object:
     return comm._pickle.loads(comm._pickle.dumps(obj))
 
 
@@ -164,7 +164,7 @@ def _receive(pickle: Any, private: Any, peer: int, tag: int) -> Any:
     return pickle.loads(data)
 
 
-def _exchange(pickle: Any, private: Any, obj: Any, peer: int, tag: int) -> Any:
+def _exchange(pickle: Any, private: Any, obj: Any, peer: int, tag: int) -> object:
     data = pickle.dumps(obj)
     size = np.empty(1, np.int64)
     private.Sendrecv(np.array([len(data)], np.int64), peer, tag, size, peer, tag)
@@ -206,7 +206,7 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
     return result if rank == root else None
 
 
-def _prefixes(comm: Any, sendobj: Any, op: _Op, name: str, result: Any, is_inclusive: bool) -> Any:
+def _prefixes(comm: Any, sendobj: object, op: _Op, name: str, result: object, is_inclusive: bool) -> object:
     private, tag = comm._private(name, 0, _named(op, comm.size))
     rank, size = comm.rank, comm.size
     partial = _copy(comm, sendobj)

@@ -97,7 +97,7 @@ class File(ErrorHandling, Handle):
     def __eq__(self, other: object) -> bool:
         return self._state is other._state if isinstance(other, File) else NotImplemented
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return None if self._state is None else (id(self._state), self._comm.rank)
 
     def __bool__(self) -> bool:
@@ -161,7 +161,7 @@ class File(ErrorHandling, Handle):
             self.Close()
 
     @classmethod
-    def Delete(cls, filename: Any, info: Any = None) -> None:
+    def Delete(cls, filename: Any, info: object = None) -> None:
         """Delete a file."""
         path = os.fsdecode(os.fspath(filename))
         calls = shared_calls("File.Delete")
@@ -215,8 +215,8 @@ class File(ErrorHandling, Handle):
     def Set_view(
         self,
         disp: int = 0,
-        etype: Any = None,
-        filetype: Any = None,
+        etype: object = None,
+        filetype: object = None,
         datarep: str = "native",
         info: Any = None,
     ) -> None:
@@ -261,7 +261,7 @@ class File(ErrorHandling, Handle):
         view = self._now("Get_view").own.view
         return view.disp, view.etype, view.filetype, view.datarep
 
-    def Get_type_extent(self, datatype: Any) -> int:
+    def Get_type_extent(self, datatype: object) -> int:
         """Extent of a datatype in the file, in bytes."""
         view, given = self._now("Get_type_extent").own.view, _datatype("datatype", datatype)
         return view.data_bytes(given) if given.size == given.extent else int(given.extent)
@@ -312,7 +312,7 @@ class File(ErrorHandling, Handle):
         if running is None:
             return {}
         calls = running.calls
-        own: dict[Any, Any] = calls.attributes.setdefault(("FILE_NULL", calls.hub.rank), {})
+        own: dict[object, object] = calls.attributes.setdefault(("FILE_NULL", calls.hub.rank), {})
         return own
 
     def Set_atomicity(self, flag: bool) -> None:
@@ -361,7 +361,7 @@ class File(ErrorHandling, Handle):
         calls, state, me = call_under_way(self, "File", name, _NULL)
         return Now(name, calls.hub, state, me, state.owns[me])
 
-    def _together(self, now: Now, **facts: Any) -> None:
+    def _together(self, now: Now, **facts: object) -> None:
         """Wait for all ranks; facts are what they must give alike."""
         perform(self._comm, Call("barrier", f"File.{now.name}", facts=facts))
 
@@ -524,7 +524,7 @@ class File(ErrorHandling, Handle):
 add_methods(File, FILES, _expression, {"__name__": __name__})
 
 
-def _datatype(what: str, value: Any) -> Datatype:
+def _datatype(what: str, value: object) -> Datatype:
     if not isinstance(value, Datatype):
         raise TypeError(f"{what}: expected a Datatype, got {type(value).__name__}")
     if not value:

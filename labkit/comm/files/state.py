@@ -43,7 +43,7 @@ class View:
         if self.is_resized:  # without gaps: nothing else is allowed
             lengths = np.array([self.data_bytes(self.filetype)], np.int64)
             extent = int(lengths[0])
-        keep: dict[str, Any] = {
+        keep: dict[str, object] = {
             "_offsets": offsets,
             "_starts": np.cumsum(lengths) - lengths,  # where each block's data begin among a tile's
             "_lengths": lengths,

@@ -68,7 +68,7 @@ class Manager:
         self.comm, self.master = comm, master
         self.workers = [rank for rank in range(comm.size) if rank != master]
         self._free = deque(self.workers)
-        self._waiting: deque[tuple[Future, Any]] = deque()
+        self._waiting: deque[tuple[Future, object]] = deque()
         self._running: dict[int, Future] = {}
         #: what a worker does first, and those that have done it
         self.first: tuple[Any, Any] | None = None
@@ -76,7 +76,7 @@ class Manager:
         #: a rank that waits for a lock or an event takes results meanwhile
         simulated().pools.append(self)
 
-    def submit(self, task: Any) -> Future:
+    def submit(self, task: object) -> Future:
         """Take a task, and send it off if a worker is free."""
         future = Future()
         if not self.workers:  # alone: the master computes it itself
@@ -128,7 +128,7 @@ class Manager:
             self.comm.send(None, worker, _TASK)
         simulated().pools.remove(self)
 
-    def renew(self, first: tuple[Any, Any] | None) -> None:
+    def renew(self, first: tuple[object, object] | None) -> None:
         """Begin another pool with the same workers."""
         self.first, self._begun = first, set()
 
@@ -155,7 +155,7 @@ def now() -> float:
     return time.monotonic() if machine is None else float(machine.wtime())
 
 
-def _outcome(task: Any) -> tuple[bool, Any]:
+def _outcome(task: Any) -> tuple[bool, object]:
     function, args, kwargs = task
     try:
         return True, function(*args, **kwargs)
@@ -170,7 +170,7 @@ def _settle(future: Future, is_good: bool, value: Any) -> None:
         future.set_exception(value)
 
 
-def serve(comm: Any, master: int, prepare: Callable[[], Any] | None = None) -> None:
+def serve(comm: object, master: int, prepare: Callable[[], object] | None = None) -> None:
     """Be a worker: do the master's tasks until it lets this rank go."""
     serving = simulated().calls.private
     key = _SERVING, simulated().rank
@@ -196,7 +196,7 @@ def workers_of_rank() -> Any:
     return type(COMM_WORLD)(private[key])
 
 
-def _serve(comm: Any, master: int, prepare: Callable[[], Any] | None) -> None:
+def _serve(comm: Any, master: int, prepare: Callable[[], object] | None) -> None:
     while True:
         status = Status()
         comm.probe(master, _TASK, status)
@@ -366,21 +366,21 @@ class MPIPoolExecutor(Executor):
         self._pool()
         return self
 
-    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future:
+    def submit(self, fn: Callable[..., object], /, *args: object, **kwargs: object) -> Future:
         """Schedule ``fn(*args, **kwargs)``."""
         if self._is_over:
             raise RuntimeError("cannot submit after shutdown")
         return self._pool().submit((fn, args, kwargs))
 
     def map(
-        self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: float | None = None,
+        self, fn: Callable[..., object], *iterables: Iterable[object], timeout: float | None = None,
         chunksize: int = 1, buffersize: int | None = None, unordered: bool = False,
     ) -> Iterator[Any]:  # fmt: skip
         """Return an iterator over ``map(fn, *iterables)``, computed by the workers."""
         return self.starmap(fn, zip(*iterables, strict=False), timeout, chunksize, buffersize, unordered)
 
     def starmap(
-        self, fn: Callable[..., Any], iterable: Iterable[Any], timeout: float | None = None,
+        self, fn: Callable[..., object], iterable: Iterable[object], timeout: float | None = None,
         chunksize: int = 1, buffersize: int | None = None, unordered: bool = False,
     ) -> Iterator[Any]:  # fmt: skip
         """Return an iterator over ``itertools.starmap(fn, iterable)``, computed by the workers."""
@@ -407,11 +407,11 @@ class MPIPoolExecutor(Executor):
             self._end()
 
 
-def _chunk(function: Callable[..., Any], chunk: list[Any]) -> list[Any]:
+def _chunk(function: Callable[..., Any], chunk: list[Any]) -> list[object]:
     return [function(*args) for args in chunk]
 
 
-def _results(futures: list[Future], until: float | None, unordered: bool) -> Iterator[Any]:
+def _results(futures: list[Future], until: float | None, unordered: bool) -> Iterator[object]:
     try:
         for future in as_completed(futures) if unordered else futures:
             yield from future.result(None if until is None else until - now())

@@ -136,7 +136,7 @@ class Named(Handle):
 KNOWN: dict[str, Any] = {}
 
 
-def constant_of(comm: Any) -> str | None:
+def constant_of(comm: object) -> str | None:
     """Name of a communicator that the module has, None of any other."""
     for name in ("COMM_WORLD", "COMM_SELF", "COMM_NULL"):
         if KNOWN.get(name) == comm:
@@ -169,7 +169,7 @@ class InPlaceType(int):
 IN_PLACE = InPlaceType()
 
 
-def is_in_place(message: Any) -> bool:
+def is_in_place(message: object) -> bool:
     """Whether a buffer argument says that the data lies in the other buffer (None counts, as in mpi4py)."""
     return message is IN_PLACE or message is None
 
@@ -225,17 +225,17 @@ class _Interface:
         self.owner = owner
 
 
-def is_foreign(value: Any) -> bool:
+def is_foreign(value: object) -> bool:
     """Whether it is such an array."""
     return hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
 
 
-def foreign_array(value: Any) -> NDArray[Any]:
+def foreign_array(value: object) -> NDArray[Any]:
     """Return the array as one of NumPy's, on the same memory."""
     return _read(value)[0]
 
 
-def foreign_memory(value: Any) -> tuple[NDArray[Any], bool]:
+def foreign_memory(value: object) -> tuple[NDArray[Any], bool]:
     """Return the array as `foreign_array` does, and whether it says that it lies on a device."""
     if not is_foreign(value):
         raise TypeError(f"a bytes-like object is required, not {type(value).__name__!r}")
@@ -314,7 +314,7 @@ def _typed(value: Any, kind: Any, name: str) -> Any:
     return value
 
 
-def _as_bytes(described: dict[str, Any], item_bytes: int) -> dict[str, Any]:
+def _as_bytes(described: dict[str, Any], item_bytes: int) -> dict[str, object]:
     """Describe elements that are none of MPI's as rows of bytes."""
     inner = {"shape": (*described["shape"], item_bytes), "typestr": "|u1"}
     if "strides" in described:
@@ -363,7 +363,7 @@ def _capsule(value: Any, device: int) -> Any:
     return value.__dlpack__(**stream)
 
 
-def _tensor(capsule: Any) -> dict[str, Any]:
+def _tensor(capsule: object) -> dict[str, Any]:
     """Return what a capsule says. It is only read: the producer, not the capsule, keeps the memory alive."""
     is_read_only = False
     if _is_valid(capsule, b"dltensor_versioned"):
@@ -375,7 +375,7 @@ def _tensor(capsule: Any) -> dict[str, Any]:
         tensor = _Tensor.from_address(_pointer_of(capsule, b"dltensor"))
     else:
         raise BufferError(f"__dlpack__ returned no capsule that can still be read, but {capsule!r}")
-    described: dict[str, Any] = {
+    described: dict[str, object] = {
         "shape": _shape(tensor), "data": ((tensor.data or 0) + tensor.byte_offset, is_read_only)
     }  # fmt: skip
     kind, item_bytes = _KINDS.get(tensor.code), (tensor.bits * tensor.lanes + 7) // 8

@@ -153,7 +153,7 @@ class Datatype(Keyed, Named):
             return constant if self._constant == constant else (type(self), (DATATYPES[constant],))
         return _datatype_create, (*self.decode(), True)
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return id(self._body)
 
     # --- size and bounds ----------------------------------------------------------------------------
@@ -284,7 +284,7 @@ class Datatype(Keyed, Named):
 
     @classmethod
     def Create_struct(
-        cls, blocklengths: Sequence[int], displacements: Sequence[int], datatypes: Sequence[Any]
+        cls, blocklengths: Sequence[int], displacements: Sequence[int], datatypes: Sequence[object]
     ) -> Self:
         """Return blocks of these lengths at these places, in bytes, each with a separate datatype."""
         lengths = lengths_of(blocklengths).tolist()
@@ -361,7 +361,7 @@ class Datatype(Keyed, Named):
     # --- MPI's own, by what they hold -----------------------------------------------------------------
 
     @classmethod
-    def Get_value_index(cls, value: Any, index: Any) -> Self:
+    def Get_value_index(cls, value: object, index: object) -> Self:
         """Return the pair of these types; DATATYPE_NULL where MPI has none."""
         kinds = _bodies([value, index], 2)
         return cls._predefined(value_index(kinds[0].constant, kinds[1].constant))
@@ -435,7 +435,7 @@ class Datatype(Keyed, Named):
 
     # --- how all of them are made -----------------------------------------------------------------------
 
-    def _blocks(self, places: Any, lengths: Any) -> tuple[Typemap, int]:
+    def _blocks(self, places: object, lengths: object) -> tuple[Typemap, int]:
         counts = np.asarray(lengths, np.int64)
         return placed(self._valid().map, np.asarray(places, np.int64), counts), int(counts.sum())
 
@@ -451,7 +451,7 @@ class Datatype(Keyed, Named):
     def _made(
         cls,
         combiner: str,
-        params: dict[str, Any],
+        params: dict[str, object],
         inputs: list[TypeBody],
         made: Typemap,
         content: list[tuple[TypeBody, int]],
@@ -462,7 +462,7 @@ class Datatype(Keyed, Named):
         return cls._of(body)
 
     @classmethod
-    def _parametrised(cls, combiner: str, params: dict[str, Any], name: str) -> Self:
+    def _parametrised(cls, combiner: str, params: dict[str, object], name: str) -> Self:
         """Return one of Fortran's types by precision: the same one for the same parameters."""
         key = (combiner, *params.values())
         if key not in _BY_PRECISION:
@@ -475,23 +475,23 @@ class Datatype(Keyed, Named):
 
     # --- packed -------------------------------------------------------------------------------------
 
-    def Pack(self, inbuf: Any, outbuf: Any, position: int, comm: Any) -> int:
+    def Pack(self, inbuf: object, outbuf: object, position: int, comm: object) -> int:
         """Pack all elements of a buffer into another from byte `position` on; where the next one goes."""
         return self._pack(inbuf, outbuf, position)
 
-    def Unpack(self, inbuf: Any, position: int, outbuf: Any, comm: Any) -> int:
+    def Unpack(self, inbuf: object, position: int, outbuf: object, comm: object) -> int:
         """Fill a buffer with elements from byte `position` of another on; where the next ones are."""
         return self._unpack(inbuf, position, outbuf)
 
-    def Pack_size(self, count: int, comm: Any) -> int:
+    def Pack_size(self, count: int, comm: object) -> int:
         """Return the bytes of `count` packed elements."""
         return int(count) * self._usable().map.size
 
-    def Pack_external(self, datarep: str, inbuf: Any, outbuf: Any, position: int) -> int:
+    def Pack_external(self, datarep: str, inbuf: object, outbuf: object, position: int) -> int:
         """Do as `Pack`, in a form that is the same on every machine: "external32"."""
         return self._pack(inbuf, outbuf, position, is_external_name(datarep))
 
-    def Unpack_external(self, datarep: str, inbuf: Any, position: int, outbuf: Any) -> int:
+    def Unpack_external(self, datarep: str, inbuf: object, position: int, outbuf: object) -> int:
         """Do as `Unpack`, from "external32"."""
         return self._unpack(inbuf, position, outbuf, is_external_name(datarep))
 
@@ -508,7 +508,7 @@ class Datatype(Keyed, Named):
             raise MPIException(_ERR_TYPE, f"the datatype is {why}" + "; call Commit()" * (not body.is_null))
         return body
 
-    def _pack(self, inbuf: Any, outbuf: Any, position: int, is_external: bool = False) -> int:
+    def _pack(self, inbuf: object, outbuf: object, position: int, is_external: bool = False) -> int:
         body, begin = self._usable(), int(position)
         given, out = bytes_of(inbuf), bytes_of(outbuf, True)
         count = elements_in(body, given.nbytes)
@@ -521,7 +521,7 @@ class Datatype(Keyed, Named):
         charge([(body, count)], is_call=False)
         return end
 
-    def _unpack(self, inbuf: Any, position: int, outbuf: Any, is_external: bool = False) -> int:
+    def _unpack(self, inbuf: object, position: int, outbuf: object, is_external: bool = False) -> int:
         body, begin = self._usable(), int(position)
         given, out = bytes_of(inbuf), bytes_of(outbuf, True)
         count = elements_in(body, out.nbytes)
@@ -551,7 +551,7 @@ class Datatype(Keyed, Named):
         deleted(self)
         self._body = _NULL
 
-    def _kept(self) -> dict[int, Any]:
+    def _kept(self) -> dict[int, object]:
         """Return the attributes that the program has set."""
         return self._valid().attributes
 
@@ -570,7 +570,7 @@ class Datatype(Keyed, Named):
         return self._body
 
 
-_BY_PRECISION: dict[tuple[Any, ...], TypeBody] = {}
+_BY_PRECISION: dict[tuple[object, ...], TypeBody] = {}
 
 #: parameters whose length comes first; those that are addresses, not integers
 _COUNTED = {
@@ -588,13 +588,13 @@ def _flat(values: list[Any]) -> list[int]:
     return [number for value in values for number in (value if isinstance(value, list) else [value])]
 
 
-def _body(datatype: Any) -> TypeBody:
+def _body(datatype: object) -> TypeBody:
     if not isinstance(datatype, Datatype):
         raise TypeError(f"expected a Datatype, got {type(datatype).__name__}")
     return datatype._body
 
 
-def _bodies(datatypes: Sequence[Any], count: int) -> list[TypeBody]:
+def _bodies(datatypes: Sequence[object], count: int) -> list[TypeBody]:
     kinds = [_body(datatype) for datatype in datatypes]
     if len(kinds) != count:
         raise ValueError(f"expecting {count} items, got {len(kinds)}")
@@ -688,7 +688,7 @@ def find_format(code: str | None) -> Datatype:
 
 
 def _datatype_create(
-    datatype: Datatype, combiner: str, params: dict[str, Any], free: bool = False
+    datatype: Datatype, combiner: str, params: dict[str, object], free: bool = False
 ) -> Datatype:
     """Make a datatype again from what `Datatype.decode` has said of it; mpi4py has the same function."""
     made: Datatype = getattr(datatype, f"Create_{combiner.lower()}")(**params)

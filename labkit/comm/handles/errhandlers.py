@@ -81,7 +81,7 @@ class Errhandler(Handle):
         self._what = what
         return self
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return self._what if isinstance(self._what, str | None) else id(self._what)
 
     def __bool__(self) -> bool:
@@ -129,7 +129,7 @@ class _Own:
         self.kind, self.function = kind, function
 
 
-def made_handler(kind: str, function: Callable[[Any, int], None]) -> Errhandler:
+def made_handler(kind: str, function: Callable[[object, int], None]) -> Errhandler:
     """Make a handler of a function of an object of MPI and an error code."""
     if not callable(function):
         raise TypeError(f"Create_errhandler needs a function({kind.lower()}, errorcode), got {function!r}")
@@ -143,7 +143,7 @@ class ErrorHandling:
     _own: Callable[[], dict[Any, Any]]
 
     @classmethod
-    def Create_errhandler(cls, errhandler_fn: Callable[[Any, int], None]) -> Errhandler:
+    def Create_errhandler(cls, errhandler_fn: Callable[[object, int], None]) -> Errhandler:
         """Make a handler of a function of a communicator and an error code."""
         return made_handler(getattr(cls, "_attribute_kind", cls.__name__), errhandler_fn)
 
@@ -168,7 +168,7 @@ class ErrorHandling:
             abort(errorcode)
 
 
-def _handler_of(one: ErrorHandling) -> Any:
+def _handler_of(one: ErrorHandling) -> object:
     own = own_settings() or {}
     return one._own().get("errhandler", own.get("errors", "ERRORS_RETURN"))
 
@@ -223,7 +223,7 @@ def _watched(method: Any) -> Any:
         finally:
             own["is_in_call"] = False
 
-    made: Any = name_as(call, call.__name__, call.__qualname__)
+    made: object = name_as(call, call.__name__, call.__qualname__)
     setattr(made, _MARK, True)
     return made
 

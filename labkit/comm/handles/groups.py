@@ -71,7 +71,7 @@ class Group(Handle):
             raise ValueError("cannot pickle a group that the program made itself")
         return type(self), (GROUP_NULL if self._ranks is None else GROUP_EMPTY,)
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return self._ranks
 
     def _members(self) -> tuple[int, ...]:
@@ -267,7 +267,7 @@ class Session(Buffering, ErrorHandling, Handle):
             raise ValueError("cannot pickle a session")
         return "SESSION_NULL" if self is SESSION_NULL else (type(self), (SESSION_NULL,))
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return id(self._state)
 
     def _own(self) -> dict[Any, Any]:
@@ -284,12 +284,12 @@ class Session(Buffering, ErrorHandling, Handle):
         """End it unless it is null."""
         self._state = None
 
-    def Get_num_psets(self, info: Any = None) -> int:
+    def Get_num_psets(self, info: object = None) -> int:
         """Return the number of process sets: those of the world and of this rank."""
         self._own()
         return len(_SETS)
 
-    def Get_nth_pset(self, n: int, info: Any = None) -> str:
+    def Get_nth_pset(self, n: int, info: object = None) -> str:
         """Return the name of a process set."""
         self._own()
         if not 0 <= int(n) < len(_SETS):

@@ -43,10 +43,10 @@ class Keyed:
     """Attributes of one kind of object; a class says its kind and where its values are kept."""
 
     _attribute_kind: ClassVar[str]
-    _kept: Callable[[], dict[int, Any]]
+    _kept: Callable[[], dict[int, object]]
 
     @classmethod
-    def Create_keyval(cls, copy_fn: Any = None, delete_fn: Any = None, nopython: bool = False) -> int:
+    def Create_keyval(cls, copy_fn: object = None, delete_fn: object = None, nopython: bool = False) -> int:
         """Make a key.
 
         Parameters
@@ -154,7 +154,7 @@ def deleted(thing: Any) -> None:
 
 
 _ERR_INFO, _ERR_ARG, _ERR_INFO_NOKEY = 34, 13, 32
-_MISSING: Any = object()
+_MISSING: object = object()
 
 
 class Info(Handle):
@@ -187,11 +187,11 @@ class Info(Handle):
         return self
 
     @classmethod
-    def Create_env(cls, args: Any = None) -> Info:
+    def Create_env(cls, args: object = None) -> Info:
         """Make one that describes the start of the program: with nothing in it."""
         return cls._of({})
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return id(self._items)
 
     def _dict(self) -> dict[str, str]:
@@ -291,7 +291,7 @@ class Info(Handle):
         for key, value in (*pairs, *named.items()):
             self.Set(key, value)
 
-    def pop(self, key: str, default: Any = _MISSING) -> Any:
+    def pop(self, key: str, default: object = _MISSING) -> Any:
         """Delete a key; its value."""
         kept = self._items if self._items is not None else {}
         return kept.pop(key) if default is _MISSING else kept.pop(key, default)

@@ -96,7 +96,7 @@ class Op(Named):
         take_one("Op.Create", "reduction operations")
         return cls._make(None, function, bool(commute))
 
-    def __call__(self, x: Any, y: Any) -> Any:
+    def __call__(self, x: object, y: object) -> object:
         """Combine two objects."""
         if self._function is None:
             raise ValueError("cannot apply OP_NULL")
@@ -133,7 +133,7 @@ class Op(Named):
             return NotImplemented
         return self._token == other._token or (self._function is None is other._function)  # freed: OP_NULL
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return self._token if self else None
 
     __hash__ = None
@@ -221,7 +221,7 @@ def _on_elements(function: Callable[[Any, Any, Any], None], body: Any) -> Callab
 
     first, _ = body.map.span(1)
 
-    def combine(left: memoryview, right: memoryview, datatype: Any) -> None:
+    def combine(left: memoryview, right: memoryview, datatype: object) -> None:
         count = len(right) // body.map.size
         _, end = body.map.span(count)
         spread = [np.zeros(max(end, count * body.map.extent) - min(first, 0), np.uint8) for _ in range(2)]

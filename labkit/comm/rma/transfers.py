@@ -279,7 +279,7 @@ def _with_stores(now: Now, rank: int, place: Simple, do: _Do, n_bytes: int | Non
         return do
     runs = runs_of(place, n_bytes)
 
-    def watched() -> Any:
+    def watched() -> object:
         return do() if part.stores is None else part.stores.around(runs, do)
 
     return watched  # type: ignore[return-value]
@@ -327,7 +327,7 @@ def _fetch(now: Now, rank: int, n_bytes: int, on_end: Callable[[], None]) -> Non
     now.hub.catch_up(now.name)
 
 
-def put(now: Now, origin: Any, target_rank: int, target: Any) -> None:
+def put(now: Now, origin: object, target_rank: int, target: object) -> None:
     """Begin to write into a rank's part."""
     given = parse_origin(origin, False, target_rank)
     if not _begin(now, target_rank) or given is None:
@@ -375,7 +375,7 @@ def get(now: Now, origin: Any, target_rank: int, target: Any, is_owned: bool = F
     return handle
 
 
-def accumulate(now: Now, origin: Any, target_rank: int, target: Any, op: Op) -> None:
+def accumulate(now: Now, origin: object, target_rank: int, target: object, op: Op) -> None:
     """Combine data with those of a rank's part."""
     given = parse_origin(origin, False, target_rank, True)
     if not _begin(now, target_rank) or given is None:
@@ -392,7 +392,9 @@ def accumulate(now: Now, origin: Any, target_rank: int, target: Any, op: Op) -> 
     _flush_transfers(now, target_rank)
 
 
-def get_accumulate(now: Now, origin: Any, result: Any, target_rank: int, target: Any, op: Op) -> None:
+def get_accumulate(
+    now: Now, origin: object, result: object, target_rank: int, target: object, op: Op
+) -> None:
     """Combine data with those of a rank's part, and read what was there before."""
     taken = parse_origin(result, True, target_rank, True)
     given = parse_origin(origin, False, target_rank, True)
@@ -400,7 +402,7 @@ def get_accumulate(now: Now, origin: Any, result: Any, target_rank: int, target:
     read_and_change(now, given, taken, target_rank, wanted, op)
 
 
-def one_element(origin: Any, result: Any, target_rank: int) -> tuple[Simple | None, Simple | None]:
+def one_element(origin: object, result: object, target_rank: int) -> tuple[Simple | None, Simple | None]:
     """Return origin and result of a call on one element; None for PROC_NULL."""
     given = parse_origin(origin, False, target_rank, True)
     taken = parse_origin(result, True, target_rank, True)
@@ -415,7 +417,7 @@ def one_element(origin: Any, result: Any, target_rank: int) -> tuple[Simple | No
 
 
 def read_and_change(
-    now: Now, given: Simple | None, taken: Simple | None, target_rank: int, target: Any, op: Op
+    now: Now, given: Simple | None, taken: Simple | None, target_rank: int, target: object, op: Op
 ) -> None:
     """Read what a target has and combine it with what the origin gives, at one instant."""
     if not _begin(now, target_rank) or given is None or taken is None:
@@ -453,7 +455,7 @@ def read_and_change(
 
 
 def compare_and_swap(
-    now: Now, origin: Any, compare: Any, result: Any, target_rank: int, target_disp: int
+    now: Now, origin: object, compare: object, result: object, target_rank: int, target_disp: int
 ) -> None:
     """Write an element at a target if it equals another; read what was there."""
     given = parse_origin(origin, False, target_rank)

@@ -91,7 +91,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
     def __bool__(self) -> bool:
         return self._state is not None
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return None if self._state is None else (id(self._state), self._comm.rank)
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return self._met("Create")
 
     @classmethod
-    def Allocate(cls, size: int, disp_unit: int = 1, info: Any = None, comm: Any = None) -> Win:
+    def Allocate(cls, size: int, disp_unit: int = 1, info: object = None, comm: object = None) -> Win:
         """Make memory of `size` bytes that the ranks of a communicator can access."""
         _check_size(size)
         self, part, _ = cls._make("Allocate", _FLAVORS["ALLOCATE"], disp_unit, info, comm)
@@ -124,7 +124,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return self._met("Allocate")
 
     @classmethod
-    def Allocate_shared(cls, size: int, disp_unit: int = 1, info: Any = None, comm: Any = None) -> Win:
+    def Allocate_shared(cls, size: int, disp_unit: int = 1, info: object = None, comm: object = None) -> Win:
         """Make memory that the ranks of a communicator, all on one host, load from and store to directly.
 
         The ranks' parts follow each other in rank order.
@@ -146,7 +146,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return self._met(name)
 
     @classmethod
-    def Create_dynamic(cls, info: Any = None, comm: Any = None) -> Win:
+    def Create_dynamic(cls, info: object = None, comm: object = None) -> Win:
         """Make a window without memory; `Attach` gives it some. Displacements are addresses."""
         return cls._make("Create_dynamic", _FLAVORS["DYNAMIC"], 1, info, comm)[0]._met("Create_dynamic")
 
@@ -218,11 +218,11 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     # --- memory ---------------------------------------------------------------------------------------
 
-    def Attach(self, memory: Any) -> None:
+    def Attach(self, memory: object) -> None:
         """Let memory be accessed through a dynamic window, by its address."""
         self._dynamic("Attach").attach(parse_simple([memory, "B"], True).memory)
 
-    def Detach(self, memory: Any) -> None:
+    def Detach(self, memory: object) -> None:
         """Let attached memory be accessed no more."""
         self._dynamic("Detach").detach(parse_simple([memory, "B"], True).memory)
 
@@ -254,7 +254,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         """Return this rank's memory."""
         return _buffer_of(self._now("tomemory").part.memory)
 
-    def _exported(self) -> Any:
+    def _exported(self) -> object:
         """Return what ``memoryview(win)`` and ``np.frombuffer(win)`` see."""
         return self.tomemory()
 
@@ -279,7 +279,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
                 return value
         return super().Get_attr(keyval)
 
-    def _kept(self) -> dict[int, Any]:
+    def _kept(self) -> dict[int, object]:
         kept: dict[int, Any] = self._own().setdefault("attributes", {})
         return kept
 
@@ -332,12 +332,12 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         """Read data from a rank's part of the window."""
         get(self._now("Get"), origin, target_rank, target)
 
-    def Rput(self, origin: Any, target_rank: int, target: Any = None) -> Any:
+    def Rput(self, origin: object, target_rank: int, target: object = None) -> Any:
         """Put, with a request that is complete when the origin may be used again: at once."""
         put(self._now("Rput"), origin, target_rank, target)
         return self._over("Rput")
 
-    def Rget(self, origin: Any, target_rank: int, target: Any = None) -> Any:
+    def Rget(self, origin: object, target_rank: int, target: object = None) -> Any:
         """Get, with a request that is complete when the data have come."""
         handle = get(self._now("Rget"), origin, target_rank, target, is_owned=True)
         now = self._now("Rget")
@@ -345,37 +345,37 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     # --- accumulates ------------------------------------------------------------------------------
 
-    def Accumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = _SUM) -> None:
+    def Accumulate(self, origin: object, target_rank: int, target: object = None, op: Op = _SUM) -> None:
         """Combine data with those of a rank's part of the window, element by element and atomically."""
         accumulate(self._now("Accumulate"), origin, target_rank, target, op)
 
-    def Raccumulate(self, origin: Any, target_rank: int, target: Any = None, op: Op = _SUM) -> Any:
+    def Raccumulate(self, origin: object, target_rank: int, target: object = None, op: Op = _SUM) -> Any:
         """Accumulate, with a request."""
         accumulate(self._now("Raccumulate"), origin, target_rank, target, op)
         return self._over("Raccumulate")
 
     def Get_accumulate(
-        self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = _SUM
+        self, origin: object, result: object, target_rank: int, target: object = None, op: Op = _SUM
     ) -> None:
         """Combine data with those of a rank's part of the window, and read what was there before."""
         get_accumulate(self._now("Get_accumulate"), origin, result, target_rank, target, op)
 
     def Rget_accumulate(
-        self, origin: Any, result: Any, target_rank: int, target: Any = None, op: Op = _SUM
+        self, origin: object, result: object, target_rank: int, target: object = None, op: Op = _SUM
     ) -> Any:
         """Do as `Get_accumulate`, with a request."""
         get_accumulate(self._now("Rget_accumulate"), origin, result, target_rank, target, op)
         return self._over("Rget_accumulate")
 
     def Fetch_and_op(
-        self, origin: Any, result: Any, target_rank: int, target_disp: int = 0, op: Op = _SUM
+        self, origin: object, result: object, target_rank: int, target_disp: int = 0, op: Op = _SUM
     ) -> None:
         """Combine one element with one of a rank's part of the window, and read what was there before."""
         given, taken = one_element(origin, result, target_rank)
         read_and_change(self._now("Fetch_and_op"), given, taken, target_rank, target_disp, op)
 
     def Compare_and_swap(
-        self, origin: Any, compare: Any, result: Any, target_rank: int, target_disp: int = 0
+        self, origin: object, compare: object, result: object, target_rank: int, target_disp: int = 0
     ) -> None:
         """Write an element of a rank's part of the window if it equals another; read what was there."""
         compare_and_swap(self._now("Compare_and_swap"), origin, compare, result, target_rank, target_disp)
@@ -606,7 +606,7 @@ def _check_host(hub: Any, world: list[int]) -> None:
         )
 
 
-def _buffer_of(memory: Any) -> Any:
+def _buffer_of(memory: Any) -> object:
     """Return memory as the program sees it; none is at address 0."""
     return _kernels.Buffer.frombuffer(memory) if memory.size else _kernels.Buffer()
 

@@ -39,7 +39,7 @@ class Caller:
         self.descriptor = descriptor
         self.output: list[str] = []
         self.room = MOST_OUTPUT
-        self.operators: list[Any] = []
+        self.operators: list[object] = []
         self.notes: list[str] = []
         self.is_loading = False
 
@@ -80,7 +80,7 @@ class Caller:
         with contextlib.suppress(WireError):
             self.tell({"op": kind, "name": type(error).__name__[:80], "text": text[-MOST_TRACEBACK:]})
 
-    def operator(self, op: Any) -> int:
+    def operator(self, op: object) -> int:
         """Return the number by which the grader asks for an operator of the submission's own."""
         for number, known in enumerate(self.operators):
             if known is op:
@@ -118,7 +118,7 @@ class Caller:
         for line in lines:
             self.write(line)
 
-    def reconfigure(self, **how: Any) -> None:
+    def reconfigure(self, **how: object) -> None:
         """Nothing is buffered here, and no encoding chosen."""
 
     def fileno(self) -> int:

@@ -143,11 +143,11 @@ def _is_loaded_alone(name: str) -> bool:
 class Silent:
     """An object that takes every call, and shows nothing."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         """Do nothing."""
         return self
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("__"):
             raise AttributeError(name)
         return _two if name == "subplots" else self
@@ -155,10 +155,10 @@ class Silent:
     def __getitem__(self, key: Any) -> Silent:
         return self
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         """Forget it."""
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[object]:
         return iter(())
 
     def __len__(self) -> int:
@@ -171,7 +171,7 @@ class Silent:
         """Let errors through."""
 
 
-def _two(*args: Any, **kwargs: Any) -> tuple[Silent, Silent]:
+def _two(*args: object, **kwargs: object) -> tuple[Silent, Silent]:
     return Silent(), Silent()
 
 

@@ -13,7 +13,6 @@ import sys
 import warnings
 from functools import cache
 from types import FrameType
-from typing import Any
 
 __all__ = ["installed", "named_in", "noted", "watch"]
 
@@ -53,7 +52,7 @@ def watch(notes: list[str], own_file: str = "submission.py") -> None:
     is_busy = [False]  # looking at frames is an event, too
     folders = installed()
 
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event not in _FILES and event not in _ACTS and event != "import":
             return
         if is_busy[0] or len(seen) >= _MOST:
@@ -80,7 +79,7 @@ def installed() -> tuple[str, ...]:
     return tuple(path + os.sep for one in folders for path in {one, os.path.realpath(one)})
 
 
-def _note(event: str, arguments: tuple[Any, ...], folders: tuple[str, ...]) -> str:
+def _note(event: str, arguments: tuple[object, ...], folders: tuple[str, ...]) -> str:
     if event == "import":
         return _imported(str(arguments[0]))
     if event in _ACTS:
@@ -137,7 +136,7 @@ def _is_asked_by(own_file: str, event: str) -> bool:
     return False
 
 
-def noted(before: list[str], asked: Any) -> list[str]:
+def noted(before: list[str], asked: object) -> list[str]:
     """Return the notes of a rank with those that its process has sent: nothing of these is believed."""
     new = (
         [one[:_MOST_LENGTH] for one in asked[:_MOST] if isinstance(one, str)]

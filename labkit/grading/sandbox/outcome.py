@@ -40,7 +40,7 @@ class Work:
         """Return the tasks that a right result takes."""
         return frozenset(range(len(self.results))) if self.asked_for is None else self.asked_for
 
-    def number_of(self, task: Any) -> int:
+    def number_of(self, task: object) -> int:
         """Return a task's number.
 
         Raises

@@ -101,7 +101,7 @@ def described(error: BaseException) -> list[Any]:
     return [type(error).__name__, 0, str(error.args[0]) if error.args else ""]
 
 
-def made_from(name: str, values: Any) -> list[Any]:
+def made_from(name: str, values: object) -> list[Any]:
     """Return the arguments of a call that makes a communicator: numbers, of a grid lists of them."""
     if not isinstance(values, list):
         raise TypeError("a list of arguments is needed")
@@ -130,7 +130,7 @@ def status_row(status: Any) -> list[int]:
     return [int(status.source), int(status.tag), int(status._bytes)]
 
 
-def whole(value: Any) -> int:
+def whole(value: object) -> int:
     """Return a value that must be a whole number."""
     if type(value) is not int or abs(value) >= 1 << 62:
         raise TypeError("a whole number is needed")
@@ -150,7 +150,7 @@ _Over = tuple[list[int] | None, list[Any], list[Any]]
 _Call = Callable[[Any, Any], Any]
 
 
-def _statuses(open_: list[Any]) -> list[Any]:
+def _statuses(open_: list[object]) -> list[object]:
     return [new_status() for _ in open_]
 
 
@@ -191,7 +191,7 @@ def _test_some(call: _Call, kind: Any, open_: list[Any]) -> _Over:
 
 
 #: ``mode(call, Request, requests)``; `call` makes a call that reports name the submission's line of
-MODES: dict[str, Callable[[_Call, Any, list[Any]], _Over]] = {
+MODES: dict[str, Callable[[_Call, object, list[object]], _Over]] = {
     "waitall": _wait_all,
     "testall": _test_all,
     "waitany": _wait_any,
@@ -222,7 +222,7 @@ class Rooms:
     def __init__(self, rank: int, budget: Budget) -> None:
         self.rank, self.budget = rank, budget
         self.cut: list[tuple[int, int, int, int]] = []
-        self._open: dict[int, tuple[int, Any]] = {}
+        self._open: dict[int, tuple[int, object]] = {}
 
     def set_aside(self, room: Any) -> int:
         """Return the room of a receive that is about to be posted.
@@ -239,7 +239,7 @@ class Rooms:
         self.budget.set_aside(self.rank, room)
         return int(room)
 
-    def open(self, number: int, room: int, comm: Any) -> None:
+    def open(self, number: int, room: int, comm: object) -> None:
         """Note the room of a request."""
         self._open[number] = room, comm
 
@@ -325,13 +325,13 @@ class RankProxy:
         self.failure: SubmissionFailure | None = None  # in its own operator: the engine called it
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
-        self._written: dict[int, Any] = {}  # by collectives under way
+        self._written: dict[int, object] = {}  # by collectives under way
         self._handles = self._vain_polls = 0
         self._has_begun = False
         self._call: Callable[[Any, Any], Any] = caller_at(1, "submission")
         self._place = "submission.py"
 
-    def main(self, comm: Any) -> Any:
+    def main(self, comm: object) -> Any:
         """Serve until the process hands its result over; that result.
 
         Raises
@@ -394,7 +394,7 @@ class RankProxy:
         self.budget.spend(self.rank, sum(len(part) for part in parts))
         return header, parts
 
-    def _write(self, answer: dict[str, Any], parts: list[Any]) -> None:
+    def _write(self, answer: dict[str, object], parts: list[object]) -> None:
         if self.packs:
             self.told_bytes += sum(map(packed_bytes, parts))
         try:
@@ -406,13 +406,13 @@ class RankProxy:
         except WireError as error:  # two operands of its own operator
             raise self._failure("budget", f"{error}, in a call at {self._place}") from None
 
-    def _result(self, header: dict[str, Any], parts: list[memoryview]) -> Any:
+    def _result(self, header: dict[str, object], parts: list[memoryview]) -> object:
         try:
             return decode(header.get("value"), parts)
         except WireError as error:
             raise self._failure("protocol", str(error)) from None
 
-    def _note_place(self, at: Any) -> None:
+    def _note_place(self, at: object) -> None:
         if isinstance(at, list) and len(at) == 2 and type(at[0]) is int and 0 < at[0] < _TRACED_LINES:
             name = text(at[1], 60)
             function = name if name.isidentifier() or name in ("<module>", "<lambda>") else "submission"
@@ -421,19 +421,21 @@ class RankProxy:
 
     # --- what a rank may ask for ------------------------------------------------------------------
 
-    def _serve(self, operation: Any, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def _serve(
+        self, operation: object, header: dict[str, object], parts: object
+    ) -> tuple[dict[str, object], list[object]]:
         serve = _SERVICES.get(operation) if isinstance(operation, str) else None
         if serve is None:
             raise self._failure("protocol", "a request that does not exist")
         return serve(self, header, parts)
 
-    def _comm(self, header: dict[str, Any]) -> Any:
+    def _comm(self, header: dict[str, object]) -> Any:
         found = self._comms.get(whole(header.get("comm")))
         if found is None:
             raise ValueError("this communicator does not exist (any more)")
         return found
 
-    def _keep(self, table: dict[int, Any], thing: Any) -> int:
+    def _keep(self, table: dict[int, object], thing: object) -> int:
         self._handles += 1
         if len(table) > _MOST_HANDLES:
             raise self._failure("budget", f"more than {_MOST_HANDLES} requests are open at once")
@@ -447,13 +449,13 @@ class RankProxy:
         request = self._call(method, (data, whole(header["dest"]), whole(header["tag"])))
         return ({} if request is None else {"request": self._keep(self._requests, request)}), []
 
-    def receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def receive(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Receive."""
         status, comm = new_status(), self._comm(header)
         data = self._call(comm.recv, (None, whole(header["source"]), whole(header["tag"]), status))
         return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
-    def post_receive(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def post_receive(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Post a receive."""
         room, comm = self.rooms.set_aside(header["room"]), self._comm(header)
         arguments = (MOST_PAYLOAD_BYTES, whole(header["source"]), whole(header["tag"]))
@@ -469,7 +471,7 @@ class RankProxy:
         data = self._call(comm.sendrecv, arguments)
         return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
-    def probe(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def probe(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Look for a message."""
         status = new_status()
         method = getattr(self._comm(header), header["op"])
@@ -482,7 +484,7 @@ class RankProxy:
         if self._vain_polls > self.budget.limits.vain_polls:
             raise self._failure("budget", f"{self._vain_polls} polls in a row find nothing, at {self._place}")
 
-    def requests(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def requests(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Wait for requests, or test them."""
         mode, numbers = header["mode"], [whole(number) for number in header["numbers"]]
         if mode not in MODES:
@@ -519,7 +521,7 @@ class RankProxy:
         self._written.update((number, array) for array in written)
         return {"request": number}, []
 
-    def _own_operator(self, number: int, commutes: bool) -> Any:
+    def _own_operator(self, number: int, commutes: bool) -> object:
         """Return an operator that this rank's process applies: only its own operands are shown to it."""
         return mpi().Op.Create(partial(self._combine, number), commutes)
 
@@ -549,7 +551,7 @@ class RankProxy:
                 "messages: send, recv, isend, irecv, sendrecv and their upper-case spellings are allowed",
             )
 
-    def private(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def private(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Begin a collective that is made of messages: of objects, or among neighbours."""
         self._refuse_collective(text(header["name"], 20))
         comm = self._comm(header)
@@ -559,7 +561,7 @@ class RankProxy:
         private, tag = self._call(comm._private, arguments)
         return {"comm": self._keep(self._comms, private), "tag": tag}, []
 
-    def leave(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def leave(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """End such a collective."""
         from labkit.comm.collective.native import leave
 
@@ -581,7 +583,7 @@ class RankProxy:
             return {"comm": None}, []
         return {"comm": self._keep(self._comms, made), "rank": made.rank, "size": made.size}, []
 
-    def task(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def task(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Do a task: its time passes, and its result is handed over."""
         machine = context.current()
         if self.work is None or machine is None:
@@ -589,7 +591,7 @@ class RankProxy:
         number = self.work.number_of(header.get("task"))
         self.tasks.append(number)
         machine.compute(self.work.seconds[number], None)
-        found: list[Any] = []
+        found: list[object] = []
         return {"value": encode(self.work.results[number], found)}, found
 
     def machine(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
@@ -610,7 +612,7 @@ class RankProxy:
         return {}, []
 
 
-_SERVICES: dict[str, Callable[..., tuple[dict[str, Any], list[Any]]]] = {
+_SERVICES: dict[str, Callable[..., tuple[dict[str, object], list[object]]]] = {
     **dict.fromkeys(_POSTS, RankProxy.post),
     "recv": RankProxy.receive,
     "irecv": RankProxy.post_receive,

@@ -96,7 +96,7 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
     caller.tell({"op": "begins"})  # what ends this process from here on is the submission's doing
     try:
         value = _run(caller, job, parts)
-        arrays: list[Any] = []
+        arrays: list[object] = []
         encoded = encode(value, arrays)
         caller.tell({"op": "result", "value": encoded}, arrays)
     except BaseException as error:
@@ -145,7 +145,7 @@ class _Tasks:
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
 
-    def __call__(self, task: int) -> Any:
+    def __call__(self, task: int) -> object:
         """Have a task done."""
         answer, parts = self._caller.ask({"op": "task", "task": operator.index(task)})
         return decode(answer["value"], parts)
@@ -217,7 +217,7 @@ class _Absent:
     def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"{self._name}.{name} is not there in graded runs: data travels in messages")
 
-    def __call__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __call__(self, *args: object, **kwargs: object) -> NoReturn:
         raise UnsupportedError(f"{self._name} is not there in graded runs: data travels in messages")
 
 
@@ -305,7 +305,7 @@ def _put(module: Any, name: str, function: Callable[..., Any]) -> None:
         setattr(module, name, function)
 
 
-def _with_null_device(plain: Callable[..., Any]) -> Callable[..., Any]:
+def _with_null_device(plain: Callable[..., object]) -> Callable[..., Any]:
     """Return `open` that also opens the null device for writing, which a rank has already."""
 
     @wraps(plain)

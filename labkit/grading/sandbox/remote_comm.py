@@ -68,12 +68,12 @@ class RemoteComm(ObjectCollectives):
     def __init__(self, caller: Caller, number: int, rank: int, size: int, shape: Grid | None = None) -> None:
         self._caller, self._number, self.rank, self.size, self._shape = caller, number, rank, size, shape
 
-    def _post(self, name: str, data: Any, dest: int, tag: int) -> RemoteRequest | None:
+    def _post(self, name: str, data: object, dest: int, tag: int) -> RemoteRequest | None:
         header = {"op": name, "comm": self._number, "dest": operator.index(dest), "tag": operator.index(tag)}
         answer = self._caller.ask(header, [data])[0]
         return RemoteRequest(self._caller, answer["request"], None) if "request" in answer else None
 
-    def _source(self, name: str, source: int, tag: int, room: int | None = None) -> dict[str, Any]:
+    def _source(self, name: str, source: int, tag: int, room: int | None = None) -> dict[str, object]:
         return {
             "op": name, "comm": self._number, "source": operator.index(source), "tag": operator.index(tag),
             "room": room,
@@ -85,7 +85,7 @@ class RemoteComm(ObjectCollectives):
         fill_status(status, answer["status"])
         return deliver(None, parts[0], answer["status"])
 
-    def Recv(self, buf: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> None:
+    def Recv(self, buf: object, source: int = -1, tag: int = -1, status: Status | None = None) -> None:
         """Receive into a buffer."""
         target = array_of(parse_simple(buf, True))
         answer, parts = self._caller.ask(self._source("recv", source, tag, target.nbytes))
@@ -98,15 +98,15 @@ class RemoteComm(ObjectCollectives):
         answer, _ = self._caller.ask(self._source("irecv", source, tag, room))
         return RemoteRequest(self._caller, answer["request"], None, room)
 
-    def Irecv(self, buf: Any, source: int = -1, tag: int = -1) -> RemoteRequest:
+    def Irecv(self, buf: object, source: int = -1, tag: int = -1) -> RemoteRequest:
         """Post a receive into a buffer."""
         target = array_of(parse_simple(buf, True))
         answer, _ = self._caller.ask(self._source("irecv", source, tag, target.nbytes))
         return RemoteRequest(self._caller, answer["request"], target)
 
     def _swap(
-        self, data: Any, dest: int, sendtag: int, target: Any, source: int, recvtag: int, status: Any
-    ) -> Any:
+        self, data: object, dest: int, sendtag: int, target: Any, source: int, recvtag: int, status: Any
+    ) -> object:
         room = None if target is None else target.nbytes
         header = {
             **self._source("sendrecv", source, sendtag, room), "dest": operator.index(dest),
@@ -117,14 +117,14 @@ class RemoteComm(ObjectCollectives):
         return deliver(target, parts[0], answer["status"])
 
     def sendrecv(
-        self, sendobj: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = -1,
+        self, sendobj: object, dest: int, sendtag: int = 0, recvbuf: object = None, source: int = -1,
         recvtag: int = -1, status: Status | None = None,
     ) -> Any:  # fmt: skip
         """Send an object and receive one."""
         return self._swap(pickle.dumps(sendobj), dest, sendtag, None, source, recvtag, status)
 
     def Sendrecv(
-        self, sendbuf: Any, dest: int, sendtag: int = 0, recvbuf: Any = None, source: int = -1,
+        self, sendbuf: object, dest: int, sendtag: int = 0, recvbuf: object = None, source: int = -1,
         recvtag: int = -1, status: Status | None = None,
     ) -> None:  # fmt: skip
         """Send a buffer and receive into another."""
@@ -133,7 +133,7 @@ class RemoteComm(ObjectCollectives):
         self._swap(data, dest, sendtag, target, source, recvtag, status)
 
     def Sendrecv_replace(
-        self, buf: Any, dest: int, sendtag: int = 0, source: int = -1, recvtag: int = -1,
+        self, buf: object, dest: int, sendtag: int = 0, source: int = -1, recvtag: int = -1,
         status: Status | None = None,
     ) -> None:  # fmt: skip
         """Send a buffer and receive into it."""
@@ -171,7 +171,7 @@ class RemoteComm(ObjectCollectives):
     def __repr__(self) -> str:
         return f"<communicator of {self.size} ranks>"
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
         if name not in surface.COMM and name not in surface.TOPOLOGY:
@@ -228,7 +228,7 @@ class RemoteComm(ObjectCollectives):
 
     def _argument(
         self, method: Method, kind: str, value: Any, arguments: Sequence[Any], parts: Any, targets: Any
-    ) -> Any:
+    ) -> object:
         if kind == "root":
             return operator.index(value)
         if kind == "counts":
@@ -365,7 +365,7 @@ class RemoteCart(NeighborCollectives, RemoteComm):
 
     _topology = _grid
 
-    def _begin(self, name: str, sent: Any, received: Any, homes: Any, given: Any) -> Any:
+    def _begin(self, name: str, sent: object, received: object, homes: object, given: object) -> Any:
         raise UnsupportedError(REFUSED.format(name))
 
     def _neighbor_init(self, name: str, build: Any) -> Any:

@@ -84,7 +84,7 @@ class RemoteRequest:
     def __bool__(self) -> bool:
         return self._number is not None
 
-    def _finish(self, data: Any, row: Sequence[int]) -> Any:
+    def _finish(self, data: object, row: Sequence[int]) -> Any:
         self._number = None
         if self._target is None and self._room is None:
             return None
@@ -93,7 +93,7 @@ class RemoteRequest:
     @staticmethod
     def _ask(
         mode: str, requests: Sequence[RemoteRequest], statuses: Any
-    ) -> tuple[list[int], list[Any]] | None:
+    ) -> tuple[list[int], list[object]] | None:
         """Wait for or test requests; positions and objects of those that are over, None if not enough are."""
         active = [(i, request) for i, request in enumerate(requests) if request._number is not None]
         if not active:
@@ -105,7 +105,7 @@ class RemoteRequest:
         if answer["over"] is None:
             return None
         places: list[int] = []
-        objects: list[Any] = []
+        objects: list[object] = []
         failed: list[MPIException] = []
         for nth, (position, row, data) in enumerate(
             zip(answer["over"], answer["statuses"], parts, strict=True)
@@ -137,7 +137,7 @@ class RemoteRequest:
         return True, found[1][0] if found[1] else None
 
     @classmethod
-    def waitall(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> list[Any]:
+    def waitall(cls, requests: Sequence[RemoteRequest], statuses: object = None) -> list[Any]:
         """Wait for all; the objects received."""
         found = cls._ask("waitall", requests, statuses) or ([], [])
         by_place = dict(zip(*found, strict=True))
@@ -150,7 +150,7 @@ class RemoteRequest:
         return (found[0][0], found[1][0]) if found and found[0] else (UNDEFINED, None)
 
     @classmethod
-    def waitsome(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> tuple[Any, Any]:
+    def waitsome(cls, requests: Sequence[RemoteRequest], statuses: object = None) -> tuple[Any, Any]:
         """Wait for at least one; indices and objects of all that are over."""
         found = cls._ask("waitsome", requests, statuses)
         return found if found and found[0] else (None, None)
@@ -166,7 +166,7 @@ class RemoteRequest:
         return (found[0][0], True, found[1][0]) if found[0] else (UNDEFINED, True, None)
 
     @classmethod
-    def testsome(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> tuple[Any, Any]:
+    def testsome(cls, requests: Sequence[RemoteRequest], statuses: object = None) -> tuple[Any, Any]:
         """Return the indices of all that are over, and their objects; None when there is nothing to test."""
         found = cls._ask("testsome", requests, statuses)
         if found is None:
@@ -174,7 +174,7 @@ class RemoteRequest:
         return found if found[0] else (None, None)
 
     @classmethod
-    def testall(cls, requests: Sequence[RemoteRequest], statuses: Any = None) -> tuple[bool, Any]:
+    def testall(cls, requests: Sequence[RemoteRequest], statuses: object = None) -> tuple[bool, Any]:
         """Whether all are over, and then the objects."""
         found = cls._ask("testall", requests, statuses)
         return (False, None) if found is None else (True, found[1])

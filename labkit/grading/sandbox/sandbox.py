@@ -147,7 +147,7 @@ class Sandbox:
             if not data:
                 raise MachineError(f"the sandbox's process does not answer{self._last_words()}")
             text += data
-        found: dict[str, Any] = json.loads(text)
+        found: dict[str, object] = json.loads(text)
         return found
 
     def _last_words(self) -> str:
@@ -320,10 +320,10 @@ class Sandbox:
         return descriptors, pids
 
     def _send_jobs(
-        self, job: dict[str, Any], arguments: Sequence[Sequence[Any]], proxies: list[RankProxy]
+        self, job: dict[str, object], arguments: Sequence[Sequence[object]], proxies: list[RankProxy]
     ) -> SubmissionFailure | None:
         for proxy in proxies:
-            parts: list[Any] = []
+            parts: list[object] = []
             values = encode(list(arguments[proxy.rank]), parts)
             header = {**job, "rank": proxy.rank, "args": values, "accepts_weak": self.accepts_weak}
             if self._code is not None:

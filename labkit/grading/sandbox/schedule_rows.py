@@ -41,7 +41,7 @@ def rows_of(generator: Callable[[Any], Any], arguments: list[Any]) -> Rows:
 
 
 def schedule_from(
-    rows: Any,
+    rows: object,
     name: str,
     size: int,
     *,

@@ -165,7 +165,7 @@ def _wait(descriptor: int, deadline_s: float | None, is_write: bool, slice_s: fl
 # --- values ---------------------------------------------------------------------------------------------
 
 
-def encode(value: Any, parts: list[Any]) -> Any:
+def encode(value: object, parts: list[object]) -> Any:
     """Turn a plain value into JSON, with its arrays appended to `parts`.
 
     Parameters
@@ -188,7 +188,7 @@ class _Encoder:
     def __init__(self, parts: list[Any]) -> None:
         self.parts, self.items = parts, 0
 
-    def encode(self, value: Any, depth: int) -> Any:
+    def encode(self, value: object, depth: int) -> Any:
         self.items += 1
         if self.items > MOST_ITEMS or depth > MOST_DEPTH:
             raise DataError(f"a value of more than {MOST_ITEMS} items or {MOST_DEPTH} levels: return arrays")
@@ -214,14 +214,14 @@ class _Encoder:
             "tuples and dicts of them can"
         )
 
-    def _array(self, array: np.ndarray[Any, Any], is_number: bool) -> Any:
+    def _array(self, array: np.ndarray[Any, Any], is_number: bool) -> object:
         if array.dtype.kind not in _KINDS or array.dtype.itemsize > 16 or not array.dtype.isnative:
             raise DataError(f"an array of dtype {array.dtype} cannot be handed over: return numbers")
         self.parts.append(np.ascontiguousarray(array).tobytes())
         return {"a": [array.dtype.str, list(array.shape), len(self.parts) - 1, is_number]}
 
 
-def decode(value: Any, parts: Sequence[Any], *, is_writable: bool = True) -> Any:
+def decode(value: object, parts: Sequence[object], *, is_writable: bool = True) -> Any:
     """Turn what `encode` made into values again, believing nothing."""
     try:
         return _Decoder(parts, is_writable).decode(value, 0)
@@ -260,17 +260,17 @@ class _Decoder:
         raise WireError("a value of an unknown kind")
 
     @staticmethod
-    def _key(key: Any) -> Any:
+    def _key(key: object) -> Any:
         if not isinstance(key, str | int):
             raise WireError("a key that is no text or number")
         return key
 
-    def _part(self, index: Any) -> Any:
+    def _part(self, index: object) -> Any:
         if type(index) is not int or not 0 <= index < len(self.parts):
             raise WireError("a part that does not exist")
         return self.parts[index]
 
-    def _array(self, name: str, shape: list[int], index: int, is_number: bool) -> Any:
+    def _array(self, name: str, shape: list[int], index: int, is_number: bool) -> object:
         if not isinstance(name, str) or not _DTYPE.fullmatch(name):  # NumPy reads more: it even parses ",b"
             raise WireError("a dtype that is not allowed")
         dtype = np.dtype(name)

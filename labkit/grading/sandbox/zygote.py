@@ -77,7 +77,7 @@ def main(descriptor: int) -> None:
     _end(children)
 
 
-def _answer(control: socket.socket, answer: dict[str, Any]) -> None:
+def _answer(control: socket.socket, answer: dict[str, object]) -> None:
     control.sendall(json.dumps(answer).encode() + b"\n")
 
 

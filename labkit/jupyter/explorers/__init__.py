@@ -16,7 +16,7 @@ In a notebook ``lk.explore.topology()``. Each returns a widget with its controls
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.errors import unknown_name
 from labkit.plot.subject import asks_for_its_subject
@@ -79,7 +79,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise unknown_name("labkit.explore", name, _VERBS)
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -136,7 +136,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         """Say what it is, where it cannot be shown: in a terminal, in a notebook's text."""
         return f"{type(self).__name__}: {self.title}"
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+    def _repr_mimebundle_(self, **kwargs: object) -> object:
         """Show the explorer, and a still picture of its state for the notebook's file."""
         still, sizes = still_bundle(self.kept())
         if still and not is_live():
@@ -173,7 +173,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         """While it lasts, changes of controls are not answered."""
         return _Quiet(self)
 
-    def _changed(self, _: Any) -> None:
+    def _changed(self, _: object) -> None:
         if self._is_setting:
             return
         try:
@@ -317,7 +317,7 @@ def _fill(control: Any) -> None:
         control.style.description_width = "initial"
 
 
-def choice(label: str, options: Sequence[Any], value: Any, tip: str = "") -> Any:
+def choice(label: str, options: Sequence[object], value: object, tip: str = "") -> Any:
     """Return a drop-down list."""
     return w.Dropdown(
         description=label, options=options, value=value, tooltip=tip, style=_STYLE, layout=_wide()

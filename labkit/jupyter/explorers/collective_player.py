@@ -254,7 +254,7 @@ def prepare(problem: str, name: str, ranks: int, root: int, n_bytes: int, on: st
 
 @lru_cache(maxsize=64)
 def _prepared(
-    problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str, version: Any
+    problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str, version: object
 ) -> Prepared:
     """Take a collective apart, once for each version of its file."""
     if not 1 <= ranks <= MOST_RANKS:
@@ -294,7 +294,7 @@ def draw_round(found: Rounds, step: int, buffer: str) -> Any:
     return grid_of([left, right])
 
 
-def _circle(ranks: int, sent: list[Sent]) -> Any:
+def _circle(ranks: int, sent: list[Sent]) -> object:
     fig = figure(
         width=_SIDE, height=_SIDE + 30, tools=TOOLS, active_drag=None, match_aspect=True,
         x_range=Range1d(-1.3, 1.3), y_range=Range1d(-1.3, 1.3),
@@ -419,7 +419,7 @@ def _blocks(found: Rounds, step: int, buffer: str) -> Any:
     number = names.index(buffer) if buffer in names else 0
     counts = schedule.n_blocks_of(range(schedule.size))[number]
     now, before = found.states[step], found.states[max(step - 1, 0)]
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for rank in range(schedule.size):
         for block in range(int(counts[rank])):
             held = now[rank].get((number, block))
@@ -454,10 +454,10 @@ def _runs(runs: tuple[tuple[int, int], ...]) -> str:
     return ",".join(spans) if len(spans) <= 2 else f"{sum(b - a for a, b in runs)}"
 
 
-def _knowledge(found: Rounds, step: int) -> Any:
+def _knowledge(found: Rounds, step: int) -> object:
     """Of a barrier: which ranks each rank knows to have entered."""
     ranks = found.schedule.size
-    cells: dict[str, list[Any]] = {
+    cells: dict[str, list[object]] = {
         key: [] for key in ("row", "column", "color", "ink", "text", "said", "edge", "wide")
     }
     for rank in range(ranks):
@@ -513,7 +513,7 @@ def _complete(found: Rounds, step: int) -> tuple[int, int]:
     for place, buffer in enumerate(schedule.buffers):
         for rank in range(schedule.size):
             for block in range(0 if buffer.is_temporary else int(counts[place][rank])):
-                wanted: Any = schedule.wanted(buffer.name, rank, block)
+                wanted: object = schedule.wanted(buffer.name, rank, block)
                 if wanted is not None:
                     total += 1
                     done += found.states[step][rank].get((place, block)) == wanted

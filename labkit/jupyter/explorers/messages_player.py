@@ -56,7 +56,7 @@ class Messages:
 
     def row(self, step: int) -> dict[str, Any]:
         """Return a message's columns; steps count from 1."""
-        found: dict[str, Any] = self.run.trace.messages.iloc[int(self.order[step - 1])].to_dict()
+        found: dict[str, object] = self.run.trace.messages.iloc[int(self.order[step - 1])].to_dict()
         return found
 
     def reading(self, step: int) -> str:

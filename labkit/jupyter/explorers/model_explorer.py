@@ -338,7 +338,7 @@ class ModelExplorer(Explorer):
             self.point.value, self.factor.value = len(x) // 2, 1.0
         self._base = self._given[self.point.value]
 
-    def _dragged(self, _: str, __: Any, new: Any) -> None:
+    def _dragged(self, _: str, __: object, new: Any) -> None:
         """A point was moved: only up and down, and never away."""
         if self._is_moving:
             return
@@ -356,13 +356,13 @@ class ModelExplorer(Explorer):
             chosen = self.point.value
             self.move(chosen, self._base * change["new"])
 
-    def _picked(self, _: Any) -> None:
+    def _picked(self, _: object) -> None:
         """Another point: times 1 is where it is now."""
         self._base = float(self.points[1][self.point.value])
         with self.quiet():
             self.factor.value = 1.0
 
-    def _chosen(self, _: Any) -> None:
+    def _chosen(self, _: object) -> None:
         with self.quiet():
             self.expectation.value = self._data()[2]
         self._begin()
@@ -383,7 +383,7 @@ def _columns(x: list[float], **lines: Any) -> dict[str, list[float]]:
     return {"x": x, **{name: line.tolist() for name, line in lines.items()}}
 
 
-def _drags(tool: Any) -> bool:
+def _drags(tool: object) -> bool:
     """Whether a tool means the drag for itself, when it is switched on."""
     return isinstance(tool, PanTool | BoxZoomTool)
 

@@ -203,7 +203,7 @@ def _played(
     on: str,
     oversampling: float,
     is_drawn: bool,
-    version: Any,
+    version: object,
 ) -> Played:
     """Sort, once for each version of the algorithm's file."""
     import labkit as lk
@@ -221,7 +221,7 @@ def _played(
     assert function is not None
     seen: list[list[tuple[str, Keys]]] = [[] for _ in range(ranks)]
 
-    def watch(rank: int, phase: str, variables: Mapping[str, Any]) -> None:
+    def watch(rank: int, phase: str, variables: Mapping[str, object]) -> None:
         keys = _held(variables)
         if keys is not None:
             seen[rank].append((phase, np.asarray(keys, np.int64) // scale))
@@ -251,7 +251,7 @@ def _held(variables: Mapping[str, Any]) -> Any:
     return None
 
 
-def _steps(seen: list[list[tuple[str, Keys]]], given: list[Keys], phases: Any, n: int) -> list[Step]:
+def _steps(seen: list[list[tuple[str, Keys]]], given: list[Keys], phases: object, n: int) -> list[Step]:
     """Join what the ranks held: the k-th end of a phase on all ranks is one step."""
     ends = _ends(phases)
     counted: list[dict[tuple[str, int], Keys]] = []
@@ -298,7 +298,7 @@ def step_figure(played: Played, step: int) -> Figure:
     return Figure(grid_of([_bars(played, step), _matrix(played, step)]), reading, alt)
 
 
-def _bars(played: Played, step: int) -> Any:
+def _bars(played: Played, step: int) -> object:
     one, target = played.steps[step], played.target(step)
     ranks, n = len(one.keys), len(one.owner)
     longest = max(len(s.keys[r]) for s in played.steps for r in range(ranks))

@@ -313,7 +313,7 @@ def _facts(machine: Platform, built: Any) -> list[tuple[str, str]]:
     return facts
 
 
-def _links(built: Any, names: Sequence[str]) -> list[tuple[str, float, float]]:
+def _links(built: object, names: Sequence[str]) -> list[tuple[str, float, float]]:
     known = link_facts(built, names)
     return [(name, *known[name][:2]) for name in names]
 
@@ -445,7 +445,7 @@ class TopologyExplorer(Explorer):
         (hosts,) = view.figure.layout.select({"name": "hosts"})
         selected = hosts.data_source.selected
 
-        def tapped(_: str, __: Any, points: list[int]) -> None:
+        def tapped(_: str, __: object, points: list[int]) -> None:
             # A change may be told twice; after the first time another picture is shown.
             if points and view is self.view:
                 self.click(points[0])
@@ -475,12 +475,12 @@ def _example(kind: str) -> tuple[str, str]:
     return kinds()[kind].EXAMPLE if kind in kinds() else ("", "")
 
 
-def _hosts(machine: str | Platform | Sequence[Any]) -> int:
+def _hosts(machine: str | Platform | Sequence[object]) -> int:
     """Count the hosts; a machine that grows has some."""
     return platform(machine).hosts or 2
 
 
-def _taken_apart(machine: str | Platform | Sequence[Any]) -> tuple[str, str, str]:
+def _taken_apart(machine: str | Platform | Sequence[object]) -> tuple[str, str, str]:
     """Kind, shape and options of a specification."""
     spec = machine.spec if isinstance(machine, Platform) else str(machine)
     head, _, options = spec.partition(",")
@@ -488,7 +488,7 @@ def _taken_apart(machine: str | Platform | Sequence[Any]) -> tuple[str, str, str
     return (kind, shape or _example(kind)[0], options) if kind in kinds() else (head, "", options)
 
 
-def topology(machine: str | Platform | Sequence[Any] = "torus:4x4") -> TopologyExplorer:
+def topology(machine: str | Platform | Sequence[object] = "torus:4x4") -> TopologyExplorer:
     """Explore a machine: its picture, diameter, bisection and links, routes, and what makes links hot.
 
     Parameters

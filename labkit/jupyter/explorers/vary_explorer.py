@@ -73,7 +73,7 @@ class Varied(Explorer):
         return [replace(made, reading=reading, alt=f"{said}. {made.alt}", has_words=False)]
 
 
-def vary(function: Callable[..., Figure], **values: Sequence[Any]) -> Varied:
+def vary(function: Callable[..., Figure], **values: Sequence[object]) -> Varied:
     """Draw a function's figure anew whenever a slider is moved.
 
     Like ipywidgets' ``interact``, of figures alone; a saved notebook keeps a still picture.

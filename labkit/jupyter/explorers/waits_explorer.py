@@ -148,7 +148,7 @@ class WaitsExplorer(Explorer):
     def _listen(self, drawn: Drawn, name: str, tap: Callable[[int], None]) -> None:
         source = drawn.sources[name]
 
-        def tapped(_: str, __: Any, points: list[int]) -> None:
+        def tapped(_: str, __: object, points: list[int]) -> None:
             if not points or drawn is not self._drawn:
                 return
             node = int(source.data["node"][points[0]])
@@ -165,7 +165,7 @@ class WaitsExplorer(Explorer):
             self._known[name] = self._made[name]()
         return self._known[name]
 
-    def _drawing(self) -> Any:
+    def _drawing(self) -> object:
         """Return the drawing of the machine, which is made once."""
         machine = self.report.machine
         if machine is None:

@@ -101,7 +101,7 @@ class ClusterSpec(MachineSpec):
     model: str = models.DEFAULT
     calibration: str | None = None
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, **options: object) -> None:
         """Make a new topology known.
 
         Raises
@@ -231,7 +231,7 @@ class ClusterSpec(MachineSpec):
         """List further links of a sized machine: neither cables nor limiters nor loopbacks."""
         return []
 
-    def link_kinds(self, built: Any = None) -> list[LinkKind]:
+    def link_kinds(self, built: object = None) -> list[LinkKind]:
         """Count the links by kind: by formulas, whatever the size."""
         del built
         how = "fatpipe" if self.sharing == "fatpipe" else "shared"

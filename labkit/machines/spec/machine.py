@@ -128,7 +128,7 @@ class MachineSpec(ABC):
         """Find the machine itself, or a sibling small enough to be drawn."""
         return self
 
-    def link_kinds(self, built: Any = None) -> list[LinkKind]:
+    def link_kinds(self, built: object = None) -> list[LinkKind]:
         """Count the links of a sized machine by kind.
 
         Parameters

@@ -355,7 +355,7 @@ def _is_same(one: models.NetworkModel, two: models.NetworkModel) -> bool:
     return all(getattr(one, field) == getattr(two, field) for field in models.OPTIONS)
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
@@ -482,7 +482,7 @@ class _Reader:
             inside = f"<{self._open[-1]}>" if self._open else "the file"
             raise refuse(self.place, f"text {text.strip()[:40]!r} has no place in {inside}")
 
-    def _entity(self, name: str, *_: Any) -> None:
+    def _entity(self, name: str, *_: object) -> None:
         raise refuse(self.place, f"entity {name!r} is declared; platforms need none, and none are read")
 
     def _skipped(self, name: str, _: bool) -> None:

@@ -70,7 +70,7 @@ def graph_zone(
     return zone
 
 
-def _is_networkx(graph: Any) -> bool:
+def _is_networkx(graph: object) -> bool:
     return (
         hasattr(graph, "edges") and hasattr(graph, "nodes") and callable(getattr(graph, "is_directed", None))
     )
@@ -115,7 +115,7 @@ def _read(graph: Any) -> tuple[list[Edge], dict[Hashable, dict[str, Any]], bool]
 
 
 def _hosts(
-    pairs: list[Edge], nodes: dict[Hashable, dict[str, Any]], hosts: Iterable[Hashable] | None
+    pairs: list[Edge], nodes: dict[Hashable, dict[str, object]], hosts: Iterable[Hashable] | None
 ) -> dict[Hashable, None]:
     if hosts is not None:
         chosen = dict.fromkeys(hosts)
@@ -173,7 +173,7 @@ class GraphSpec(ClusterSpec):
         """One kind of cables."""
         return [LinksOfCables(BETWEEN, sum(1 for _ in self.edges()) * self.links_per_cable)]
 
-    def link_kinds(self, built: Any = None) -> list[LinkKind]:
+    def link_kinds(self, built: object = None) -> list[LinkKind]:
         """Count the links by kind."""
         return kinds_by_links(built or self.build([0]))
 

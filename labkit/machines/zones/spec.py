@@ -413,7 +413,7 @@ class ZonesSpec(MachineSpec):
             self._assembly = Assembly(self.root)
         return self._assembly
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> dict[str, object]:
         """Everything but the compiled machine, which is put together again where it is needed."""
         return {**self.__dict__, "_assembly": None}
 

@@ -81,7 +81,7 @@ class Beside:
         """Return a request that is complete once `finish`, called in a thread, has returned."""
         failed: list[BaseException] = []
 
-        def query(status: Any) -> None:
+        def query(status: object) -> None:
             if failed:
                 raise failed[0]
 
@@ -133,7 +133,7 @@ _MADE_OF = {
 }
 
 
-def methods_of_objects(mpi: Any, native: Any, named: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
+def methods_of_objects(mpi: Any, native: object, named: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
     """Return the lower-case methods that stand for those of one of mpi4py's classes."""
     made = {
         name: _method(getattr(native, name), getattr(ObjectCollectives, name))
@@ -143,8 +143,8 @@ def methods_of_objects(mpi: Any, native: Any, named: Mapping[str, str]) -> dict[
     return {"_pickle": mpi.pickle, **made} if made else {}
 
 
-def _method(original: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
-    def method(comm: Any, *arguments: Any, **named: Any) -> Any:
+def _method(original: Callable[..., object], ours: Callable[..., object]) -> Callable[..., object]:
+    def method(comm: Any, *arguments: object, **named: object) -> Any:
         ranks = int(comm.Get_size())
         root = named.get("root", arguments[1] if len(arguments) > 1 else 0)
         is_right = isinstance(root, int) and 0 <= root < ranks  # else mpi4py says what is wrong with it
@@ -278,7 +278,7 @@ class Chosen:
 
         return make
 
-    def _ours(self, comm: Any) -> Any:
+    def _ours(self, comm: Any) -> object:
         chosen = self._classes.get(type(comm))
         return comm if chosen is None or comm == self._mpi.COMM_NULL else chosen(comm)
 
@@ -370,7 +370,7 @@ class Carried:
         self._problem, self._node = problem, node
         self._prepared: dict[tuple[str, int, bool], Prepared] = {}
 
-    def read(self, comm: Any, args: Any, kwargs: Any) -> Message:
+    def read(self, comm: object, args: object, kwargs: object) -> Message:
         """Return a call's message.
 
         Raises

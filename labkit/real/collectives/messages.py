@@ -109,7 +109,7 @@ class Message:
         return size if np.ndim(counts) == 0 else size // blocks  # a count is of one block
 
 
-def mpi_of(comm: Any) -> Any:
+def mpi_of(comm: object) -> Any:
     """Return the module that a communicator comes from: mpi4py's, or labkit's in simulation."""
     name = type(comm).__module__
     if name.partition(".")[0] == "mpi4py":
@@ -174,7 +174,7 @@ def _complete_tables(
             tables[name] = [each + (block < longer) for block in range(blocks)]
 
 
-def _take_in_place(problem: Problem, specs: dict[str, Any], call: Message, me: int, ranks: int) -> None:
+def _take_in_place(problem: Problem, specs: dict[str, object], call: Message, me: int, ranks: int) -> None:
     """Give the schedule a copy of what lies in the receive buffer, where the rank's own part is sent."""
     if "send" not in specs or not _is_in_place(specs["send"]):  # a root that scatters keeps its own block
         send = call.buffers["send"]
@@ -202,7 +202,7 @@ def _take_in_place(problem: Problem, specs: dict[str, Any], call: Message, me: i
         call.counts["send"] = call.counts["recv"]
 
 
-def _counts(table: Any) -> Any:
+def _counts(table: object) -> Any:
     return table[0] if isinstance(table, tuple) else table
 
 
@@ -213,14 +213,14 @@ def _table(table: Any) -> tuple[Any, Any]:
     return counts, np.cumsum(counts) - counts
 
 
-def _is_in_place(spec: Any) -> bool:
+def _is_in_place(spec: object) -> bool:
     return type(spec).__name__ == "InPlaceType"
 
 
-def _elements(spec: Any) -> tuple[_Array, Any]:
+def _elements(spec: object) -> tuple[_Array, Any]:
     """Return a message's elements, and its counts, or (counts, displacements), where it has some."""
-    counts: Any = None
-    datatype: Any = None
+    counts: object = None
+    datatype: object = None
     buffer = spec
     if isinstance(spec, list | tuple):
         if not spec:
@@ -252,17 +252,17 @@ def _elements(spec: Any) -> tuple[_Array, Any]:
     return array, _placed(counts, None)
 
 
-def _placed(counts: Any, displacements: Any) -> tuple[Any, Any]:
+def _placed(counts: Any, displacements: Any) -> tuple[object, object]:
     """Return counts and displacements; where none are given, blocks lie one after another."""
     table = np.atleast_1d(counts)
     return table, np.cumsum(table) - table if displacements is None else np.atleast_1d(displacements)
 
 
-def _array_of(buffer: Any) -> _Array:
+def _array_of(buffer: object) -> _Array:
     return np.asarray(memoryview(buffer) if isinstance(buffer, bytes) else buffer)
 
 
-def _is_counts(value: Any) -> bool:
+def _is_counts(value: object) -> bool:
     return value is None or isinstance(value, int | np.integer | tuple | list | np.ndarray)
 
 

@@ -131,7 +131,7 @@ class Reports:
 def watch(
     target: Target,
     places: list[Place],
-    header: Mapping[str, Any],
+    header: Mapping[str, object],
     payload: bytes,
     timeout_s: float | None,
     title: str = "a program",
@@ -229,12 +229,12 @@ class _Watch:
         progress = Progress(self.folder, len(self.places), has_calls=False)
         return Live(f"{title} on a cluster", progress.status, progress.lines)
 
-    def submit(self, header: Mapping[str, Any], payload: bytes) -> None:
+    def submit(self, header: Mapping[str, object], payload: bytes) -> None:
         """Send each rank its part."""
         from labkit.real.engines.call import call
 
         for place in self.places:
-            own: dict[str, Any] = {}
+            own: dict[str, object] = {}
             if self.folder is not None:
                 files = {"stack_file": "stack", "output_file": "out"}
                 own = {name: self.file(place.rank, kind) for name, kind in files.items()}

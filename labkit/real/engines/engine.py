@@ -93,7 +93,7 @@ _NEIGHBOR = [row.name for row in METHODS if row.kind == "neighbor" and row.form 
 _Comm = MPI.Comm
 
 #: duplicates in which reductions exchange their messages, by the handle of the communicator
-_contexts: dict[int, Any] = {}
+_contexts: dict[int, object] = {}
 
 
 class Communicator:
@@ -159,7 +159,7 @@ class Communicator:
 
     # -- communicators ------------------------------------------------------------------------------------
 
-    def Idup(self, info: Any = None) -> tuple[Any, Request]:  # noqa: N802
+    def Idup(self, info: object = None) -> tuple[Any, Request]:  # noqa: N802
         """Begin to duplicate."""
         made, request = _Comm.Idup(self, info)
         return interruptible(made), Request(request)
@@ -235,7 +235,7 @@ def _make_null(comm: Any) -> None:
 
 
 def _call(
-    owner: Any, name: str, then: Callable[[Any], Any], shown: str = "", is_together: bool = False
+    owner: object, name: str, then: Callable[[object], object], shown: str = "", is_together: bool = False
 ) -> Callable[..., Any]:
     """Return a call that makes mpi4py's own, then does something with what that returns.
 
@@ -262,10 +262,10 @@ def interruptible(comm: Any) -> Any:
     return comm
 
 
-def _calls(owner: Any) -> dict[str, Any]:
+def _calls(owner: object) -> dict[str, Any]:
     """Build the calls that replace those which mpi4py's class `owner` itself defines."""
     own = vars(owner)
-    calls: dict[str, Any] = {}
+    calls: dict[str, object] = {}
     for name, twin in _TWINS.items():
         if name in own and twin in own:
             calls[name] = _call(owner, twin, finish, shown=name)
@@ -394,7 +394,7 @@ class Watchdog:
                 pause_s = 0.5  # again: a program may have caught the first one
 
 
-def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> dict[str, Any]:
+def _execute(header: dict[str, Any], payload: bytes, interrupts: Interrupts) -> dict[str, object]:
     job = _RankRun(header, payload, interrupts)
     threads = count_threads()
     try:
@@ -503,7 +503,7 @@ class _RankRun:
             _bases[token] = _WORLD.Create_group(group, zlib.crc32(token.encode()) % 32768)
         return _bases[token]
 
-    def communicator(self, base: Any, repetition: int) -> None:
+    def communicator(self, base: object, repetition: int) -> None:
         """Make the repetition's own communicators, and let mpi4py's names mean them."""
         made, request = _Idup(base)
         finish(request)
@@ -532,7 +532,7 @@ class _RankRun:
             self.trace = self.recorder.ledger.log.lines(), self.recorder.record()
         self.recorder = None
 
-    def meter(self, base: Any) -> Any:
+    def meter(self, base: object) -> Any:
         """Return what compares the ranks' clocks, where times are recorded."""
         if self.recorder is None or not self.recorder.ledger.has_times:
             return None
@@ -549,7 +549,7 @@ class _RankRun:
         finally:
             self.interrupts.is_in_program = False
 
-    def write(self, result: Any, times: dict[str, Any], output: BinaryIO) -> None:
+    def write(self, result: object, times: dict[str, object], output: BinaryIO) -> None:
         """Keep one repetition."""
         flush_streams()
         times["printed_bytes"] = os.fstat(output.fileno()).st_size

@@ -40,7 +40,7 @@ class Engines(Machine):
     words = ("cluster", "ipyparallel")
     options = ("output_limit_bytes", "measuring", "leave_out", "summary", "counters")
 
-    def owns(self, on: Any) -> bool:
+    def owns(self, on: object) -> bool:
         """Whether it is a Cluster, Client or DirectView; or a word for one, which `checked` explains."""
         return is_cluster(on) or super().owns(on)
 

@@ -126,13 +126,13 @@ class Target:
             ) from error
 
 
-def memory_of(client: Any) -> Memory:
+def memory_of(client: object) -> Memory:
     """Return what is remembered of a client."""
     with _guard:
         return _memories.setdefault(client, Memory())
 
 
-def is_cluster(on: Any) -> bool:
+def is_cluster(on: object) -> bool:
     """Whether `on` is a cluster of engines; ipyparallel is not imported to find out."""
     names = {base.__module__.partition(".")[0] for base in type(on).__mro__}
     return "ipyparallel" in names or hasattr(type(on), "labkit_cluster")
@@ -208,7 +208,7 @@ def choose(found: Mapping[int, Mapping[str, Any]], ranks: int, version: str = __
     return places
 
 
-def _check_mpi(found: Mapping[int, Mapping[str, Any]]) -> None:
+def _check_mpi(found: Mapping[int, Mapping[str, object]]) -> None:
     broken = {engine: about["mpi_error"] for engine, about in found.items() if "mpi_error" in about}
     if broken:
         engine, reason = next(iter(broken.items()))

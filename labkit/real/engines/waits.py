@@ -125,7 +125,7 @@ class WaitPage:
         self._page.head.flags |= FINISHED
 
     @contextlib.contextmanager
-    def waiting(self, what: Any) -> Iterator[Callable[[], None]]:
+    def waiting(self, what: object) -> Iterator[Callable[[], None]]:
         """Note a wait for a request, for some of them, or for a `Probed`; None: for something else.
 
         What it yields is called while the wait lasts: requests that are complete by now are no longer noted.
@@ -143,7 +143,7 @@ class WaitPage:
         finally:
             self._page.head.epoch += 1
 
-    def _note(self, what: Any) -> None:
+    def _note(self, what: object) -> None:
         page = self._page
         entries = self._entries(what)
         if threading.active_count() > self._threads:
@@ -225,7 +225,7 @@ class _Waiting:
         #: requests that nobody waits for any more, with their buffers: MPI may still write into them
         self.pending: list[Any] = []
         #: communicators that the program has freed; they go when no message can be under way in them
-        self.freed: list[Any] = []
+        self.freed: list[object] = []
 
     def tidy(self) -> None:
         """Forget the pending requests that have finished meanwhile."""
@@ -241,7 +241,7 @@ _Message: Any = MPI.Message
 _Test = _Native.Test
 
 
-def until(ready: Callable[[], Any], what: Any = None) -> Any:
+def until(ready: Callable[[], object], what: object = None) -> Any:
     """Call `ready` until it returns something true, and return that."""
     if WAITING.aborted is not None:
         raise WAITING.aborted
@@ -257,8 +257,11 @@ def until(ready: Callable[[], Any], what: Any = None) -> Any:
 
 
 def _tested(
-    ready: Callable[[], Any], begin: float, patience_s: float, after_each: Callable[[], None] = lambda: None
-) -> Any:
+    ready: Callable[[], object],
+    begin: float,
+    patience_s: float,
+    after_each: Callable[[], None] = lambda: None,
+) -> object:
     """Test until it is over, or until a time limit."""
     while not (found := ready()):
         after_each()
@@ -275,7 +278,7 @@ def _tested(
     return found
 
 
-def finish(request: Any, status: Any = None) -> None:
+def finish(request: object, status: object = None) -> None:
     """Wait for a request of mpi4py; when that is interrupted, what is pending keeps its buffers."""
     for _ in range(3):  # most messages: without the cost of a closure
         if _Test(request, status):

@@ -69,7 +69,7 @@ def main(directory: str) -> None:
 class _LaterMPI(ModuleType):
     """Stands for mpi4py.MPI behind `labkit.MPI` until a script that configures mpi4py has imported it."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(importlib.import_module("mpi4py.MPI"), name)
 
 
@@ -287,7 +287,7 @@ class _Child:
             mine: Any = self.mpi.pickle  # initialised anew: that is how mpi4py has its pickling changed
             mine.__init__(dumps, pickle.loads, mine.PROTOCOL)
 
-    def write(self, file: BinaryIO, result: Any, times: dict[str, Any]) -> None:
+    def write(self, file: BinaryIO, result: object, times: dict[str, object]) -> None:
         """Write one repetition: first the times, then the result."""
         flush_streams()
         times["printed_bytes"] = os.stat(self.path("out")).st_size
@@ -339,7 +339,7 @@ class _Child:
         for number in (1, 2):
             os.dup2(nowhere, number)
 
-    def _record(self, record: dict[str, Any]) -> None:
+    def _record(self, record: dict[str, object]) -> None:
         import json  # only now: a rank's start is short
 
         # Never seen half written; and the process is in the name because two of them may hold themselves

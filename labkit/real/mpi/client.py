@@ -103,7 +103,7 @@ def read_output(job: Launch) -> list[bytes]:
     return printed
 
 
-def _error_records(job: Launch) -> list[dict[str, Any]]:
+def _error_records(job: Launch) -> list[dict[str, object]]:
     """Read how ranks failed."""
     records = []
     for rank in range(-1, job.ranks):  # -1: a rank that could not find out which it is
@@ -303,7 +303,7 @@ def _read_rank(job: Launch, rank: int, repeats: int) -> Share:
         raise MachineError(f"the result of rank {rank} cannot be read: {error}") from error
 
 
-def _validity(ranks: int, abouts: Sequence[Mapping[str, Any]]) -> tuple[list[str], bool]:
+def _validity(ranks: int, abouts: Sequence[Mapping[str, object]]) -> tuple[list[str], bool]:
     notes = hosts_note(abouts)
     crowded = shared_cores(abouts) if notes else []
     cores = available_cores()
@@ -314,7 +314,7 @@ def _validity(ranks: int, abouts: Sequence[Mapping[str, Any]]) -> tuple[list[str
     return notes + ([doubt] if doubt else []), not crowded and not doubt
 
 
-def _machine(launcher: Launcher, abouts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _machine(launcher: Launcher, abouts: Sequence[Mapping[str, object]]) -> dict[str, Any]:
     hosts = sorted({str(about["host"]) for about in abouts if "host" in about})
     return {
         **({"hosts": hosts} if len(hosts) > 1 else {}),

@@ -95,7 +95,7 @@ def find_host_file(choice: str | os.PathLike[str] | None = None) -> HostFile | N
     return HostFile(path, tuple(counts.items()), folder)
 
 
-def clocks(abouts: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+def clocks(abouts: Sequence[Mapping[str, object]]) -> list[list[int]]:
     """Group the ranks by the clock that they read."""
     groups: dict[str, list[int]] = {}
     for rank, about in enumerate(abouts):
@@ -103,7 +103,7 @@ def clocks(abouts: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     return list(groups.values())
 
 
-def hosts_note(abouts: Sequence[Mapping[str, Any]]) -> list[str]:
+def hosts_note(abouts: Sequence[Mapping[str, object]]) -> list[str]:
     """Say on which hosts the ranks were, when there were several."""
     hosts = Counter(str(about.get("host", "")) for about in abouts)
     if len(hosts) < 2:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.request import Machine, RunRequest, refuse_for_functions
 from labkit.selector import Selector, Situation, stated
@@ -92,7 +92,7 @@ class RealMpi(Machine):
 # The `coll` of a run on real MPI, read before it starts.
 
 
-def read_choice(coll: Any, ranks: int) -> Selector:
+def read_choice(coll: object, ranks: int) -> Selector:
     """Return the selector of a run."""
     selector = stated(coll)
     selector.choose(Situation("barrier", ranks))  # one that would simulate says so now

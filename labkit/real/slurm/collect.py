@@ -128,7 +128,7 @@ def _read_ranks(job: JobFolder, number: int, ranks: int, repeats: int) -> tuple[
 
 def _notes(job: JobFolder, number: int) -> dict[int, tuple[bytes, dict[str, Any]]]:
     """Return what the ranks of a recorded point have noted."""
-    found: dict[int, tuple[bytes, dict[str, Any]]] = {}
+    found: dict[int, tuple[bytes, dict[str, object]]] = {}
     try:
         with zipfile.ZipFile(job.point(number) / "ranks.zip") as archive:
             names = set(archive.namelist())
@@ -163,14 +163,16 @@ def _validity(abouts: list[dict[str, Any]]) -> tuple[list[str], bool]:
     return notes, is_valid
 
 
-def _sharing(started: dict[str, Any]) -> list[str]:
+def _sharing(started: dict[str, object]) -> list[str]:
     """Say when other jobs may have been on the nodes."""
     if not started.get("is_shared"):
         return []
     return ["the job had a part of its nodes, beside whoever had the rest; exclusive=True reserves them"]
 
 
-def _machine(job: JobFolder, number: int, about: dict[str, Any], started: dict[str, Any]) -> dict[str, Any]:
+def _machine(
+    job: JobFolder, number: int, about: dict[str, Any], started: dict[str, object]
+) -> dict[str, Any]:
     names = ("cluster", "partition", "node_list", "mpi", "mpiexec")
     nodes = Slurm(**job.about["options"]).node_count(job.points[number]["ranks"])
     return {

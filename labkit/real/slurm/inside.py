@@ -252,7 +252,7 @@ def _prepare(job: JobFolder) -> tuple[Launcher, list[str]]:
 
 def _run_point(
     job: JobFolder, number: int, launcher: tuple[Launcher, list[str]], end: float | None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Run one point, pack what its ranks left, and return its status."""
     point, folder = job.points[number], job.point(number)
     limit_s: float | None = point["timeout_s"]
@@ -271,7 +271,7 @@ def _run_point(
     if isinstance(error, TimeLimitError) and is_cut:
         error = TimeLimitError(f"{_no_time(job)} {error}")
     restart = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
-    facts: dict[str, Any] = {"began": began, "ended": now_text(), "restart": restart}
+    facts: dict[str, object] = {"began": began, "ended": now_text(), "restart": restart}
     if ending is not None:
         facts |= {"host_seconds": ending.host_seconds, "notes": ending_notes(ending)}
     if error is not None:
@@ -316,9 +316,9 @@ def _no_time(job: JobFolder) -> str:
     return f"the time limit of the job ({job.about['time_text']}) was over; give more time=."
 
 
-def _record(error: LabkitError) -> dict[str, Any]:
+def _record(error: LabkitError) -> dict[str, object]:
     """Write an error down so that it can be raised where the job was submitted."""
-    record: dict[str, Any] = {"kind": type(error).__name__, "message": str(error)}
+    record: dict[str, object] = {"kind": type(error).__name__, "message": str(error)}
     if isinstance(error, RankError):
         record |= {"rank": error.rank, "traceback": error.traceback}
     return record

@@ -159,7 +159,7 @@ class SlurmJobs(Sequence[SlurmJob]):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def slurm_jobs(on: Any = "slurm") -> SlurmJobs:
+def slurm_jobs(on: object = "slurm") -> SlurmJobs:
     """List the jobs that labkit has submitted, newest first.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.real.slurm.options import Slurm, is_slurm, slurm_of
 from labkit.request import Machine, RunRequest
@@ -44,7 +44,7 @@ class SlurmCluster(Machine):
         *(one.name for one in dataclasses.fields(Slurm)),
     )
 
-    def owns(self, on: Any) -> bool:
+    def owns(self, on: object) -> bool:
         """Whether it is an object of `labkit.slurm`, or its text."""
         return is_slurm(on)
 

@@ -91,7 +91,7 @@ class Slurm:
         """The folder of the jobs, with ``~`` and variables filled in."""
         return os.path.abspath(os.path.expanduser(os.path.expandvars(self.folder)))
 
-    def changed(self, **options: Any) -> Slurm:
+    def changed(self, **options: object) -> Slurm:
         """Return the same with some options changed.
 
         Raises
@@ -140,7 +140,7 @@ class Slurm:
         return f"slurm({', '.join(words + [f'{name}={value!r}' for name, value in given.items()])})"
 
 
-def slurm(profile: str = "", **options: Any) -> Slurm:
+def slurm(profile: str = "", **options: object) -> Slurm:
     """Describe a Slurm cluster, to be given as ``on=``; in short ``on="slurm"`` or ``on="slurm:PROFILE"``.
 
     A run or sweep with it submits batch jobs, waits for them and brings everything back. Interrupted, or
@@ -202,19 +202,19 @@ def slurm(profile: str = "", **options: Any) -> Slurm:
     return Slurm(profile=profile, **{**known_options(profile_options(profile)), **options})
 
 
-def is_slurm(on: Any) -> bool:
+def is_slurm(on: object) -> bool:
     """Whether `on` is a Slurm cluster: an object of `slurm`, or its text."""
     if isinstance(on, str):
         return re.match(r"\s*slurm\s*($|[:,])", on, re.IGNORECASE) is not None
     return hasattr(type(on), "labkit_slurm")
 
 
-def slurm_of(on: Any) -> Slurm:
+def slurm_of(on: object) -> Slurm:
     """Read a cluster: ``slurm``, ``slurm:PROFILE``, with options behind commas: ``slurm:debug,nodes=2``."""
     if isinstance(on, Slurm):
         return on
     head, *words = str(on).split(",")
-    options: dict[str, Any] = {}
+    options: dict[str, object] = {}
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name.strip():
@@ -223,7 +223,7 @@ def slurm_of(on: Any) -> Slurm:
     return slurm(head.partition(":")[2].strip(), **options)
 
 
-def known_options(options: dict[str, Any]) -> dict[str, Any]:
+def known_options(options: dict[str, object]) -> dict[str, Any]:
     """Refuse options that Slurm machines do not have, and return the others."""
     names = [one.name for one in dataclasses.fields(Slurm) if one.name != "profile"]
     for name in options:
@@ -255,7 +255,7 @@ def time_seconds(text: str | None) -> int | None:
     return int(found["days"] or 0) * 86400 + sum(a * b for a, b in zip(fields, units, strict=False))
 
 
-def _read_text(name: str, value: Any) -> str | None:
+def _read_text(name: str, value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str | os.PathLike) or any(ord(c) < 32 for c in os.fspath(value)):
@@ -263,14 +263,14 @@ def _read_text(name: str, value: Any) -> str | None:
     return os.fspath(value).strip()
 
 
-def _read_path(name: str, value: Any) -> str:
+def _read_path(name: str, value: object) -> str:
     text = _read_text(name, value)
     if not text:
         raise MachineError(f"{name} must not be empty")
     return text
 
 
-def _read_time(name: str, value: Any) -> str | None:
+def _read_time(name: str, value: object) -> str | None:
     if not isinstance(value, bool) and isinstance(value, numbers.Integral):
         value = str(int(value))
     text = _read_text(name, value)
@@ -280,7 +280,7 @@ def _read_time(name: str, value: Any) -> str | None:
     return text
 
 
-def _read_count(name: str, value: Any) -> int | None:
+def _read_count(name: str, value: object) -> int | None:
     if isinstance(value, str) and value.isdigit():
         value = int(value)
     if value is None and name != "max_jobs":
@@ -302,7 +302,7 @@ def _read_seconds(name: str, value: Any) -> float | None:
     return seconds
 
 
-def _read_flag(name: str, value: Any) -> bool:
+def _read_flag(name: str, value: object) -> bool:
     if isinstance(value, str):
         value = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}.get(
             value.lower(), value
@@ -312,7 +312,7 @@ def _read_flag(name: str, value: Any) -> bool:
     return value
 
 
-def _read_lines(name: str, value: Any) -> tuple[str, ...]:
+def _read_lines(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split() if name in ("modules", "extra") else value.splitlines()
     if not isinstance(value, list | tuple):
@@ -335,7 +335,7 @@ def _check_extra(line: str) -> None:
         )
 
 
-def _read_name(name: str, value: Any) -> str:
+def _read_name(name: str, value: object) -> str:
     text = _read_text(name, value) or ""
     if not re.fullmatch(r"[\w.+-]*", text) or text.startswith("."):
         raise MachineError(f"{name} takes letters, digits and _ . + -, got {value!r}")

@@ -77,7 +77,7 @@ class JobFolder:
 
     @classmethod
     def create(
-        cls, base: str, about: Mapping[str, Any], points: list[tuple[dict[str, Any], bytes]]
+        cls, base: str, about: Mapping[str, object], points: list[tuple[dict[str, object], bytes]]
     ) -> JobFolder:
         """Write a new job down.
 
@@ -152,7 +152,7 @@ class JobFolder:
             return {}
         return content if isinstance(content, dict) else {}
 
-    def write(self, name: str, content: Any) -> None:
+    def write(self, name: str, content: object) -> None:
         """Write one of the files: JSON, or text as it is."""
         text = content if isinstance(content, str) else json.dumps(content, indent=1) + "\n"
         write_atomic(self.path / name, text)

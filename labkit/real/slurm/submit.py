@@ -321,7 +321,7 @@ def make_point(request: RunRequest) -> Point:
     header |= recorded
     matters = {name: getattr(cluster, name) for name in _MATTERS}
     matters |= recorded | {name: value for name, value in header.items() if name in ("measuring", "regions")}
-    what: Any = request.program
+    what: object = request.program
     if isinstance(what, Path):
         path, what = what, program_digests(what)
         header |= {"script": str(path.resolve()), "digest": what[path.name]}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
 
 from labkit.errors import ScheduleError
 from labkit.plain import json_of
@@ -55,7 +54,7 @@ def _text(path: Path) -> str:
         raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
 
 
-def _json(path: Path) -> Any:
+def _json(path: Path) -> object:
     try:
         return json_of(_text(path))
     except ValueError as error:

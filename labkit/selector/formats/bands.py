@@ -52,7 +52,7 @@ def rows_of(operation: str, bands: Iterable[Band], amount: str = "bytes") -> lis
         for step in band.steps:
             if step.name is None:
                 continue
-            row: dict[str, Any] = {"operation": operation}
+            row: dict[str, object] = {"operation": operation}
             for key, low, high in (("ranks", band.low, band.high), (amount, step.low, step.high)):
                 if low > 0:
                     row[f"{key}_from"] = int(low)

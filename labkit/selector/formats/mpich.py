@@ -50,7 +50,7 @@ _FIXED = {
     "is_block_regular=no": False, "is_node_consecutive=yes": False, "is_node_consecutive=no": True,
     "count<pow2": False,
 }  # fmt: skip
-_ASKED: dict[str, dict[str, Any]] = {
+_ASKED: dict[str, dict[str, object]] = {
     "is_commutative=yes": {"commutative": True},
     "is_commutative=no": {"commutative": False},
     "is_op_built_in=yes": {"cuttable": True},
@@ -62,12 +62,12 @@ _AMOUNTS = {"comm_size": "ranks", "avg_msg_size": "bytes", "total_msg_size": "to
 _OPPOSITE = {"yes": "no", "no": "yes"}
 
 
-def _auto(operation: str) -> dict[str, Any]:
+def _auto(operation: str) -> dict[str, object]:
     """Return the leaf that takes every call: MPICH begins the collective and waits for it."""
     return {f"algorithm=MPIR_{operation.capitalize()}_allcomm_nb": {}}
 
 
-def _leaf(operation: str, name: str | None) -> dict[str, Any]:
+def _leaf(operation: str, name: str | None) -> dict[str, object]:
     """Return an algorithm's leaf, behind conditions where it is not for all calls."""
     auto = _auto(operation)
     if name is None:
@@ -79,7 +79,7 @@ def _leaf(operation: str, name: str | None) -> dict[str, Any]:
         )
     function, needs = functions[name], registry.get(operation, name).requirements
     function, *parameters = function.split()
-    leaf: dict[str, Any] = {f"algorithm={function}": {word: {} for word in parameters}}
+    leaf: dict[str, object] = {f"algorithm={function}": {word: {} for word in parameters}}
     if function.endswith(_WHOLE):
         leaf = {"count<pow2": auto, "count=any": leaf}
         leaf = {"is_op_built_in=no": auto, "is_op_built_in=yes": leaf}
@@ -110,9 +110,9 @@ def write(operation: str, bands: Sequence[Band]) -> str:
     return json.dumps(tree, indent=1) + "\n"
 
 
-def _rest(name: str, functions: Sequence[str]) -> dict[str, Any]:
+def _rest(name: str, functions: Sequence[str]) -> dict[str, object]:
     """Return the branch of a nonblocking collective: for one group, two groups, and one buffer for both."""
-    leaves: list[dict[str, Any]] = [
+    leaves: list[dict[str, object]] = [
         {f"algorithm=MPIR_{name.capitalize()}_{function}": {}} for function in functions
     ]
     intra = leaves[0]
@@ -121,11 +121,11 @@ def _rest(name: str, functions: Sequence[str]) -> dict[str, Any]:
     return intra if len(leaves) == 1 else {"comm_type=intra": intra, "comm_type=inter": leaves[1]}
 
 
-def _below(parts: Sequence[tuple[float, dict[str, Any]]], measure: str) -> dict[str, Any]:
+def _below(parts: Sequence[tuple[float, dict[str, object]]], measure: str) -> dict[str, object]:
     """Return branches for what is below each bound, in order; of one part the part itself."""
     if len(parts) == 1:
         return parts[0][1]
-    found: dict[str, Any] = {}
+    found: dict[str, object] = {}
     for high, leaf in parts:
         if high > _MOST:
             return {**found, f"{measure}=any": leaf}
@@ -133,7 +133,7 @@ def _below(parts: Sequence[tuple[float, dict[str, Any]]], measure: str) -> dict[
     return found
 
 
-def read(table: dict[str, Any], where: str) -> Rules:
+def read(table: dict[str, object], where: str) -> Rules:
     """Read a file that is parsed already."""
     names = names_table("mpich")
     all_names = [*_BLOCKING, *(f"neighbor_{name}" for name in _NEIGHBORS), *untuned("mpich")]
@@ -162,8 +162,8 @@ def _plain(key: str) -> str:
 
 
 def _walk(
-    tree: Any, so_far: dict[str, Any], operation: str, known: dict[str, str], where: str
-) -> Iterator[tuple[dict[str, Any], str | None]]:
+    tree: object, so_far: dict[str, object], operation: str, known: dict[str, str], where: str
+) -> Iterator[tuple[dict[str, object], str | None]]:
     """Yield the conditions and the algorithm of each leaf that labkit's calls may come to, in order."""
     if not isinstance(tree, dict) or not tree:
         raise ScheduleError(f"{where}: below {operation} there is {tree!r}, where conditions are needed")
@@ -198,7 +198,7 @@ def _is_complete(keys: list[str]) -> bool:
     return f"{word}={_OPPOSITE.get(value)}" in keys
 
 
-def _conditions(key: str, where: str) -> dict[str, Any] | None:
+def _conditions(key: str, where: str) -> dict[str, object] | None:
     """Return what a key asks, as conditions of rules; None where it cannot hold for labkit's calls."""
     if key == "any" or key.endswith("=any"):
         return {}
@@ -227,7 +227,7 @@ def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     return joined
 
 
-def _use(key: str, leaf: dict[str, Any], operation: str, known: dict[str, str], where: str) -> str | None:
+def _use(key: str, leaf: dict[str, object], operation: str, known: dict[str, str], where: str) -> str | None:
     parameters = next(iter(leaf.values()))
     if not isinstance(parameters, dict) or any(parameters.values()):
         raise ScheduleError(

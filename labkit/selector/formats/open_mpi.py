@@ -98,7 +98,7 @@ def read_classic(text: str, where: str) -> Rules:
     """Read the classic form."""
     numbers = _numbers(text, where)
     version = next(numbers)
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     by_id = {entry["collective"]: name for name, entry in names_table("ompi").items()}
     for _ in range(_next(numbers, "the number of collectives", where)):
         which = _next(numbers, "a collective's number", where)
@@ -185,7 +185,7 @@ def _last(below: float) -> int | str:
     return "inf" if below == inf else int(below) - 1
 
 
-def read_json(table: dict[str, Any], where: str) -> Rules:
+def read_json(table: dict[str, object], where: str) -> Rules:
     """Read JSON that is parsed already."""
     _refuse_unknown(table, _KEYS["file"], "a file of rules", where)
     version = table.get("rule_file_version", 3)
@@ -214,7 +214,7 @@ def read_json(table: dict[str, Any], where: str) -> Rules:
     return Rules(rows, where)
 
 
-def _tables(value: Any, what: str, where: str) -> list[dict[str, Any]]:
+def _tables(value: object, what: str, where: str) -> list[dict[str, object]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
         raise ScheduleError(f"{where}: {what} are a list of tables, got {value!r}")
     return value
@@ -248,7 +248,7 @@ def _checked(group: dict[str, Any], where: str) -> dict[str, Any]:
     return group
 
 
-def _bounds(table: dict[str, Any], key: str, where: str) -> tuple[float, float]:
+def _bounds(table: dict[str, object], key: str, where: str) -> tuple[float, float]:
     """Return a range: from, and below."""
     ends = []
     for suffix, default in (("min", 0), ("max", "inf")):
@@ -276,7 +276,7 @@ def _steps(operation: str, group: dict[str, Any], where: str) -> list[Step]:
     return first_matches(ranges, lambda low, high, name: Step(low, high, name[0]))
 
 
-def _number(operation: str, value: Any, where: str) -> int:
+def _number(operation: str, value: object, where: str) -> int:
     names = names_table("ompi")[operation]["names"]
     if isinstance(value, str) and value in names:
         return int(names.index(value))
@@ -287,7 +287,7 @@ def _number(operation: str, value: Any, where: str) -> int:
     )
 
 
-def _whole(value: Any, key: str, where: str) -> int:
+def _whole(value: object, key: str, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise ScheduleError(f"{where}: {key} must be an integer, got {value!r}")
     return value

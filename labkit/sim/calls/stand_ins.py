@@ -105,7 +105,7 @@ def given_bytes(method: Method, comm: Any, arguments: tuple[Any, ...]) -> int:
     return _by_layout(method, comm, arguments)
 
 
-def _by_layout(method: Method, comm: Any, arguments: tuple[Any, ...]) -> int:
+def _by_layout(method: Method, comm: Any, arguments: tuple[object, ...]) -> int:
     """Return the bytes that the rank gives; of objects they are counted when they are pickled."""
     if not (method.is_buffer and arguments):
         return 0
@@ -124,7 +124,7 @@ def _by_layout(method: Method, comm: Any, arguments: tuple[Any, ...]) -> int:
     return 0
 
 
-def _to_neighbors(base: str, given: Any, targets: int) -> int:
+def _to_neighbors(base: str, given: object, targets: int) -> int:
     if base.startswith("Neighbor_allgather"):
         return parse_simple(given, False).bytes * targets
     if base == "Neighbor_alltoall":
@@ -169,7 +169,7 @@ def _end(row: int, answer: Any) -> Any:
     return answer
 
 
-def _looked(method: Method, row: int, answer: Any) -> Any:
+def _looked(method: Method, row: int, answer: object) -> object:
     """Do as `_end`, for a test or a probe."""
     simulation = running()
     if row >= 0 and simulation is not None:
@@ -186,8 +186,8 @@ def _join(method: Method, row: int, comm: Any, root: int | None, arguments: tupl
 
 
 def _described(
-    method: Method, row: int, comm: Any, root: int | None, arguments: tuple[Any, ...], request: Any
-) -> Any:
+    method: Method, row: int, comm: Any, root: int | None, arguments: tuple[object, ...], request: Any
+) -> object:
     """Note the making of a persistent collective, and return it."""
     simulation = running()
     if row >= 0 and simulation is not None:
@@ -211,7 +211,7 @@ def _started(row: int, known: Persistent | None) -> None:
         simulation.call_notes.joined(row, known.comm, known.root, known.n_bytes, known.number)
 
 
-def _start(original: Callable[..., Any]) -> Callable[..., None]:
+def _start(original: Callable[..., object]) -> Callable[..., None]:
     @functools.wraps(original)
     def start(self: Prequest) -> None:
         known = _known(self)
@@ -222,7 +222,7 @@ def _start(original: Callable[..., Any]) -> Callable[..., None]:
     return start
 
 
-def _start_all(original: Callable[..., Any]) -> Any:
+def _start_all(original: Callable[..., object]) -> object:
     """Several are started one after the other: as one call, unless collectives are among them."""
 
     @functools.wraps(original)
@@ -307,7 +307,7 @@ def _dumps(original: Callable[[Any, Any], bytes]) -> Callable[[Any, Any], bytes]
 
 
 @cache
-def _stand_ins() -> tuple[tuple[type, str, Any], ...]:
+def _stand_ins() -> tuple[tuple[type, str, object], ...]:
     """Return what stands in for which methods; the same objects for all runs."""
     return (*((*what[:2], _noted(*what)) for what in _plan()), (Pickle, "dumps", _dumps(Pickle.dumps)))
 
@@ -472,14 +472,14 @@ class CallNotes:
         )
 
 
-def _spread(took: list[str], joint: list[int], alike: list[Any]) -> list[str]:
+def _spread(took: list[str], joint: list[int], alike: list[object]) -> list[str]:
     """Give what one rank has noted to the others of its collective, and to calls that repeat it.
 
     The engine repeats a collective without asking anew; calls that are alike and were once carried out by
     different algorithms (of another operator) are then left open.
     """
     of_joint = {number: name for number, name in zip(joint, took, strict=True) if name and number >= 0}
-    known: dict[Any, set[str]] = {}
+    known: dict[object, set[str]] = {}
     for key, name in zip(alike, took, strict=True):
         if name:
             known.setdefault(key, set()).add(name)

@@ -74,9 +74,9 @@ def _is_own(frame: FrameType) -> bool:
     return not is_installed(frame.f_globals.get("__name__"), frame.f_code.co_filename)
 
 
-def _clock(whole: Callable[..., Any], unit: Callable[[float], Any]) -> Callable[..., Any]:
+def _clock(whole: Callable[..., object], unit: Callable[[float], object]) -> Callable[..., object]:
     @functools.wraps(whole)
-    def read(*args: Any) -> Any:
+    def read(*args: object) -> Any:
         host = whole(*args)  # it also looks at the arguments
         now = _seconds()
         return host if now is None else unit(now)
@@ -84,11 +84,11 @@ def _clock(whole: Callable[..., Any], unit: Callable[[float], Any]) -> Callable[
     return read
 
 
-def _date(whole: Callable[..., Any], place: int) -> Callable[..., Any]:
+def _date(whole: Callable[..., object], place: int) -> Callable[..., object]:
     """Return a function of `time` that means the present time where its argument at a place is left out."""
 
     @functools.wraps(whole)
-    def read(*args: Any) -> Any:
+    def read(*args: object) -> Any:
         given = args[place] if len(args) > place else None
         now = _seconds() if given is None else None
         if now is None:
@@ -131,10 +131,10 @@ def _used(whole: Callable[[int], Any]) -> Callable[[int], Any]:
 class _DatetimeType:
     """The attributes of the compiled type `datetime.datetime`, which refuses to have them set."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return vars(datetime.datetime)[name]
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         gc.get_referents(vars(datetime.datetime))[0][name] = value
         ctypes.pythonapi.PyType_Modified(ctypes.py_object(datetime.datetime))
 
@@ -255,7 +255,7 @@ def simulated_dates(source: str | bytes, file: str) -> CodeType:
     return compile(tree, file, "exec", dont_inherit=True)
 
 
-def program_reads_dates(program: Any) -> bool:
+def program_reads_dates(program: object) -> bool:
     """Whether a function, or one of its module that it names, may have NumPy read the present time."""
     pending, seen = [program], set()
     while pending:

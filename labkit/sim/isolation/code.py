@@ -103,10 +103,10 @@ _LIBRARIES = frozenset({"mpi4py", "labkit"})
 #: what each rank has separately: all that communicators do, and the host's name
 _ASKS = surface.COMM | {"Get_processor_name"}
 #: by id of a module's globals: these, and the code of one that depends on the rank
-_known: dict[int, tuple[dict[str, Any], types.CodeType | None]] = {}
+_known: dict[int, tuple[dict[str, object], types.CodeType | None]] = {}
 
 
-def code_of_dependent(scope: dict[str, Any]) -> types.CodeType | None:
+def code_of_dependent(scope: dict[str, object]) -> types.CodeType | None:
     """Return the code of the module whose globals these are; None unless it depends on the rank."""
     found = _known.get(id(scope))
     if found is None or found[0] is not scope:
@@ -164,16 +164,16 @@ def _runs(code: types.CodeType) -> bool:
     return not code.co_flags & 0x1 or code.co_name in _AT_ONCE
 
 
-def own_builtins(copy: Callable[[Any], Any]) -> dict[str, Any]:
+def own_builtins(copy: Callable[[object], object]) -> dict[str, Any]:
     """Return built-in names whose ``__import__`` gives a rank its own copies of the program's modules."""
 
     def import_(
         name: str,
-        globals: Mapping[str, Any] | None = None,
-        locals: Mapping[str, Any] | None = None,
+        globals: Mapping[str, object] | None = None,
+        locals: Mapping[str, object] | None = None,
         fromlist: Sequence[str] | None = (),
         level: int = 0,
-    ) -> Any:
+    ) -> object:
         return copy(builtins.__import__(name, globals, locals, fromlist or (), level))
 
     return {**vars(builtins), "__import__": import_}

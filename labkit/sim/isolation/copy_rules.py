@@ -89,7 +89,7 @@ def array(copier: Any, value: np.ndarray[Any, Any]) -> Any:
 
 def is_changeable(value: np.ndarray[Any, Any]) -> bool:
     """Whether an array's elements can change: it, or an array it is a view of, is writable."""
-    base: Any = value
+    base: object = value
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
             return True
@@ -139,5 +139,5 @@ def lock(copier: Any, value: Any) -> Any:
     return copier.remember(value, make())
 
 
-def share(copier: Any, value: Any) -> Any:
+def share(copier: object, value: object) -> Any:
     return value

@@ -58,7 +58,7 @@ class _Outside:
 RankLoops = Patches(_patches)
 
 
-def _simulated(selector: Any) -> Callable[..., Any]:
+def _simulated(selector: Any) -> Callable[..., object]:
     """Let a loop wait as a rank does: messages, threads and simulated time go on."""
     select, first = selector.select, len(selector.get_map())
 
@@ -66,7 +66,7 @@ def _simulated(selector: Any) -> Callable[..., Any]:
         waits = waits_of_rank()
         if waits is None or (timeout is not None and timeout <= 0):
             return select(timeout)
-        ready: list[Any] = []
+        ready: list[object] = []
 
         def look() -> bool:
             ready.extend(select(0) if not ready else ())
@@ -92,8 +92,8 @@ def _socket_patches() -> Iterator[Patch]:
         yield socket.socket, name, _patient(getattr(socket.socket, name))
 
 
-def _patient(whole: Callable[..., Any]) -> Callable[..., Any]:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+def _patient(whole: Callable[..., Any]) -> Callable[..., object]:
+    def method(self: Any, *args: object, **kwargs: object) -> Any:
         machine: Any = current()
         if machine is not None and self.gettimeout() is None:
             while not select.select([self], [], [], 0)[0]:

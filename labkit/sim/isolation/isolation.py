@@ -94,11 +94,11 @@ class Isolation:
         program, (args, kwargs) = copier.copy((self._program, self._given))
         return functools.partial(_call, program, args, kwargs)
 
-    def copied(self, rank: int, original: Any) -> Any:
+    def copied(self, rank: int, original: object) -> Any:
         """Return a rank's copy of a function or class of the program."""
         return self._copiers[rank].copy(original)
 
-    def original(self, copy: Any) -> Any:
+    def original(self, copy: object) -> Any:
         """Return what a rank's function or class is a copy of, None if it is none."""
         return self._plan.originals.get(id(copy))
 
@@ -114,7 +114,9 @@ class Isolation:
         return Copier(self._plan, is_restoring=True).copy(value)
 
 
-def _call(program: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], comm: Any) -> Any:
+def _call(
+    program: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], comm: object
+) -> Any:
     return program(comm, *args, **kwargs)
 
 
@@ -134,7 +136,7 @@ _HANDLES = frozenset(
 )
 
 
-def is_constant(*values: Any, varied: Container[int] = ()) -> bool:
+def is_constant(*values: object, varied: Container[int] = ()) -> bool:
     """Whether nothing that these values reach can change, as far as the program's code can tell."""
     pending = list(values)
     seen: set[int] = set()
@@ -205,7 +207,7 @@ def _parts(value: Any) -> Iterable[Any] | None:
     return () if _is_named(value) else None
 
 
-def _is_named(value: Any) -> bool:
+def _is_named(value: object) -> bool:
     """Whether pickle would look a value up by name: a compiled function, a singleton."""
     try:
         return isinstance(value.__reduce_ex__(4), str)
@@ -272,10 +274,10 @@ class Plan:
         self.notes: list[str] = []
         self.has_classes = False
         #: id of a rank's function or class -> the original; `keep` makes sure no id is used again
-        self.originals: dict[int, Any] = {}
-        self.keep: list[Any] = []
+        self.originals: dict[int, object] = {}
+        self.keep: list[object] = []
         #: id of a shared object -> makes what a rank has in its place
-        self.stand_ins: Mapping[int, Callable[[int], Any]] = {}
+        self.stand_ins: Mapping[int, Callable[[int], object]] = {}
         self._names: dict[types.CodeType, frozenset[str] | None] = {}
 
     def names(self, code: types.CodeType) -> frozenset[str] | None:
@@ -308,9 +310,9 @@ class Copier:
         self.is_restoring = is_restoring
         self._memo: dict[int, Any] = {}
         self._keep: list[Any] = []
-        self._globals: dict[int, dict[str, Any]] = {}
+        self._globals: dict[int, dict[str, object]] = {}
 
-    def copy(self, value: Any) -> Any:
+    def copy(self, value: object) -> Any:
         """Return the rank's copy of a value; the value itself where it cannot change."""
         kind = type(value)
         if kind in ATOMS:
@@ -326,13 +328,13 @@ class Copier:
             handler = _handler_for(kind)
         return handler(self, value)
 
-    def remember(self, value: Any, copy: Any) -> Any:
+    def remember(self, value: object, copy: object) -> Any:
         """Note a copy; also keeps the original alive, so that its id stays its own."""
         self._memo[id(value)] = copy
         self._keep.append(value)
         return copy
 
-    def found(self, value: Any) -> Any:
+    def found(self, value: object) -> Any:
         """Return the copy noted for a value, None if there is none."""
         return self._memo.get(id(value))
 
@@ -365,7 +367,7 @@ class Copier:
             self.fill_cell(cell, source)
         return made
 
-    def _installed_function(self, value: types.FunctionType) -> Any:
+    def _installed_function(self, value: types.FunctionType) -> object:
         """Share an installed function, unless it is a wrapper around something of the program."""
         wrapped = value.__closure__ is not None and any(
             isinstance(_contents(cell), types.FunctionType | type)
@@ -404,11 +406,11 @@ class Copier:
         except ValueError:
             made.cell_contents = self.copy(contents)
 
-    def _note_original(self, made: Any, original: Any) -> None:
+    def _note_original(self, made: object, original: object) -> None:
         self.plan.originals[id(made)] = original
         self.plan.keep.append(made)
 
-    def scope(self, source: dict[str, Any]) -> dict[str, Any]:
+    def scope(self, source: dict[str, object]) -> dict[str, Any]:
         """Return the rank's dictionary for a module's globals, filled as names are used."""
         scope = self._globals.get(id(source))
         if scope is None:
@@ -423,7 +425,9 @@ class Copier:
                 self._import_again(code, scope, source)
         return scope
 
-    def _import_again(self, code: types.CodeType, scope: dict[str, Any], source: dict[str, Any]) -> None:
+    def _import_again(
+        self, code: types.CodeType, scope: dict[str, object], source: dict[str, object]
+    ) -> None:
         """Execute a module whose values depend on the rank, as a rank of real MPI does."""
         machinery = ("__spec__", "__loader__", "__path__", "__doc__")
         scope.update({name: source[name] for name in machinery if name in source})
@@ -437,7 +441,7 @@ class Copier:
                 self._note_original(made, original)
                 self.plan.has_classes = self.plan.has_classes or isinstance(original, type)
 
-    def fill(self, scope: dict[str, Any], source: dict[str, Any], names: frozenset[str] | None) -> None:
+    def fill(self, scope: dict[str, object], source: dict[str, object], names: frozenset[str] | None) -> None:
         """Copy names that a code uses into its globals; None: all there are."""
         for name in list(source) if names is None else names:
             if name in _MACHINERY and name in source:
@@ -493,7 +497,7 @@ class Copier:
             abc.update_abstractmethods(made)
         return made
 
-    def _of_own_module(self, value: type, module: types.ModuleType | None) -> Any:
+    def _of_own_module(self, value: type, module: types.ModuleType | None) -> object:
         """Return the class that a rank's own execution of its module has made, None if there is none."""
         if module is None or code_of_dependent(vars(module)) is None:
             return None
@@ -502,7 +506,7 @@ class Copier:
 
     # --- data -------------------------------------------------------------------------------------
 
-    def by_reduction(self, value: Any) -> Any:
+    def by_reduction(self, value: object) -> Any:
         """Copy any other object the way pickle would rebuild it."""
         kind = type(value)
         method = getattr(kind, "__deepcopy__", None)
@@ -572,7 +576,7 @@ class _Memo(dict):  # type: ignore[type-arg]
 class _RankModule(types.ModuleType):
     """A rank's copy of a module of the program: a name is copied when it is first used."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         copier, source = self.__dict__["_labkit_source"]
         scope = copier.scope(source.__dict__)
         if name not in scope:
@@ -584,7 +588,7 @@ class _RankModule(types.ModuleType):
         return scope[name]
 
 
-def _contents(cell: types.CellType) -> Any:
+def _contents(cell: types.CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:
@@ -687,7 +691,7 @@ class RankPickle:
 
     def __init__(self, isolation: Isolation) -> None:
         self.isolation = isolation
-        self._by_name: dict[tuple[str, str], Any] = {}
+        self._by_name: dict[tuple[str, str], object] = {}
 
     def __enter__(self) -> RankPickle:
         _active.append(self)
@@ -731,7 +735,7 @@ class _Pickler(pickle.Pickler):
         super().__init__(out, protocol, buffer_callback=callback)
         self._owner = owner
 
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if isinstance(obj, type | FunctionType):
             key = self._owner.name(obj)
             if key is not None:
@@ -739,5 +743,5 @@ class _Pickler(pickle.Pickler):
         return NotImplemented
 
 
-def _find(module: str, name: str) -> Any:
+def _find(module: str, name: str) -> object:
     return _active[-1].find((module, name))

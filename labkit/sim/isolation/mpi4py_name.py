@@ -55,7 +55,7 @@ class SimulatedName:
         dict of int to callable
             By id, as for `labkit.sim.isolation.isolation.Isolation`; empty while nobody has imported mpi4py.
         """
-        made: dict[int, Callable[[int], Any]] = {}
+        made: dict[int, Callable[[int], object]] = {}
         for name, own in _NAMES.library().items():
             made[id(own)] = _importer(name)
             for attribute, value in list(vars(own).items()):
@@ -77,7 +77,7 @@ class SimulatedName:
         _NAMES.leave()
 
 
-def _is_of(value: Any, module: ModuleType) -> bool:
+def _is_of(value: object, module: ModuleType) -> bool:
     """Whether an object was made by this module of the library."""
     if module.__name__ == _MODULE:
         return True
@@ -88,7 +88,7 @@ def _publish(module: ModuleType) -> None:
     sys.modules[MODULE_NAME] = vars(sys.modules["labkit"])["MPI"] = module
 
 
-def _importer(name: str, attribute: str = "") -> Callable[[int], Any]:
+def _importer(name: str, attribute: str = "") -> Callable[[int], object]:
     def make(_: int) -> Any:
         module = importlib.import_module(name)
         return getattr(module, attribute) if attribute else module

@@ -44,7 +44,7 @@ class _Figures:
         rank = _kernels.current_rank()
         return self.outside if rank < 0 else self.own.setdefault(rank, OrderedDict())
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(self.here(), name)
 
     def merge(self) -> None:
@@ -56,8 +56,8 @@ class _Figures:
                 self.outside[manager.num] = manager
 
 
-def _delegating(name: str) -> Callable[..., Any]:
-    def method(self: _Figures, *arguments: Any) -> Any:
+def _delegating(name: str) -> Callable[..., object]:
+    def method(self: _Figures, *arguments: object) -> Any:
         return getattr(self.here(), name)(*arguments)
 
     return method
@@ -107,7 +107,7 @@ class _Content:
             self._now = _copied(self._mapping)
         return self._now
 
-    def _write(self, content: dict[str, Any]) -> None:
+    def _write(self, content: dict[str, object]) -> None:
         dict.clear(self._mapping)
         dict.update(self._mapping, _copied(content))
         self._now = content
@@ -116,7 +116,7 @@ class _Content:
         whole = getattr(type(self._mapping), name)
 
         @functools.wraps(whole)
-        def change(mapping: Any, *arguments: Any) -> Any:
+        def change(mapping: object, *arguments: object) -> Any:
             if mapping is self._mapping:
                 self.changes()
             return whole(mapping, *arguments)
@@ -124,7 +124,7 @@ class _Content:
         return change
 
 
-def _copied(mapping: dict[str, Any]) -> dict[str, Any]:
+def _copied(mapping: dict[str, object]) -> dict[str, object]:
     """Copy a dictionary and those inside it."""
     return {key: _copied(value) if type(value) is dict else value for key, value in dict.items(mapping)}
 
@@ -133,7 +133,7 @@ def _copied(mapping: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pandas() -> Iterator[Patch]:
-    config: Any = sys.modules.get("pandas._config.config")
+    config: object = sys.modules.get("pandas._config.config")
     if config is None or not hasattr(config, "_get_root"):
         return
     options, whole = _Options(config), config._get_root
@@ -152,7 +152,7 @@ class _Options(_Content):
     def __init__(self, config: Any) -> None:
         super().__init__(config._global_config, "options of pandas")
 
-    def _write(self, content: dict[str, Any]) -> None:
+    def _write(self, content: dict[str, object]) -> None:
         _put(self._mapping, content)
         self._now = content
 
@@ -176,7 +176,7 @@ RankOptions = Patches(_pandas)
 class _Watched(types.ModuleType):
     """A module whose globals are a rank's own when a rank assigns them."""
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         _own_global(vars(self), name)
         super().__setattr__(name, value)
 
@@ -185,12 +185,12 @@ class _Watched(types.ModuleType):
         super().__delattr__(name)
 
 
-def _own_global(scope: dict[str, Any], name: str) -> None:
+def _own_global(scope: dict[str, object], name: str) -> None:
     own = process_state.swaps()
     if own is None or name.startswith("__") or isinstance(scope.get(name), types.ModuleType):
         return
 
-    def write(value: Any) -> None:
+    def write(value: object) -> None:
         scope.pop(name, None) if value is _ABSENT else scope.__setitem__(name, value)
 
     own.add(f"{scope.get('__name__')}.{name}", lambda: scope.get(name, _ABSENT), write)
@@ -209,7 +209,7 @@ class WatchedModules:
         if top in self._packages or top in sys.stdlib_module_names or top in _KNOWN:
             return
         self._packages.add(top)
-        wrapped: dict[int, Any] = {}
+        wrapped: dict[int, object] = {}
         for module in list(_modules_of(top)):
             if type(module) is types.ModuleType:
                 module.__class__ = _Watched
@@ -249,7 +249,7 @@ def _modules_of(top: str) -> Iterator[types.ModuleType]:
                 yield module
 
 
-def _is_class_of(value: Any, module: types.ModuleType) -> bool:
+def _is_class_of(value: object, module: types.ModuleType) -> bool:
     return isinstance(value, type) and value.__module__ == module.__name__
 
 
@@ -262,7 +262,7 @@ def _assigned(code: types.CodeType) -> tuple[str, ...]:
     )
 
 
-def _owning(function: types.FunctionType, names: tuple[str, ...]) -> Any:
+def _owning(function: types.FunctionType, names: tuple[str, ...]) -> object:
     scope = function.__globals__
 
     @functools.wraps(function)
@@ -275,9 +275,9 @@ def _owning(function: types.FunctionType, names: tuple[str, ...]) -> Any:
     return call
 
 
-def _state_of(module: types.ModuleType) -> dict[tuple[str, str], Any]:
+def _state_of(module: types.ModuleType) -> dict[tuple[str, str], object]:
     """Return what tells whether containers and plain values of a module's classes have changed."""
-    found: dict[tuple[str, str], Any] = {}
+    found: dict[tuple[str, str], object] = {}
     for name, value in list(vars(module).items()):
         if name.startswith("__"):
             continue
@@ -292,6 +292,6 @@ def _state_of(module: types.ModuleType) -> dict[tuple[str, str], Any]:
     return found
 
 
-def _items(value: Any) -> Any:
+def _items(value: Any) -> object:
     pairs = value.items() if isinstance(value, dict) else ((one, None) for one in value)
     return len(value), [(id(key), id(item)) for key, item in pairs]

@@ -59,7 +59,7 @@ ProcessState = Patches(_patches)
 def _changing(
     whole: Callable[..., Any], name: str, read: Callable[[], Any], write: Callable[[Any], Any]
 ) -> Callable[..., Any]:
-    def change(*args: Any, **kwargs: Any) -> Any:
+    def change(*args: object, **kwargs: object) -> Any:
         own = _find()
         if own is not None:
             own.add(name, read, write)
@@ -86,14 +86,14 @@ def _data() -> Any:
     return os.environ._data  # type: ignore[attr-defined]
 
 
-def _put_data(data: Any) -> None:
+def _put_data(data: object) -> None:
     os.environ._data = data  # type: ignore[attr-defined]
     if hasattr(os, "environb"):
         os.environb._data = data  # type: ignore[attr-defined]
 
 
-def _on_own_environment(whole: Callable[..., Any]) -> Callable[..., Any]:
-    def change(self: Any, *args: Any) -> Any:
+def _on_own_environment(whole: Callable[..., object]) -> Callable[..., object]:
+    def change(self: Any, *args: object) -> Any:
         own = _find()
         if own is not None and self._data is _data():
             own.add("environment", _data, _put_data)
@@ -124,7 +124,7 @@ def _on_host(rank: int, size: int) -> list[int]:
     return [one for one in range(size) if hub.host(first + one) == mine]
 
 
-def _with_launcher(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _with_launcher(whole: Callable[..., object]) -> Callable[..., object]:
     def get(self: Any, key: Any) -> Any:
         try:
             return whole(self, key)
@@ -138,7 +138,7 @@ def _with_launcher(whole: Callable[..., Any]) -> Callable[..., Any]:
     return get
 
 
-def _with_environment(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _with_environment(whole: Callable[..., object]) -> Callable[..., object]:
     def begin(self: Any, *args: Any, **kwargs: Any) -> None:
         own = _find()
         is_default = len(args) <= 10 and kwargs.get("env") is None  # behind that it is given by its place
@@ -152,7 +152,7 @@ def _with_environment(whole: Callable[..., Any]) -> Callable[..., Any]:
 # --- warnings -----------------------------------------------------------------------------------------------
 
 
-def _filters() -> Any:
+def _filters() -> object:
     return warnings.filters, warnings.showwarning, warnings._showwarnmsg_impl  # type: ignore[attr-defined]
 
 
@@ -162,10 +162,10 @@ def _put_filters(state: Any) -> None:
     warnings._filters_mutated()  # type: ignore[attr-defined]
 
 
-def _on_own_filters(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _on_own_filters(whole: Callable[..., object]) -> Callable[..., object]:
     """Let what a program's own code catches be its rank's: libraries do not communicate meanwhile."""
 
-    def enter(self: Any) -> Any:
+    def enter(self: object) -> Any:
         own = _find()
         if own is not None and "warnings" not in own:
             frame = sys._getframe(1)
@@ -279,7 +279,7 @@ class _Own:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, logger: Any, kind: Any = None) -> Any:
+    def __get__(self, logger: object, kind: object = None) -> object:
         if logger is None:
             return self
         found = _find_log()
@@ -292,13 +292,13 @@ class _Own:
             store[key] = {} if self._name == "_cache" else list(value) if isinstance(value, list) else value
         return store[key]
 
-    def _outside(self, logger: Any) -> Any:
+    def _outside(self, logger: object) -> Any:
         try:
             return logger.__dict__[self._name]
         except KeyError:
             raise AttributeError(self._name) from None
 
-    def __set__(self, logger: Any, value: Any) -> None:
+    def __set__(self, logger: object, value: object) -> None:
         found = _find_log()
         if found is None or self._name not in logger.__dict__:  # a new one begins like this for all ranks
             logger.__dict__[self._name] = value
@@ -306,7 +306,7 @@ class _Own:
         store, rank = found
         store[rank, id(logger), self._name] = value
 
-    def __delete__(self, logger: Any) -> None:
+    def __delete__(self, logger: object) -> None:
         logger.__dict__.pop(self._name, None)
 
 
@@ -329,7 +329,7 @@ def _own_factory() -> Any:
     return None if found is None else found[0].get((found[1], 0, "factory"))
 
 
-def _set_factory(factory: Any) -> None:
+def _set_factory(factory: object) -> None:
     found = _find_log()
     if found is None:
         logging._logRecordFactory = factory  # type: ignore[attr-defined]
@@ -337,7 +337,7 @@ def _set_factory(factory: Any) -> None:
         found[0][found[1], 0, "factory"] = factory
 
 
-def _factory() -> Any:
+def _factory() -> object:
     return _own_factory() or logging._logRecordFactory  # type: ignore[attr-defined]
 
 
@@ -376,8 +376,8 @@ _PYTHON = (
         "randbytes",
     ),
 )
-_NUMPY_STATE: Any = np.random.mtrand._rand
-_PYTHON_STATE: Any = random._inst
+_NUMPY_STATE: object = np.random.mtrand._rand
+_PYTHON_STATE: object = random._inst
 
 
 def _numpy_names() -> list[str]:
@@ -476,9 +476,9 @@ _PATCHES = Patches(_random_patches)
 
 
 def _dispatcher(
-    whole: Callable[..., Any], name: str, state_of: Callable[[RankRandom, int], Any]
-) -> Callable[..., Any]:
-    def dispatch(*args: Any, **kwargs: Any) -> Any:
+    whole: Callable[..., object], name: str, state_of: Callable[[RankRandom, int], object]
+) -> Callable[..., object]:
+    def dispatch(*args: object, **kwargs: object) -> object:
         found = _active()
         return whole(*args, **kwargs) if found is None else getattr(state_of(*found), name)(*args, **kwargs)
 

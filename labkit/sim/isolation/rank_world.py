@@ -65,11 +65,11 @@ class OwnModules:
         #: whether a module has NumPy read the host's present time
         self.has_host_dates = False
         #: called when a rank has imported a module of the name, the first time
-        self.when_imported: dict[str, Callable[[], Any]] = {}
+        self.when_imported: dict[str, Callable[[], object]] = {}
         #: called whenever a rank's own code imports a module of the name
-        self.at_import: dict[str, Callable[[], Any]] = {}
+        self.at_import: dict[str, Callable[[], object]] = {}
         #: called when a rank's own code has imported an installed module, with its name
-        self.after_import: Callable[[str], Any] = lambda name: None
+        self.after_import: Callable[[str], object] = lambda name: None
 
     def is_own(self, top: str) -> bool:
         """Whether ranks have the top-level module of this name for themselves."""
@@ -159,7 +159,7 @@ class OwnModules:
             if is_dependent and not isinstance(module, _Stand):
                 del sys.modules[name]
 
-    def _claim(self, scope: Mapping[str, Any] | None) -> None:
+    def _claim(self, scope: Mapping[str, object] | None) -> None:
         """Make the installed package a rank's own whose module imports such a thing while it is loaded."""
         top = str((scope or {}).get("__name__", "")).partition(".")[0]
         spec = (scope or {}).get("__spec__")
@@ -178,8 +178,8 @@ class OwnModules:
 
         def import_(
             name: str,
-            globals: Mapping[str, Any] | None = None,
-            locals: Mapping[str, Any] | None = None,
+            globals: Mapping[str, object] | None = None,
+            locals: Mapping[str, object] | None = None,
             fromlist: Sequence[str] | None = (),
             level: int = 0,
         ) -> ModuleType:
@@ -228,13 +228,13 @@ class _Stand(ModuleType):
         super().__init__(name)
         object.__setattr__(self, "_own", own)
 
-    def __getattribute__(self, attribute: str) -> Any:
+    def __getattribute__(self, attribute: str) -> object:
         world = object.__getattribute__(self, "_own").current()
         if world is None:
             return object.__getattribute__(self, attribute)
         return getattr(world.load(object.__getattribute__(self, "__name__")), attribute)
 
-    def __setattr__(self, attribute: str, value: Any) -> None:
+    def __setattr__(self, attribute: str, value: object) -> None:
         world = object.__getattribute__(self, "_own").current()
         if world is None:
             object.__setattr__(self, attribute, value)
@@ -476,7 +476,7 @@ class SpawnedRanks:
             raise FileNotFoundError(f"{name}: there is no file {path!r} in {os.getcwd()}")
         return script_start(path, line.args, start)
 
-    def _file_of(self, line: PythonLine) -> tuple[str, Mapping[str, Any]]:
+    def _file_of(self, line: PythonLine) -> tuple[str, Mapping[str, object]]:
         if line.is_pool:
             raise ProgramError(
                 "-m mpi4py.futures is a pool of a whole job; use MPIPoolExecutor in the program"

@@ -71,7 +71,7 @@ def _calls() -> Iterator[Patch]:
                 yield owner, name, _handed_over(owner, name, own)
 
 
-def _handed_over(owner: type, name: str, own: Any) -> Any:
+def _handed_over(owner: type, name: str, own: Any) -> object:
     """Return what stands in a method's place: the rank makes the call, whichever of its threads asks."""
     is_of_class, is_static = isinstance(own, classmethod), isinstance(own, staticmethod)
     whole = own.__func__ if is_of_class or is_static else own
@@ -88,7 +88,7 @@ def _handed_over(owner: type, name: str, own: Any) -> Any:
     return classmethod(call) if is_of_class else staticmethod(call) if is_static else call
 
 
-def _beginning(owner: type, name: str) -> Callable[..., Any] | None:
+def _beginning(owner: type, name: str) -> Callable[..., object] | None:
     """Return what begins a blocking call: a function that returns its request and the status to fill."""
     if issubclass(owner, Request) and name in ("Wait", "wait"):
         return lambda self, status=None: (self, status)

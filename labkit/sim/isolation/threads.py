@@ -42,7 +42,7 @@ def _threading() -> Iterator[Patch]:
     def lock() -> Any:
         return RankLock() if _is_rank() else allocate_lock()
 
-    def recursive() -> Any:
+    def recursive() -> object:
         return threading._PyRLock() if _is_rank() else rlock()  # type: ignore[attr-defined]
 
     yield threading.Thread, "start", start
@@ -58,7 +58,7 @@ def _is_rank() -> bool:
     return waits_of_rank() is not None or owner_of_thread() is not None
 
 
-def _hub_and_rank() -> tuple[Any, int] | None:
+def _hub_and_rank() -> tuple[object, int] | None:
     owner = owner_of_thread()
     return None if owner is None else (owner.hub, owner.rank)
 

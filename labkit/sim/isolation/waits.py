@@ -105,7 +105,7 @@ class _Call:
         self.over = allocate_lock()
         self.over.acquire()
 
-    def end(self, value: Any = None, error: BaseException | None = None) -> None:
+    def end(self, value: object = None, error: BaseException | None = None) -> None:
         self.value, self.error, self.is_over = value, error, True
         self.over.release()
 
@@ -212,7 +212,7 @@ class RankWaits:
         self._at_calls.add(number)
         self._posted.append(one)
         self.ring()
-        seen: Any = None
+        seen: object = None
         while not one.over.acquire(True, _BLOCKED_S):
             if one not in self._posted:
                 seen = None
@@ -223,7 +223,7 @@ class RankWaits:
             seen = at
         return one.answer()
 
-    def _blocked_at(self) -> Any:
+    def _blocked_at(self) -> object:
         """Return where the rank's own thread is, if the rank is the running one and does not wait here."""
         if self.hub.rank != self.rank or self in _waiting:
             return None
@@ -569,7 +569,7 @@ class Interruptions:
 
     def __init__(self, simulation: Any) -> None:
         self._simulation = simulation
-        self._seen: Any = None
+        self._seen: object = None
         self._waits, self._step_s = -1, _STEP_S
         self._before: Any = None
 

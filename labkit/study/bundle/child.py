@@ -30,7 +30,7 @@ class Rerun:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, object] = {}
         recipe = json.loads((folder / "recipe.json").read_text("utf-8"))
         machines = json.loads((folder / "machines.json").read_text("utf-8"))
         self.platforms = [decode(one["object"]) for one in machines["platforms"]]
@@ -46,7 +46,7 @@ class Rerun:
         self.measure = self.value(recipe["measure"])
         self.options = self.value(recipe["options"])
 
-    def value(self, form: Any) -> Any:
+    def value(self, form: object) -> Any:
         """Return what a plain form stands for: of a function, the function itself."""
         return decode(form, self._special)
 
@@ -69,7 +69,7 @@ class Rerun:
         shown = {name: cell(value) for name, value in parameters.items()} | point.get("cells", {})
         return run_rows(done, shown, repetition, extra)
 
-    def _special(self, form: dict[str, Any]) -> Any:
+    def _special(self, form: dict[str, Any]) -> object:
         kind = next(iter(form))
         if kind == "$script":
             return self._inside(form[kind])
@@ -82,18 +82,18 @@ class Rerun:
             self._made[key] = makers[kind](form[kind])
         return self._made[key]
 
-    def _source(self, form: dict[str, Any]) -> Any:
+    def _source(self, form: dict[str, Any]) -> object:
         path = self._inside(form["file"])
         values = {name: self.value(one) for name, one in form["values"].items()}
         return executed(path.read_text("utf-8"), values, str(path))[form["name"]]
 
-    def _unpickled(self, form: dict[str, Any]) -> Any:
+    def _unpickled(self, form: dict[str, Any]) -> object:
         import pickle
 
         # The caller has said that the bundle's code may run; a pickle is no more than that.
         return pickle.loads(self._inside(form["file"]).read_bytes())[0]
 
-    def _partial(self, form: Any) -> Any:
+    def _partial(self, form: object) -> object:
         parts = self.value(form)
         return functools.partial(parts["func"], *parts["args"], **parts["keywords"])
 
@@ -104,7 +104,7 @@ class Rerun:
         return path
 
 
-def _imported(form: dict[str, Any]) -> Any:
+def _imported(form: dict[str, Any]) -> object:
     try:
         return getattr(importlib.import_module(form["module"]), form["name"])
     except (ImportError, AttributeError) as error:
@@ -153,7 +153,7 @@ def _is_memory(error: BaseException | None) -> bool:
     return False
 
 
-def _write(answer: TextIO, line: dict[str, Any]) -> None:
+def _write(answer: TextIO, line: dict[str, object]) -> None:
     answer.write(json.dumps(line, default=str) + "\n")
 
 

@@ -61,14 +61,14 @@ class Carrier:
         self.sources = sources  # kept when the sweep ran, by the function's id
         self.files: dict[str, bytes] = {}
         self.remarks: list[str] = []
-        self._known: dict[int, Any] = {}
+        self._known: dict[int, object] = {}
         self._modules: set[str] = set()
 
-    def carry(self, value: Any) -> Any:
+    def carry(self, value: object) -> Any:
         """Return a value's plain form, and keep the files it needs."""
         return encode(value, self._special)
 
-    def carry_program(self, program: Any) -> Any:
+    def carry_program(self, program: object) -> Any:
         """Return a program's plain form: of a function, or of a script's path."""
         if not isinstance(program, str | Path):
             return self.carry(program)
@@ -81,12 +81,12 @@ class Carrier:
         found = local_files(self._modules)
         self.files |= {f"program/modules/{name}": content for name, content in found.items()}
 
-    def _special(self, value: Any) -> Any:
+    def _special(self, value: object) -> object:
         if id(value) not in self._known:
             self._known[id(value)] = self._form(value)
         return self._known[id(value)]
 
-    def _form(self, value: Any) -> Any:
+    def _form(self, value: object) -> object:
         if isinstance(value, functools.partial):
             parts = {"func": value.func, "args": list(value.args), "keywords": dict(value.keywords)}
             return {"$partial": self.carry(parts)}
@@ -94,7 +94,7 @@ class Carrier:
             return {"$import": {"module": "numpy", "name": value.__name__}}
         return self._imported(value) or self._written(value) or self._pickled(value)
 
-    def _imported(self, value: Any) -> dict[str, Any] | None:
+    def _imported(self, value: Any) -> dict[str, object] | None:
         """What another Python can import by name: installed, or from files that travel along."""
         home = home_of(value)
         if home is None and getattr(value, "__module__", "") == "builtins":
@@ -115,7 +115,7 @@ class Carrier:
         self._modules.add(module)
         return {"$import": {"module": module, "name": name, "local": True}}
 
-    def _written(self, value: Any) -> dict[str, Any] | None:
+    def _written(self, value: object) -> dict[str, object] | None:
         """Return a notebook's function with all that it uses as a module; None where it is not the same."""
         if not isinstance(value, FunctionType):
             return None
@@ -135,7 +135,7 @@ class Carrier:
         values = {name: self.carry(one) for name, one in text.values.items()}
         return {"$source": {"file": path, "name": text.name, "values": values}}
 
-    def _pickled(self, value: Any) -> dict[str, Any]:
+    def _pickled(self, value: Any) -> dict[str, object]:
         from labkit.real.travel import pack_program
 
         what = getattr(value, "__name__", None) or type(value).__name__
@@ -318,8 +318,8 @@ class RecipeWriter:
         self.carrier.finish()
         return document
 
-    def _point(self, point: Point, labels: range) -> dict[str, Any]:
-        entry: dict[str, Any] = {
+    def _point(self, point: Point, labels: range) -> dict[str, object]:
+        entry: dict[str, object] = {
             "ranks": int(point.ranks),
             "parameters": self.carrier.carry(point.parameters),
             "rows": spans(self.positions[label] for label in labels if label in self.positions),
@@ -345,7 +345,7 @@ class RecipeWriter:
             "deterministic": bool(about.get("deterministic", True) or about.get("is_recorded")),
         }
 
-    def _kept(self, kind: str, head: dict[str, Any], thing: Any) -> int:
+    def _kept(self, kind: str, head: dict[str, object], thing: object) -> int:
         """Return the number of a machine or model in its list, where it is added once."""
         entry = {**head, "object": encode(thing)}
         known: list[str] = [json.dumps(other, sort_keys=True) for other in self.machines[kind]]
@@ -382,7 +382,7 @@ def numbers(written: Iterable[Any], below: int) -> list[int]:
     return found
 
 
-def _is_file(value: Any) -> bool:
+def _is_file(value: object) -> bool:
     return isinstance(value, str | os.PathLike) and Path(value).is_file()
 
 
@@ -428,7 +428,7 @@ def encode(value: Any, fallback: Fallback | None = None, depth: int = 0) -> Any:
     if type(value) is float:
         return value if math.isfinite(value) else {"$float": repr(value)}
 
-    def inner(part: Any) -> Any:
+    def inner(part: object) -> Any:
         return encode(part, fallback, depth + 1)
 
     if type(value) in (list, ByRank):
@@ -452,7 +452,7 @@ def encode(value: Any, fallback: Fallback | None = None, depth: int = 0) -> Any:
     return fallback(value)
 
 
-def decode(value: Any, special: Callable[[dict[str, Any]], Any] | None = None) -> Any:
+def decode(value: object, special: Callable[[dict[str, object]], object] | None = None) -> Any:
     """Return the value that `encode` wrote."""
     if isinstance(value, list):
         return [decode(part, special) for part in value]
@@ -494,7 +494,7 @@ def _state(thing: Any) -> dict[str, Any]:
     return {name: part for name, part in state.items() if name not in cached}
 
 
-def _class(module: str, kind: str) -> Any:
+def _class(module: str, kind: str) -> object:
     """Return a class by its module and name; where the module is gone, by its package and name."""
     try:
         return getattr(importlib.import_module(module), kind)
@@ -508,7 +508,7 @@ def _class(module: str, kind: str) -> Any:
         return found.pop()
 
 
-def _made(name: str, state: Any) -> Any:
+def _made(name: str, state: object) -> object:
     module, _, kind = name.partition(":")
     try:
         if not module.startswith(_HOMES):
@@ -516,7 +516,7 @@ def _made(name: str, state: Any) -> Any:
         found = _class(module, kind)
         if not isinstance(found, type) or not _is_own(found) or not isinstance(state, dict):
             raise DataError(f"the recipe asks for {name!r}, which is no class of labkit")
-        thing: Any = object.__new__(found)
+        thing: object = object.__new__(found)
         kept = fields(found) if is_dataclass(found) else ()  # the recipe may be older than a field
         later = {one.name: one.default for one in kept if one.default is not MISSING}
         for attribute, part in {**later, **state}.items():

@@ -52,7 +52,7 @@ class SourceText:
     name: str
     values: dict[str, Any] = field(default_factory=dict)
     modules: list[str] = field(default_factory=list)
-    originals: dict[str, Any] = field(default_factory=dict)
+    originals: dict[str, object] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
 
 
@@ -72,7 +72,7 @@ def source_of(function: FunctionType) -> SourceText | None:
     )
 
 
-def home_of(value: Any) -> tuple[str, str] | None:
+def home_of(value: object) -> tuple[str, str] | None:
     """Return from which module something can be imported under its own name, if it can."""
     module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
     if not isinstance(module, str) or not isinstance(name, str) or module in ("__main__", "builtins"):
@@ -90,7 +90,7 @@ class _Writer:
         self.parts: list[str] = []
         self.values: dict[str, Any] = {}
         self.modules: set[str] = set()
-        self.originals: dict[str, Any] = {}
+        self.originals: dict[str, object] = {}
         self.missing: list[str] = []
         self._seen: set[str] = set(_OWN)
 
@@ -146,7 +146,7 @@ class _Writer:
         else:
             self.values[name] = value
 
-    def _try(self, name: str, value: Any, write: Callable[[], None]) -> None:
+    def _try(self, name: str, value: object, write: Callable[[], None]) -> None:
         try:
             write()
         except (OSError, TypeError, SyntaxError, ValueError) as error:
@@ -194,7 +194,7 @@ def _free_variables(function: FunctionType) -> dict[str, Any]:
     return {name: cell.cell_contents for name, cell in cells}
 
 
-def _literal(value: Any) -> str | None:
+def _literal(value: object) -> str | None:
     """Return a value as Python writes it, where that is short and gives the value back."""
     if not isinstance(value, bool | int | float | complex | str | bytes | tuple | list | dict | None):
         return None
@@ -259,17 +259,17 @@ _SAME_NAME = {"LOAD_METHOD": "LOAD_ATTR", "CALL_METHOD": "CALL"}
 _JUMPS = {*dis.hasjabs, *dis.hasjrel}
 
 
-def executed(text: str, values: Mapping[str, Any], name: str = "<bundled>") -> dict[str, Any]:
+def executed(text: str, values: Mapping[str, object], name: str = "<bundled>") -> dict[str, Any]:
     """Execute a module's text in a separate namespace, and return that.
 
     The values stand in it before the text runs, as a definition may need them.
     """
-    names: dict[str, Any] = {"__name__": "labkit_bundled", **values}
+    names: dict[str, object] = {"__name__": "labkit_bundled", **values}
     exec(compile(text, name, "exec", dont_inherit=True), names)
     return names
 
 
-def difference(text: str, values: Mapping[str, Any], originals: Mapping[str, Any]) -> str | None:
+def difference(text: str, values: Mapping[str, object], originals: Mapping[str, object]) -> str | None:
     """Say what a module defines otherwise than the functions and classes it was written from."""
     try:
         names = executed(text, values)
@@ -316,7 +316,7 @@ def _steps(code: CodeType) -> Iterator[tuple[str, Any]]:
         yield _SAME_NAME.get(step.opname, step.opname), value
 
 
-def _is_same(one: Any, other: Any) -> bool:
+def _is_same(one: object, other: object) -> bool:
     if isinstance(one, type) and isinstance(other, type):
         mine, theirs = _own(one), _own(other)
         return mine.keys() == theirs.keys() and all(_is_same(mine[k], theirs[k]) for k in mine)

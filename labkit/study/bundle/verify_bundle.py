@@ -249,7 +249,7 @@ def _checked_entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.Z
     return entries
 
 
-def _wrong(info: zipfile.ZipInfo, known: Mapping[str, Any]) -> str | None:
+def _wrong(info: zipfile.ZipInfo, known: Mapping[str, object]) -> str | None:
     """Say what is wrong with an entry of a zip, if anything is."""
     text = info.orig_filename
     parts = PurePosixPath(text).parts
@@ -318,7 +318,7 @@ def _names(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def _json(content: bytes, what: str) -> Any:
+def _json(content: bytes, what: str) -> object:
     check_table(content, what)
     try:
         return json.loads(content)
@@ -444,7 +444,7 @@ def verify(
         A limit is none.
     """
     check_limit(timeout_s)
-    memory: Any = memory_bytes  # whatever was given
+    memory: object = memory_bytes  # whatever was given
     is_number = isinstance(memory, numbers_abc.Integral) and not isinstance(memory, bool)
     if not is_number or not LEAST_BYTES <= memory_bytes < 1 << 50:
         raise MachineError(
@@ -544,7 +544,7 @@ def _unrunnable(bundle: Opened) -> str | None:
     )
 
 
-def _pickled_for(form: Any) -> set[str]:
+def _pickled_for(form: object) -> set[str]:
     """Return the versions of Python that the pickles in a recipe need."""
     if isinstance(form, list):
         return set().union(*(_pickled_for(part) for part in form))
@@ -607,7 +607,7 @@ def compare_rows(
     data: pd.DataFrame, positions: Sequence[int], again: Iterable[Mapping[str, Any]]
 ) -> list[Difference]:
     """Compare the rows of one run, by their positions in the bundle's table, with those of its repetition."""
-    computed: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    computed: dict[tuple[str, str], list[Mapping[str, object]]] = {}
     for row in again:
         computed.setdefault((str(row.get("metric")), str(row.get("phase"))), []).append(row)
     found = []
@@ -646,5 +646,5 @@ def _text(value: Any) -> str:
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.item() if hasattr(value, "item") else value

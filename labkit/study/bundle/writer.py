@@ -315,7 +315,7 @@ def _manifest(files: Mapping[str, bytes], rows: int, again: int, remarks: list[s
     )
 
 
-def _json(document: Any) -> bytes:
+def _json(document: object) -> bytes:
     return (json.dumps(document, indent=1, ensure_ascii=False, sort_keys=False) + "\n").encode()
 
 

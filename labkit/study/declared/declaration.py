@@ -116,7 +116,7 @@ class Declaration:
         """SHA-256 of the file that holds the program; empty where there is none."""
         return next(iter(self.program_files.values()), "")
 
-    def planned(self, jobs: Any = None) -> Planned:
+    def planned(self, jobs: object = None) -> Planned:
         """Return the sweep of all points.
 
         Raises
@@ -199,7 +199,7 @@ def _text(content: Mapping[str, Any], key: str, where: str, needed: bool = False
     return value
 
 
-def _names(content: Mapping[str, Any], key: str, where: str) -> list[str]:
+def _names(content: Mapping[str, object], key: str, where: str) -> list[str]:
     value = content.get(key, [])
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise DataError(f"{where}: {key} is a list of names, got {value!r}")
@@ -225,7 +225,7 @@ def _run(table: dict[str, Any], where: str) -> dict[str, Any]:
     return run
 
 
-def _parameters(table: dict[str, Any], where: str) -> dict[str, Any]:
+def _parameters(table: dict[str, object], where: str) -> dict[str, object]:
     taken = set(inspect.signature(plan_sweep).parameters) - set(_AXES)
     for key, value in table.items():
         if key in taken:
@@ -296,7 +296,7 @@ def _forget_changed(path: Path) -> None:
             sys.modules.pop(name, None)
 
 
-def _load_file(path: Path, where: str) -> Any:
+def _load_file(path: Path, where: str) -> object:
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))  # for what it imports from beside it
     name = path.stem if path.stem not in sys.modules else f"labkit_study_{path.stem}"
@@ -337,7 +337,7 @@ def _check_points(declaration: Declaration) -> None:
         raise DataError(f"{name}: a value of [parameters] or [run] cannot be used: {error}") from error
 
 
-def _expected(content: Mapping[str, Any], declaration: Declaration, where: str) -> list[Expected]:
+def _expected(content: Mapping[str, object], declaration: Declaration, where: str) -> list[Expected]:
     entries = content.get("expect", [])
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
         raise DataError(f"{where}: expectations are tables, each [[expect]], got {entries!r}")
@@ -357,7 +357,7 @@ def _expected(content: Mapping[str, Any], declaration: Declaration, where: str) 
     return found
 
 
-def _columns(parameters: Mapping[str, Any]) -> dict[str, list[Any]]:
+def _columns(parameters: Mapping[str, object]) -> dict[str, list[object]]:
     """Return the columns that the study will have, with their values."""
     columns = {key: list(value) if isinstance(value, list) else [value] for key, value in parameters.items()}
     columns["ranks"] = rank_counts(parameters["ranks"])
@@ -369,7 +369,7 @@ def _columns(parameters: Mapping[str, Any]) -> dict[str, list[Any]]:
     return columns
 
 
-def _check_expected(expected: Expected, columns: Mapping[str, list[Any]], place: str) -> None:
+def _check_expected(expected: Expected, columns: Mapping[str, list[object]], place: str) -> None:
     if not expected.growth.strip():
         raise ExpectationError(f'{place}: growth is missing, as in growth = "p log2(p)"')
     for key, value in expected.where.items():
@@ -415,5 +415,5 @@ def _warn(declaration: Declaration) -> None:
             )
 
 
-def _varies(columns: Mapping[str, Sequence[Any]]) -> int:
+def _varies(columns: Mapping[str, Sequence[object]]) -> int:
     return sum(len(values) > 1 and isinstance(values[0], int | float) for values in columns.values())

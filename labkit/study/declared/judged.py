@@ -172,7 +172,7 @@ def _phase_sum(
     return PhaseSum.in_study(study, total, parameter=chosen["parameter"], where=chosen["where"])
 
 
-def _rows(data: pd.DataFrame, metric: str, phase: str, where: Mapping[str, Any]) -> pd.DataFrame:
+def _rows(data: pd.DataFrame, metric: str, phase: str, where: Mapping[str, object]) -> pd.DataFrame:
     rows = data[(data["metric"] == metric) & (data["phase"] == phase)]
     for column, value in where.items():
         if column in rows:

@@ -127,7 +127,7 @@ class Content:
         more = {"MPI": _library()} if is_real(point.on) else self._simulated
         return {**self._common, **own, **more}
 
-    def _files(self, values: list[Any]) -> dict[str, str]:
+    def _files(self, values: list[object]) -> dict[str, str]:
         found = {}
         for text in _texts(values):
             for name in _names(text):
@@ -558,5 +558,5 @@ def key_of(place: str, content: Mapping[str, str]) -> str:
     return _name([place, dict(content)])
 
 
-def _name(things: list[Any]) -> str:
+def _name(things: list[object]) -> str:
     return sha256(json.dumps(things, sort_keys=True, default=str).encode()).hexdigest()[:24]

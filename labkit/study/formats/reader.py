@@ -115,7 +115,7 @@ def _refuse_trace(path: Path, name: str) -> None:
 
 def _tidied(
     found: Iterator[Row], name: str, remarks: Sequence[str] = ()
-) -> tuple[pd.DataFrame, dict[str, Any]]:
+) -> tuple[pd.DataFrame, dict[str, object]]:
     rows = list(found)
     if not rows:
         raise DataError(f"{name!r} holds no measurements")
@@ -123,7 +123,7 @@ def _tidied(
     for column in parameter_columns(data):
         if data[column].dtype.kind == "f" and _is_whole(data[column]):
             data[column] = data[column].astype("int64")
-    notes: dict[str, Any] = {"source": os.path.basename(name)}
+    notes: dict[str, object] = {"source": os.path.basename(name)}
     return data, notes | ({"remarks": list(remarks)} if remarks else {})
 
 
@@ -132,7 +132,7 @@ def _is_whole(values: pd.Series[float]) -> bool:
     return bool(((values % 1 == 0) & (values.abs() < 2.0**63)).all())
 
 
-def _read_zip(path: str | os.PathLike[str], name: str) -> tuple[pd.DataFrame, dict[str, Any]]:
+def _read_zip(path: str | os.PathLike[str], name: str) -> tuple[pd.DataFrame, dict[str, object]]:
     """Read a study; of an experiment of Extra-P the study in it, or what Extra-P itself has written."""
     try:
         with zipfile.ZipFile(path) as archive:
@@ -162,7 +162,7 @@ def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list
     return _csv(lines, name, parameters, remarks)
 
 
-def _number(text: Any, where: str) -> float:
+def _number(text: object, where: str) -> float:
     if isinstance(text, str) and not _is_number(text):
         raise DataError(f"{where}: {text[:80]!r} is not a number")
     if isinstance(text, bool) or not isinstance(text, str | int | float):
@@ -170,7 +170,7 @@ def _number(text: Any, where: str) -> float:
     return float(text)
 
 
-def _coordinate(text: Any, where: str, parameter: str) -> float:
+def _coordinate(text: object, where: str, parameter: str) -> float:
     """Read the value of a parameter."""
     value = _number(text, where)
     if not math.isfinite(value):
@@ -317,7 +317,7 @@ def _points(text: str, dimensions: int, where: str) -> list[list[str]]:
     return found
 
 
-def _point(parameters: Sequence[str], values: Sequence[Any], where: str) -> dict[str, float]:
+def _point(parameters: Sequence[str], values: Sequence[object], where: str) -> dict[str, float]:
     if not parameters:
         raise DataError(f"{where}: points before any PARAMETER")
     if len(values) != len(parameters):
@@ -344,7 +344,7 @@ class _Left:
             if key not in known:
                 self.counts[kind, key] = self.counts.get((kind, key), 0) + 1
 
-    def note_empty(self, values: Sequence[Any]) -> None:
+    def note_empty(self, values: Sequence[object]) -> None:
         """Note a measurement that has no values."""
         self.empty += not values
 
@@ -399,7 +399,9 @@ def _names(found: Sequence[Any], what: str) -> list[str]:
     return list(found)
 
 
-def _numbered(seen: dict[tuple[Any, ...], int], point: Mapping[str, float], region: str, metric: str) -> int:
+def _numbered(
+    seen: dict[tuple[object, ...], int], point: Mapping[str, float], region: str, metric: str
+) -> int:
     """Return which repetition of a point the next value is."""
     key = (*sorted(point.items()), region, metric)
     seen[key] = seen.get(key, -1) + 1
@@ -411,7 +413,7 @@ def _json_nested(content: Mapping[str, Any], name: str, left: _Left) -> Iterator
     left.note(content, "the file", ("parameters", "measurements", "labkit"))
     parameters = _names(_list(content, "parameters"), "parameters")
     _refuse_names(parameters, name)
-    seen: dict[tuple[Any, ...], int] = {}
+    seen: dict[tuple[object, ...], int] = {}
     for region, metrics in content["measurements"].items():
         for metric, measurements in metrics.items():
             for measurement in measurements:
@@ -466,7 +468,7 @@ def _json_ids(content: Mapping[str, Any], name: str, left: _Left) -> Iterator[Ro
 
 
 def _json_lines(text: str, name: str, left: _Left) -> Iterator[Row]:
-    seen: dict[tuple[Any, ...], int] = {}
+    seen: dict[tuple[object, ...], int] = {}
     parameters: list[str] | None = None
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():

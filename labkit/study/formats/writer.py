@@ -68,7 +68,7 @@ class Group:
     rows: pd.DataFrame
 
 
-def export_study(data: pd.DataFrame, notes: Mapping[str, Any], path: str | os.PathLike[str]) -> Path:
+def export_study(data: pd.DataFrame, notes: Mapping[str, object], path: str | os.PathLike[str]) -> Path:
     """Write a study for other programs; see `labkit.Study.export`."""
     target = Path(path)
     write = FORMATS.get(target.suffix.lower())
@@ -102,7 +102,7 @@ def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
     return parameters, groups
 
 
-def _constants(data: pd.DataFrame, parameters: list[str]) -> dict[str, Any]:
+def _constants(data: pd.DataFrame, parameters: list[str]) -> dict[str, object]:
     """Return what is the same in all rows, as plain data."""
     columns = [*FIXED, *PLACE, SEED, *parameter_columns(data)]
     columns = [c for c in columns if c in data and c not in parameters]
@@ -143,10 +143,10 @@ def _word(name: str) -> str:
     return "_".join(name.split()) or "value"
 
 
-def _json(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+def _json(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path:
     """Extra-P's JSON: points and values of each metric of each call path."""
     parameters, groups = groups_of(data)
-    measurements: dict[str, dict[str, Any]] = {}
+    measurements: dict[str, dict[str, object]] = {}
     for group in groups:
         measurements.setdefault(group.path, {})[group.metric] = [
             {"point": list(point), "values": values} for point, values in group.points.items()
@@ -157,7 +157,7 @@ def _json(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
     return _write(target, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
-def _json_lines(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+def _json_lines(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path:
     """Extra-P's JSON lines, a measurement each; the other columns beside those that it reads."""
     parameters, groups = groups_of(data)
     others = [c for c in data.columns if c not in (*parameters, "metric", "value")]
@@ -190,7 +190,7 @@ def experiment_files(
     parameters: Sequence[str], groups: Sequence[tuple[str, str, Mapping[Point, Sequence[float]]]]
 ) -> dict[str, bytes]:
     """Return the files of an experiment: name to content."""
-    measurements: dict[str, dict[str, list[Any]]] = {}
+    measurements: dict[str, dict[str, list[object]]] = {}
     values = io.BytesIO(_VALUES)
     values.seek(0, io.SEEK_END)
     places: list[int] = []
@@ -252,14 +252,14 @@ def _values(
     return [float(value) for value in np.ravel(array)]
 
 
-def _experiment(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+def _experiment(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path:
     """Extra-P's experiment, which holds the study as well: both programs read it whole."""
     parameters, groups = groups_of(data)
     files = experiment_files(parameters, [(g.path, g.metric, g.points) for g in groups])
     return write_zip(target, files | study_files(data, notes), "the experiment")
 
 
-def _csv(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+def _csv(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path:
     """One measurement a row."""
     return _write(target, data.to_csv(index=False, lineterminator="\n"))
 
@@ -309,7 +309,7 @@ def wide_frame(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def rows_of_frame(
-    frame: Any, parameters: str | Sequence[str] | None = None, metrics: str | Sequence[str] | None = None
+    frame: object, parameters: str | Sequence[str] | None = None, metrics: str | Sequence[str] | None = None
 ) -> pd.DataFrame:
     """Return a frame's measurements as rows of a study; see `labkit.Study.from_frame`."""
     data = _as_pandas(frame)

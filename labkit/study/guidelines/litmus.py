@@ -261,7 +261,7 @@ def _wall() -> float:
     return time.monotonic()
 
 
-def _most() -> Any:
+def _most() -> object:
     from labkit import MPI
 
     return MPI.MAX

@@ -15,7 +15,7 @@ from labkit.timing.repeats import LATE_SHARE, Conduct
 __all__ = ["methods_of"]
 
 
-def methods_of(data: pd.DataFrame, notes: Mapping[str, Any]) -> str:
+def methods_of(data: pd.DataFrame, notes: Mapping[str, object]) -> str:
     """Return the paragraph on how measurements were made, ready to be copied and completed.
 
     Parameters

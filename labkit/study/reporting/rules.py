@@ -185,7 +185,7 @@ class Facts:
     def __init__(self, data: pd.DataFrame, notes: Mapping[str, Any]) -> None:
         self.data, self.notes = data, notes
 
-    def _mapping(self, name: str) -> dict[str, Any]:
+    def _mapping(self, name: str) -> dict[str, object]:
         found = self.notes.get(name)
         return dict(found) if isinstance(found, Mapping) else {}
 
@@ -300,7 +300,7 @@ class Facts:
         return names, len(tested)
 
 
-def check_rules(data: pd.DataFrame, notes: Mapping[str, Any]) -> RuleReport:
+def check_rules(data: pd.DataFrame, notes: Mapping[str, object]) -> RuleReport:
     """Check the rows and the notes of a study against the twelve rules.
 
     Parameters

@@ -378,7 +378,7 @@ def _slices(run: RecordedRun, waits: Any) -> tuple[list[str], dict[str, Ints]]:
         parts.append([np.asarray(column, np.int64)[real] for column in columns])
         names.extend(str(one) for one in known)
 
-    depth: Any = run.phases.get("depth", NOT_SAID)
+    depth: object = run.phases.get("depth", NOT_SAID)
     add(run.phases, PHASE, run.phases["phase"], False, around=depth)
     if trace.calls is not None:
         add(trace.calls, CALL, trace.calls["call"], True, phase_numbers(trace.calls, names))

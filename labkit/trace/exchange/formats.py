@@ -675,7 +675,7 @@ def export(
     return files
 
 
-def _written_whole(form: Format, target: Path, what: Any) -> list[Path]:
+def _written_whole(form: Format, target: Path, what: object) -> list[Path]:
     """Write files and move them to their place: what fails leaves no half file, and the one of before."""
     if target.exists() and not target.is_file() and not target.is_dir():  # a pipe, say
         return form.write(target, what)

@@ -344,7 +344,7 @@ def _by_slice(calls: dict[int, int], slices: dict[int, int]) -> dict[int, list[i
     return found
 
 
-def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> dict[int, tuple[Any, ...]]:
+def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> dict[int, tuple[object, ...]]:
     """Return by slice of a call of a collective what its end says: operation, communicator, root, bytes."""
     calls = events.run.trace.calls
     if calls is None:
@@ -352,7 +352,7 @@ def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> di
     slices = {int(events.row[at]): int(at) for at in np.flatnonzero(events.kind == CALL)}
     joins = calls[calls["joint"] >= 0]
     comms: dict[tuple[int, ...], Any] = {}
-    found: dict[int, tuple[Any, ...]] = {}
+    found: dict[int, tuple[object, ...]] = {}
     for _, rows in joins.sort_values(["joint", "position"], kind="stable").groupby("joint", sort=False):
         members = tuple(rows["rank"].tolist())
         if members not in comms:
@@ -371,7 +371,7 @@ def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> di
     return found
 
 
-def _begun(events: Events, collectives: dict[int, tuple[Any, ...]]) -> dict[int, list[int]]:
+def _begun(events: Events, collectives: dict[int, tuple[object, ...]]) -> dict[int, list[int]]:
     """Return by slice of a wait or test the slices of the calls that began what it ended.
 
     Begun collectives whose end has no slice are no collectives here.

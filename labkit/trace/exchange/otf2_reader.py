@@ -41,8 +41,8 @@ _POSTS = {
 _BEGUN = frozenset(
     row.name for row in METHODS if row.kind in ("collective", "neighbor") and row.form == "nonblocking"
 )
-_NO_CALL: dict[str, Any] = dict.fromkeys(_CALLS, -1) | {"end_s": float("nan"), "bytes": 0}
-_NO_POST: dict[str, Any] = dict.fromkeys(_POSTS, -1) | {
+_NO_CALL: dict[str, object] = dict.fromkeys(_CALLS, -1) | {"end_s": float("nan"), "bytes": 0}
+_NO_POST: dict[str, object] = dict.fromkeys(_POSTS, -1) | {
     "is_cancelled": False,
     "bytes": 0,
     "done_s": float("nan"),
@@ -136,7 +136,7 @@ class _Rank:
             depth = sum(one == -1 for _, _, one in self.open)
             self.phases.append((name, begin_s, now_s, depth))
 
-    def post(self, is_send: bool, done: bool, **what: Any) -> dict[str, Any]:
+    def post(self, is_send: bool, done: bool, **what: object) -> dict[str, Any]:
         here = self.here()
         if here < 0:
             self.lost += 1
@@ -395,7 +395,7 @@ class _Reading:
         what = self.envelope(rank, event.communicator, event.sender, event.msg_tag)
         self.received(rank, getattr(event, "request_id", None), {**what, "bytes": event.msg_length}, now_s)
 
-    def received(self, rank: _Rank, request: Any, what: dict[str, Any], now_s: float) -> None:
+    def received(self, rank: _Rank, request: Any, what: dict[str, object], now_s: float) -> None:
         """Note a receive that is complete; without its request it is posted here."""
         posted = rank.requests.pop(request, None)
         if posted is None:

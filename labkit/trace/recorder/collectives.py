@@ -42,7 +42,7 @@ class Collectives:
     def __init__(self, ledger: Ledger, sizes: Sizes) -> None:
         self.ledger, self.sizes = ledger, sizes
 
-    def calls(self, own: dict[str, Any]) -> dict[str, Any]:
+    def calls(self, own: dict[str, object]) -> dict[str, Any]:
         """Return recorded calls in place of those that a class of mpi4py defines."""
         methods = noted_methods(self.ledger, own, METHODS, self._note)
         name = "Reduce_scatter"
@@ -64,7 +64,7 @@ class Collectives:
         ledger, is_rooted = self.ledger, name in ROOTED
         is_plain, has_blocks = not ledger.has_lines and name in PLAIN, name in OF_BLOCKS
 
-        def noted(comm: Any, *arguments: Any) -> Any:
+        def noted(comm: object, *arguments: Any) -> Any:
             known = ledger.known(comm)
             if is_plain and type(arguments[0]) is np.ndarray:  # for the times its size says all, at once
                 n_bytes = arguments[0].nbytes // (known.size if has_blocks else 1)
@@ -83,8 +83,8 @@ class Collectives:
         return noted
 
     def _with_counts(
-        self, comm: Any, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any
-    ) -> tuple[Any, ...]:
+        self, comm: Any, sendbuf: object, recvbuf: object, recvcounts: object, op: object
+    ) -> tuple[object, ...]:
         """Complete the counts: mpi4py asks all ranks, too; asked here, the answer can be noted."""
         if recvcounts is None and not self.ledger.is_busy and not self.sizes.is_in_place(sendbuf):
             mine = np.array([self.sizes.simple(recvbuf).count], np.int64)
@@ -98,26 +98,26 @@ class Collectives:
     def _barrier(self, known: Known) -> Call:
         return Call("barrier", "Barrier")
 
-    def _bcast(self, known: Known, buffer: Any, root: int) -> Call:
+    def _bcast(self, known: Known, buffer: object, root: int) -> Call:
         return Call("bcast", "Bcast", root, buffers=(block(self.sizes.simple(buffer)),))
 
-    def _gather(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+    def _gather(self, known: Known, sendbuf: object, recvbuf: object, root: int) -> Call:
         is_kept = known.rank == root and self.sizes.is_in_place(sendbuf)
         sent = self.sizes.simple(recvbuf, known.size) if is_kept else self.sizes.simple(sendbuf)
         return self._blocks("gather", sent, root)
 
-    def _scatter(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+    def _scatter(self, known: Known, sendbuf: object, recvbuf: object, root: int) -> Call:
         is_kept = known.rank == root and self.sizes.is_in_place(recvbuf)
         received = self.sizes.simple(sendbuf, known.size) if is_kept else self.sizes.simple(recvbuf)
         return self._blocks("scatter", received, root)
 
-    def _allgather(self, known: Known, sendbuf: Any, recvbuf: Any) -> Call:
+    def _allgather(self, known: Known, sendbuf: object, recvbuf: object) -> Call:
         is_kept = self.sizes.is_in_place(sendbuf)
         return self._blocks(
             "allgather", self.sizes.simple(recvbuf, known.size) if is_kept else self.sizes.simple(sendbuf)
         )
 
-    def _alltoall(self, known: Known, sendbuf: Any, recvbuf: Any) -> Call:
+    def _alltoall(self, known: Known, sendbuf: object, recvbuf: object) -> Call:
         buffer = recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf
         return self._blocks("alltoall", self.sizes.simple(buffer, known.size))
 
@@ -125,7 +125,7 @@ class Collectives:
     def _blocks(problem: str, message: Simple, root: int = 0) -> Call:
         return Call(problem, problem, root, {}, message.bytes, buffers=(block(message), block(message)))
 
-    def _gatherv(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+    def _gatherv(self, known: Known, sendbuf: object, recvbuf: object, root: int) -> Call:
         received = self.sizes.vector(recvbuf, known.size) if known.rank == root else None
         if received is not None and self.sizes.is_in_place(sendbuf):
             sent = Simple(received.memory, 0, int(received.counts[known.rank]), received.datatype)
@@ -136,7 +136,7 @@ class Collectives:
         buffers = (single(sent), ANYTHING if received is None else table(received))
         return Call("gatherv", "Gatherv", root, {}, sent.bytes, buffers=buffers)
 
-    def _scatterv(self, known: Known, sendbuf: Any, recvbuf: Any, root: int) -> Call:
+    def _scatterv(self, known: Known, sendbuf: object, recvbuf: object, root: int) -> Call:
         sent = self.sizes.vector(sendbuf, known.size) if known.rank == root else None
         if sent is not None and self.sizes.is_in_place(recvbuf):
             received = Simple(sent.memory, 0, int(sent.counts[known.rank]), sent.datatype)
@@ -147,7 +147,7 @@ class Collectives:
         buffers = (ANYTHING if sent is None else table(sent), single(received))
         return Call("scatterv", "Scatterv", root, {}, received.bytes, buffers=buffers)
 
-    def _allgatherv(self, known: Known, sendbuf: Any, recvbuf: Any) -> Call:
+    def _allgatherv(self, known: Known, sendbuf: object, recvbuf: object) -> Call:
         received = self.sizes.vector(recvbuf, known.size)
         if self.sizes.is_in_place(sendbuf):
             sent = Simple(received.memory, 0, int(received.counts[known.rank]), received.datatype)
@@ -155,20 +155,22 @@ class Collectives:
             sent = self.sizes.simple(sendbuf)
         return Call("allgatherv", "Allgatherv", 0, {}, 0, buffers=(single(sent), table(received)))
 
-    def _alltoallv(self, known: Known, sendbuf: Any, recvbuf: Any) -> Call:
+    def _alltoallv(self, known: Known, sendbuf: object, recvbuf: object) -> Call:
         received = self.sizes.vector(recvbuf, known.size)
         is_kept = self.sizes.is_in_place(sendbuf)
         sent = received if is_kept else self.sizes.vector(sendbuf, known.size)
         return Call("alltoallv", "Alltoallv", 0, {}, 0, buffers=(table(sent), table(received)))
 
     def _combined(
-        self, problem: str, known: Known, sendbuf: Any, recvbuf: Any, op: Any, root: int = 0
+        self, problem: str, known: Known, sendbuf: object, recvbuf: object, op: object, root: int = 0
     ) -> Call:
         blocks = known.size if problem == "reduce_scatter_block" else 0
         buffer = recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf
         return self._operated(Call(problem, problem, root), self.sizes.simple(buffer, blocks, True), op)
 
-    def _reduce_scatter(self, known: Known, sendbuf: Any, recvbuf: Any, recvcounts: Any, op: Any) -> Call:
+    def _reduce_scatter(
+        self, known: Known, sendbuf: object, recvbuf: object, recvcounts: object, op: object
+    ) -> Call:
         buffer = recvbuf if self.sizes.is_in_place(sendbuf) else sendbuf
         message = self.sizes.simple(buffer, is_operand=True)
         call = self._operated(Call("reduce_scatter", "Reduce_scatter"), message, op)

@@ -271,14 +271,14 @@ class Ledger:
         self.windows: list[tuple[int, int, tuple[int, ...], bool]] | None = None if is_summed else []
         #: by number of a communicator of a topology the ranks of the world from which this one receives there
         self.sources: dict[int, list[int]] = {}
-        self._world_group: Any = world.Get_group()
+        self._world_group: object = world.Get_group()
         self._known: dict[int, Known] = {}
         self._keys: dict[int, str] = {}
         self._groups: dict[Any, int] = {}
         everybody = list(range(self.size))
         self._known[world.handle] = Known(_WORLD, "world", everybody, world.rank)
         self._known[mpi.COMM_SELF.handle] = Known(_SELF, "self", [world.rank], 0)
-        self.null: Any = mpi.COMM_NULL
+        self.null: object = mpi.COMM_NULL
 
     # -- the border of a call -------------------------------------------------------------------------------
 
@@ -465,7 +465,7 @@ class Ledger:
 
         Where they were summed up, the sums; with counters, these sums besides.
         """
-        summed: dict[str, Any] = {}
+        summed: dict[str, object] = {}
         if self.summary is not None:
             sums = self.summary.columns(self.world_rank, self.places.texts())
             summed = {"summary" if self._is_summed else "counted": sums, "uncounted": self.summary.said()}
@@ -509,14 +509,14 @@ class Sizes:
 
     def __init__(self, mpi: Any) -> None:
         self._datatype: Any = mpi.Datatype
-        self._bottom: Any = mpi.BOTTOM
-        self._in_place: Any = mpi.IN_PLACE
+        self._bottom: object = mpi.BOTTOM
+        self._in_place: object = mpi.IN_PLACE
 
-    def is_in_place(self, message: Any) -> bool:
+    def is_in_place(self, message: object) -> bool:
         """Whether the data lies in the other buffer."""
         return message is None or message is self._in_place
 
-    def bytes(self, message: Any) -> int:
+    def bytes(self, message: object) -> int:
         """Return the length of a message of one block."""
         if type(message) is np.ndarray:  # the most frequent one, at a tenth of the general way's cost
             return int(message.nbytes)
@@ -561,7 +561,7 @@ class Sizes:
             return message[-1]
         return None
 
-    def _translated(self, message: Any, kind: Any) -> Any:
+    def _translated(self, message: object, kind: object) -> object:
         """Return a message with what the simulator's reader knows."""
         if not isinstance(message, list | tuple):
             return message

@@ -197,7 +197,7 @@ def _about(directory: str, rank: int) -> dict[str, Any] | None:
         text = (Path(directory) / f"rank-{rank}.ti.json").read_text("utf-8")
     except OSError:
         return None
-    found: dict[str, Any] = json.loads(text)
+    found: dict[str, object] = json.loads(text)
     return found
 
 

@@ -76,7 +76,7 @@ class Messages:
     def __init__(self, ledger: Ledger, sizes: Sizes, requests: Requests, status: Any) -> None:
         self.ledger, self.sizes, self.requests, self.status = ledger, sizes, requests, status
 
-    def calls(self, own: dict[str, Any]) -> dict[str, Any]:
+    def calls(self, own: dict[str, object]) -> dict[str, Any]:
         """Return recorded calls in place of those that a class of mpi4py defines.
 
         Parameters
@@ -101,7 +101,7 @@ class Messages:
         is_synchronous, is_buffered = (row.base.lower() == f"{mode}send" for mode in "sb")
         is_blocking, is_init, is_buffer = row.form == "blocking", row.form == "persistent", row.is_buffer
 
-        def noted(comm: Any, data: Any, dest: int, tag: int) -> Any:
+        def noted(comm: object, data: object, dest: int, tag: int) -> Any:
             known = ledger.known(comm)
             ledger.dumped.clear()
             result = original(comm, data, dest, tag)
@@ -118,7 +118,7 @@ class Messages:
 
     # -- receives -------------------------------------------------------------------------------------------
 
-    def _room(self, buffer: Any, is_object: bool, is_blocking: bool) -> int:
+    def _room(self, buffer: object, is_object: bool, is_blocking: bool) -> int:
         """Return how much a receive takes."""
         if not is_object:
             return self.sizes.bytes(buffer)
@@ -126,7 +126,7 @@ class Messages:
             return _NO_BOUND if is_blocking else _IRECV_BYTES
         return int(buffer) if hasattr(buffer, "__index__") else self.sizes.bytes(buffer)
 
-    def _fields(self, known: Known, source: int, tag: int, room: int) -> tuple[Any, ...]:
+    def _fields(self, known: Known, source: int, tag: int, room: int) -> tuple[object, ...]:
         label = -1 if tag == self.ledger.any_tag else tag
         return False, self.ledger.world_peer(known, source), label, room, known.number, False, False
 
@@ -153,7 +153,7 @@ class Messages:
                 )
             return result
 
-        def begun(comm: Any, buf: Any, source: int, tag: int) -> Any:
+        def begun(comm: object, buf: object, source: int, tag: int) -> Any:
             known = ledger.known(comm)
             result = original(comm, buf, source, tag)
             if source == ledger.no_proc:
@@ -170,7 +170,14 @@ class Messages:
         ledger, is_buffer = self.ledger, row.is_buffer
 
         def noted(
-            comm: Any, data: Any, dest: int, sendtag: int, buffer: Any, source: int, recvtag: int, status: Any
+            comm: object,
+            data: object,
+            dest: int,
+            sendtag: int,
+            buffer: object,
+            source: int,
+            recvtag: int,
+            status: Any,
         ) -> Any:
             known = ledger.known(comm)
             got = self.status() if status is None else status
@@ -188,7 +195,7 @@ class Messages:
 
     def _replace(self, row: Method, original: _Call) -> _Call:
         def noted(
-            comm: Any, buf: Any, dest: int, sendtag: int, source: int, recvtag: int, status: Any
+            comm: object, buf: object, dest: int, sendtag: int, source: int, recvtag: int, status: Any
         ) -> Any:
             known = self.ledger.known(comm)
             got = self.status() if status is None else status
@@ -206,7 +213,7 @@ class Messages:
         size: int,
         origin: tuple[int, int],
         room: int,
-        status: Any,
+        status: object,
         unequal: tuple[int, int] | None,
     ) -> None:
         """Note a send and a receive that were over together; with oneself nothing moves."""
@@ -256,7 +263,7 @@ class Objects:
     def __init__(self, ledger: Ledger, is_naive: bool) -> None:
         self.ledger, self.is_naive = ledger, is_naive
 
-    def calls(self, own: dict[str, Any]) -> dict[str, Any]:
+    def calls(self, own: dict[str, object]) -> dict[str, Any]:
         """Return recorded calls in place of those that a class of mpi4py defines."""
         return noted_methods(self.ledger, own, METHODS, self._note)
 
@@ -474,10 +481,12 @@ class Recorder:
         mpi.__dict__.update(names)
         ledger.log.resume()
 
-    def _communicators(self, makers: list[Callable[[dict[str, Any]], dict[str, Any]]]) -> dict[str, Any]:
+    def _communicators(
+        self, makers: list[Callable[[dict[str, object]], dict[str, object]]]
+    ) -> dict[str, Any]:
         """Return classes of communicators whose calls are noted, related as mpi4py's are."""
         mpi = self._mpi
-        made: dict[str, Any] = {}
+        made: dict[str, object] = {}
         for name in _COMMUNICATORS:
             native = getattr(mpi, name)
             base = self._instead.get(native, native)
@@ -516,7 +525,7 @@ class Recorder:
                 ledger.dumped.append(len(data))
                 return data
 
-            def noted_loads(data: Any) -> Any:
+            def noted_loads(data: Any) -> object:
                 ledger.loaded.append(memoryview(data).nbytes)
                 return pickling.loads(self_, data)
 
@@ -623,7 +632,7 @@ class Recorder:
         write_notes(path, about, self.ledger.log.lines(), self.record())
 
 
-def write_notes(path: str, about: str, lines: bytes, record: dict[str, Any]) -> None:
+def write_notes(path: str, about: str, lines: bytes, record: dict[str, object]) -> None:
     """Write what a rank has noted: see `Recorder.write`."""
     try:
         with open(path, "wb") as file:

@@ -199,7 +199,7 @@ class Requests:
         made_ = made(row, "call(self, {args})" if is_one else "call({args})", {"call": call})
         return made_ if is_one else classmethod(made_)
 
-    def _starts(self, native: Any) -> dict[str, Any]:
+    def _starts(self, native: Any) -> dict[str, object]:
         """Return the starts of persistent requests, each of which posts, or is a collective, again."""
         ledger = self.ledger
 
@@ -220,7 +220,7 @@ class Requests:
             finally:
                 ledger.leave()
 
-        def start_all(cls: Any, requests: Sequence[Any]) -> None:
+        def start_all(cls: object, requests: Sequence[Any]) -> None:
             if any(getattr(request, "_joins", None) is not None for request in requests):
                 for request in requests:  # each collective is its own call
                     request.Start()
@@ -237,7 +237,7 @@ class Requests:
 
     # -- matched messages -----------------------------------------------------------------------------------
 
-    def _receives(self, native: Any) -> dict[str, Any]:
+    def _receives(self, native: Any) -> dict[str, object]:
         """Return the receives of matched messages, and the probes that are called by the class."""
         ledger = self.ledger
 
@@ -247,7 +247,7 @@ class Requests:
             known, source, tag = message._envelope
             return Post(known, (False, source, tag, room, known.number, False, False))
 
-        def receive(original: _Call, arguments: tuple[Any, ...], message: Any, status: Any) -> Any:
+        def receive(original: _Call, arguments: tuple[object, ...], message: Any, status: Any) -> Any:
             if ledger.is_busy:
                 return original(message, *arguments, status)
             ledger.enter(ledger.number(original.__name__))
@@ -363,7 +363,7 @@ class Communicators:
     def _make(self, original: _Call, is_split: bool) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: Any, *arguments: Any, **named: Any) -> Any:
+        def noted(comm: object, *arguments: object, **named: object) -> Any:
             known = ledger.known(comm)
             ledger.joined(known, _COLOR_AND_KEY_BYTES if is_split else 0)
             result = original(comm, *arguments, **named)
@@ -380,7 +380,7 @@ class Communicators:
     def _make_group(self, original: _Call) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: Any, group: Any, tag: int = 0) -> Any:
+        def noted(comm: object, group: object, tag: int = 0) -> Any:
             known = ledger.known(comm)
             result = original(comm, group, tag)
             if result != ledger.null:
@@ -414,7 +414,7 @@ class Communicators:
     def _neighbors(self, original: _Call, sizes_of: _Call) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: Any, sendbuf: Any, recvbuf: Any) -> Any:
+        def noted(comm: Any, sendbuf: object, recvbuf: object) -> Any:
             known = ledger.known(comm)
             sources, targets = comm.inoutedges
             sent, received = sizes_of(sendbuf, recvbuf, len(sources), len(targets))
@@ -430,7 +430,7 @@ class Communicators:
     def _objects(self, original: _Call, is_gather: bool) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: Any, sendobj: Any) -> Any:
+        def noted(comm: Any, sendobj: object) -> Any:
             known = ledger.known(comm)
             sources, targets = edges = comm.inoutedges
             ledger.dumped.clear()
@@ -449,19 +449,19 @@ class Communicators:
 
         return noted
 
-    def _neighbor_allgather(self, sendbuf: Any, recvbuf: Any, sources: int, targets: int) -> Any:
+    def _neighbor_allgather(self, sendbuf: object, recvbuf: object, sources: int, targets: int) -> object:
         received = self.sizes.simple(recvbuf, sources).bytes if sources else 0
         return [self.sizes.bytes(sendbuf)] * targets, [received] * sources
 
-    def _neighbor_allgatherv(self, sendbuf: Any, recvbuf: Any, sources: int, targets: int) -> Any:
+    def _neighbor_allgatherv(self, sendbuf: object, recvbuf: object, sources: int, targets: int) -> object:
         return [self.sizes.bytes(sendbuf)] * targets, self._table(recvbuf, sources)
 
-    def _neighbor_alltoall(self, sendbuf: Any, recvbuf: Any, sources: int, targets: int) -> Any:
+    def _neighbor_alltoall(self, sendbuf: object, recvbuf: object, sources: int, targets: int) -> object:
         sent = self.sizes.simple(sendbuf, targets).bytes if targets else 0
         received = self.sizes.simple(recvbuf, sources).bytes if sources else 0
         return [sent] * targets, [received] * sources
 
-    def _neighbor_alltoallv(self, sendbuf: Any, recvbuf: Any, sources: int, targets: int) -> Any:
+    def _neighbor_alltoallv(self, sendbuf: object, recvbuf: object, sources: int, targets: int) -> object:
         return self._table(sendbuf, targets), self._table(recvbuf, sources)
 
     def _table(self, message: Any, blocks: int) -> list[int]:

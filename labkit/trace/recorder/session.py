@@ -87,8 +87,8 @@ class Staged:
         if self._clocks is not None:
             self._samples.append(self._clocks.compare())
 
-    def _initialising(self, mpi: Any, original: Callable[..., Any], dumps: Any) -> Callable[..., Any]:
-        def initialise(*arguments: Any) -> Any:
+    def _initialising(self, mpi: Any, original: Callable[..., object], dumps: Any) -> Callable[..., object]:
+        def initialise(*arguments: object) -> object:
             result = original(*arguments)
             if self._recorder is None:
                 self.install(mpi, dumps)

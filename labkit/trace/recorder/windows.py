@@ -113,7 +113,7 @@ _CLASSES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 
 
-def refused_calls(ledger: Ledger, own: dict[str, Any]) -> dict[str, Any]:
+def refused_calls(ledger: Ledger, own: dict[str, object]) -> dict[str, Any]:
     """Return what stands for the calls of a communicator's class that cannot be recorded."""
     return {name: _refusal(ledger, f"Comm.{name}", reason) for name, reason in _COMM.items() if name in own}
 
@@ -186,13 +186,13 @@ def refused_classes(ledger: Ledger, mpi: Any) -> dict[str, Any]:
     return made
 
 
-def stand_in(native: Any, name: str, calls: dict[str, Any]) -> Any:
+def stand_in(native: Any, name: str, calls: dict[str, object]) -> Any:
     """Return a class with these calls, whose instances are those of mpi4py's own class."""
     kind = type("_Kind", (type(native),), {"__instancecheck__": lambda _, thing: isinstance(thing, native)})
     return kind(name, (native,), calls)
 
 
-def _remark(ledger: Ledger, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _remark(ledger: Ledger, name: str, original: Callable[..., object]) -> Callable[..., object]:
     def call(_: Any, *arguments: Any, **named: Any) -> Any:
         ledger.notes[f"what MPI.{name} moves is not in the trace"] = None
         return original(*arguments, **named)
@@ -200,8 +200,8 @@ def _remark(ledger: Ledger, name: str, original: Callable[..., Any]) -> Callable
     return call
 
 
-def _refusal(ledger: Ledger, call: str, reason: str) -> Callable[..., Any]:
-    def refuse(_: Any, *arguments: Any, **named: Any) -> Any:
+def _refusal(ledger: Ledger, call: str, reason: str) -> Callable[..., object]:
+    def refuse(_: object, *arguments: object, **named: object) -> object:
         raise ledger.missing(call, reason)
 
     return refuse
@@ -224,10 +224,10 @@ def window_class(ledger: Ledger, mpi: Any, operating: Callable[[Any, int | None]
     return stand_in(native, "Win", calls)
 
 
-def _maker(ledger: Ledger, mpi: Any, known: dict[int, Known], native: Any, name: str) -> tuple[Any, Any]:
+def _maker(ledger: Ledger, mpi: Any, known: dict[int, Known], native: object, name: str) -> tuple[Any, Any]:
     at = MAKERS[name]
 
-    def original(cls: Any, *arguments: Any, **named: Any) -> Any:
+    def original(cls: object, *arguments: object, **named: object) -> Any:
         return vars(native)[name].__get__(None, cls)(*arguments, **named)
 
     def make(cls: Any, *arguments: Any, **named: Any) -> Any:

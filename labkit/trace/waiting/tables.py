@@ -322,7 +322,7 @@ def _beginnings(operations: pd.DataFrame, calls: Columns) -> NDArray[np.int32]:
     return found
 
 
-def _still_in(calls: pd.DataFrame | None, names: Any) -> NDArray[np.int32]:
+def _still_in(calls: pd.DataFrame | None, names: object) -> NDArray[np.int32]:
     """Return the innermost phase of each call that takes no time, as a name's number; of others `NOT_SAID`.
 
     Such a call may be the last of a phase or the first of the next: the time alone does not report it.

@@ -331,7 +331,7 @@ def _with_links(run: RecordedRun, kinds: tuple[str, ...], faster: float) -> What
     )
 
 
-def _check_called(run: RecordedRun, coll: Mapping[Any, Any]) -> None:
+def _check_called(run: RecordedRun, coll: Mapping[object, object]) -> None:
     """Refuse other algorithms for collectives that the run has none of."""
     selector_of(coll)  # refuses names that there are not
     calls = run.trace.calls

@@ -63,7 +63,7 @@ def lock_waits(
         The columns of `labkit.trace.waiting.tables.given_columns`. The cause is the rank whose unlock ends
         the wait.
     """
-    found: dict[str, list[Any]] = {
+    found: dict[str, list[object]] = {
         name: [] for name in ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
     }
     unlocks = np.flatnonzero(kinds.are(_UNLOCKS))

@@ -73,7 +73,7 @@ class Codelet:
         both = [name for name in self.attributes if name in other.attributes]
         return [name for name in both if self.attributes[name] != other.attributes[name]]
 
-    def started(self, comm: Any, *args: Any, **kwargs: Any) -> Finish:
+    def started(self, comm: object, *args: object, **kwargs: object) -> Finish:
         """Begin it; the function returned ends it."""
         if self.begin is not None:
             return self.begin(comm, *args, **kwargs)
@@ -135,7 +135,7 @@ class FunctionSet:
         todo = [call for one in self.codelets for call in (one.call, one.begin)]
         codes: list[CodeType] = []
         while todo:
-            plain: Any = todo.pop()
+            plain: object = todo.pop()
             while isinstance(plain, partial | MethodType):
                 plain = plain.func if isinstance(plain, partial) else plain.__func__
             if not isinstance(plain, FunctionType) or plain.__code__ in codes:
@@ -193,25 +193,25 @@ def combined(sets: Sequence[tuple[str, FunctionSet]]) -> FunctionSet:
     return FunctionSet(" + ".join(label for label, _ in sets), codelets)
 
 
-def _no_call(*args: Any, **kwargs: Any) -> None:
+def _no_call(*args: object, **kwargs: object) -> None:
     raise DataError("a combination cannot be called directly; the requests of its timer run it")
 
 
 # The machine of a rank, real or simulated, as tuning at run time needs it: clock, module, name.
 
 
-def is_simulated(comm: Any) -> bool:
+def is_simulated(comm: object) -> bool:
     """Whether the ranks are simulated."""
     return context.simulated() is not None and type(comm).__module__.partition(".")[0] == "labkit"
 
 
-def clock_of(comm: Any) -> Callable[[], float]:
+def clock_of(comm: object) -> Callable[[], float]:
     """Return the rank's clock, in seconds."""
     clock: Callable[[], float] = mpi_of(comm).Wtime
     return clock
 
 
-def simulated_machine(comm: Any) -> str:
+def simulated_machine(comm: object) -> str:
     """Return the platform's specification; empty on a real machine."""
     return str(context.simulated().calls.choose.machine) if is_simulated(comm) else ""
 

@@ -234,7 +234,7 @@ def _calls(count: int) -> str:
 STABILITY = ((0.2, "very stable"), (0.4, "stable"), (0.6, "fair"), (0.8, "unstable"), (1.01, "very unstable"))
 
 
-def _frame(rows: Mapping[str, Any], columns: list[str]) -> pd.DataFrame:
+def _frame(rows: Mapping[str, object], columns: list[str]) -> pd.DataFrame:
     """Return rows as a table; ranks of a tuned program, which need none, do not wait for pandas."""
     import pandas as pd
 

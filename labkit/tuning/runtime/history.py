@@ -130,7 +130,7 @@ class History:
         )
         self._write("a decision", "DELETE FROM unfinished WHERE key = ? AND bytes = ?", row[:2])
 
-    def _write(self, what: str, statement: str, row: tuple[Any, ...]) -> None:
+    def _write(self, what: str, statement: str, row: tuple[object, ...]) -> None:
         """Carry out one statement; where the file cannot be written, rank 0 warns, and the run goes on."""
 
         def write() -> None:
@@ -158,7 +158,7 @@ class History:
 
         return self._by_rank_0(read)
 
-    def _by_rank_0(self, work: Any) -> Any:
+    def _by_rank_0(self, work: Any) -> object:
         """Run it on rank 0 and broadcast the result."""
         found: tuple[Any, str | None] = (None, None)
         if self._comm.Get_rank() == 0:

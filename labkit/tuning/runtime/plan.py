@@ -310,7 +310,7 @@ ESTIMATORS: dict[str, Callable[..., Estimator]] = {
 }
 
 
-def estimator_of(value: Any) -> Estimator:
+def estimator_of(value: object) -> Estimator:
     """Return an estimator, of its name or itself."""
     if isinstance(value, Estimator):
         return value

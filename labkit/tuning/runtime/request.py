@@ -74,7 +74,7 @@ class Request:
         """What it does."""
         return self.functions.name
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: object, **kwargs: object) -> object:
         """Carry it out, with the arguments of the codelets.
 
         Raises
@@ -100,7 +100,7 @@ class Request:
         tuning.add(self._clock() - begin)
         return result
 
-    def start(self, *args: Any, **kwargs: Any) -> Handle:
+    def start(self, *args: object, **kwargs: object) -> Handle:
         """Begin it; what it returns has a `wait`. Computation in between overlaps with it, where it can.
 
         Raises
