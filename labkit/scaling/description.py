@@ -38,7 +38,9 @@ _PLAUSIBLE = 0.05
 _AS_GOOD = 3.0
 #: a step is the last resort: this many points on both of its sides, or the last point alone, and its least
 #: change
-_BESIDE, _STEP, _ALTERNATIONS = 2, 0.2, 40
+_BESIDE, _STEP = 2, 0.2
+#: factors that the search for one begins with, and its rounds
+_STARTS, _ROUNDS = np.exp2(np.linspace(-3, 3, 13)), 3
 _HALVINGS = 12
 #: an exception is off the curve of the other values by at least this share; where it does not stand out
 #: of its neighbors, the others miss the curve by at most this share of the tolerance
@@ -307,16 +309,10 @@ class Description:
         """
         y = self.summary.points
         terms = np.array([self.layout.constant, *self.layout.usable])
-        f, factor = self.layout.values[terms], np.ones((len(masks), terms.size))
-        is_flat = terms == self.layout.constant
+        f, is_flat = self.layout.values[terms], terms == self.layout.constant
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for _ in range(
-                _ALTERNATIONS
-            ):  # (masks, terms): the numbers for a factor, then the factor for them
-                u = np.where(masks[:, None, :], factor[..., None], 1.0) / y
-                c, a = _lines(u, f, is_flat)
-                ahead = (c[..., None] + a[..., None] * f) / y * masks[:, None, :]
-                factor = ahead.sum(axis=2) / (ahead * ahead).sum(axis=2)
+            c, a, factor = _lines_with_factor(masks, f, y, is_flat)
+            u = np.where(masks[:, None, :], factor[..., None], 1.0) / y
             off = u * (c[..., None] + a[..., None] * f) - 1
             miss = np.nan_to_num((np.abs(off) / self.family.limits).max(axis=2), nan=np.inf)
         falls = self.layout.is_falling[terms]
@@ -330,9 +326,11 @@ class Description:
             good &= (jumps[:, None] == 0) | ((jumps[:, None] > 0) == (factor > 1))
             good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[terms]), a > 0)
         price = np.where(is_flat, 0.0, np.log(terms.size) - self.layout.log_priors[terms])
-        evidence = np.where(good, self.family.log_likelihood((off * off).sum(axis=2), 4) - price, -np.inf)
         if not good.any():
             return None
+        evidence = self.family.log_likelihood((off * off).sum(axis=2), 4) - price
+        evidence -= np.where(is_flat, 0.0, self.family.hidden(np.abs(a) * self.layout.heights[terms]))
+        evidence = np.where(good, evidence, -np.inf)
         i, k = np.unravel_index(int(np.argmax(evidence)), evidence.shape)
         curve = self._line_model(int(terms[k]), float(c[i, k]), float(a[i, k]), off[i, k])
         return int(i), float(factor[i, k]), curve
@@ -534,13 +532,41 @@ class Description:
         return f"every point within {percent} of the curve"
 
 
-def _lines(u: Floats, f: Floats, is_flat: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return c and a of u (c + a f) = 1 by least squares, shape (places, terms); a is 0 for the term 1."""
-    g = u * f
-    uu, ug, gg, ut, gt = (v.sum(axis=2) for v in (u * u, u * g, g * g, u, g))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        a = np.where(is_flat, 0.0, (gt - ut * ug / uu) / (gg - ug * ug / uu))
-    return np.asarray((ut - a * ug) / uu), np.asarray(a)
+def _lines_with_factor(
+    masks: npt.NDArray[np.bool_], f: Floats, y: Floats, is_flat: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats]:
+    """Return c, a and the factor where a mask is set, for every mask and term, by least squares.
+
+    From the best of some factors on they alternate: c and a for a factor (a is 0 for the term 1), the
+    factor for c and a. Each round ends with the limit that the last three factors tend to (Steffensen),
+    where its errors are smaller.
+    """
+    u, uf = np.broadcast_to(1 / y, f.shape), f / y
+    powers = np.stack([u, uf, u * u, u * uf, uf * uf])
+    inside, outside = np.einsum("amn,skn->asmk", np.stack([masks, ~masks]).astype(float), powers)
+
+    def line(g: Floats) -> tuple[Floats, Floats, Floats]:
+        ut, ft, uu, uf, ff = (
+            o + h * i for o, i, h in zip(outside, inside, (g, g, g * g, g * g, g * g), strict=True)
+        )
+        a = np.where(is_flat, 0.0, (ft - ut * uf / uu) / (ff - uf * uf / uu))
+        c = (ut - a * uf) / uu
+        return c, a, c * ut + a * ft  # the last is the number of values less the squared errors
+
+    def turn(g: Floats) -> tuple[Floats, Floats]:
+        c, a, explained = line(g)
+        ahead = c * c * inside[2] + 2 * c * a * inside[3] + a * a * inside[4]
+        return (c * inside[0] + a * inside[1]) / ahead, explained
+
+    factor = _STARTS[np.argmax(np.nan_to_num(line(_STARTS[:, None, None])[2], posinf=0.0), axis=0)]
+    for _ in range(_ROUNDS):
+        first, _ = turn(factor)
+        second, explained = turn(first)
+        limit = second - (second - first) ** 2 / (second - 2 * first + factor)
+        after, by_limit = turn(limit)
+        factor = np.where(by_limit > explained, after, second)
+    c, a, _ = line(factor)
+    return c, a, factor
 
 
 def fit(

@@ -373,9 +373,14 @@ class Family:
             ahead = np.abs(own) * self.layout.values[places, -2] / float(y[-2])
             seen = np.where(steep, ahead, 1.0).min(axis=1)
             evidence -= 3 * _OUTSIDE * np.maximum(0.0, 1.0 - seen / SEEN_TWICE)
-        if self.tolerance:
-            least = (np.abs(own) * self.layout.heights[places]).min(axis=1) / float(y.max())
-            evidence -= _OUTSIDE * np.maximum(0.0, 1.0 - least / (VISIBLE * self.tolerance))
+        evidence -= self.hidden((np.abs(own) * self.layout.heights[places]).min(axis=1))
+
+    def hidden(self, heights: Floats) -> Floats:
+        """Return what terms lose that change by so little over the range that the tolerance hides it."""
+        if not self.tolerance:
+            return np.zeros_like(heights)
+        share = heights / float(self.summary.points.max())
+        return np.asarray(_OUTSIDE * np.maximum(0.0, 1.0 - share / (VISIBLE * self.tolerance)))
 
     @cached_property
     def _lateness(self) -> Floats:
