@@ -921,6 +921,34 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [(6, "one key"), (3, "left after"), (13.29, "halves"), (10_000, "in all"), (1000, "a factor, not")],
         [5],
     ),
+    "bitonic_rounds": (
+        [55],
+        [
+            (10, "single round"),
+            (100, "the first has one"),
+            (45, "missing"),
+            (50, "add up"),
+            (1023, "one after"),
+        ],
+        [54],
+    ),
+    "sorts_cross": (
+        [8750, "8,750"],
+        [(7000, "A takes"), (35_000, "difference"), (12_500, "B has"), (8.75, "units"), (16_250, "subtract")],
+        [9000],
+    ),
+    "radix_messages": (
+        [189],
+        [
+            (63, "one pass"),
+            (192, "itself"),
+            (183.3, "whole one"),
+            (693, "width"),
+            (126, "22 bits"),
+            (2016, "one bit"),
+        ],
+        [188],
+    ),
     "root_samples": (
         [4],
         [(0.004, "one rank"), (1, "without oversampling"), (4000, "in millions"), (4e6, "asks for")],
