@@ -949,6 +949,33 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         ],
         [188],
     ),
+    "half_latency": (
+        [2000, "2,000"],
+        [
+            (1000, "a third"),
+            (4000, "whole millisecond"),
+            (2, "kB, please"),
+            (2e6, "bytes"),
+            (8000, "multiply"),
+        ],
+        [1500],
+    ),
+    "row_requests": (
+        [500],
+        [(5000, "a block"), (50_000, "overlap"), (0.5, "in ms"), (1, "one after"), (50, "each side")],
+        [600],
+    ),
+    "hidden_writes": (
+        [350],
+        [
+            (560, "nothing is"),
+            (280, "longer than a write"),
+            (320, "first step"),
+            (240, "alone"),
+            (340, "half"),
+        ],
+        [400],
+    ),
     "root_samples": (
         [4],
         [(0.004, "one rank"), (1, "without oversampling"), (4000, "in millions"), (4e6, "asks for")],
