@@ -131,7 +131,8 @@ def collective(
     S is what the collective's schedules call its bytes: the message of a broadcast, a reduction or a scan,
     one block of the others. Below: the processor's overheads of messages that follow one another, or their
     bytes at the full bandwidth of all links of a host, whichever is more. Above: their full times one after
-    another, between the hosts farthest apart and with the congestion of the worst pattern.
+    another, between the hosts farthest apart and with the congestion of the worst pattern. What the machine
+    carries out on a network for collectives is exact.
 
     Parameters
     ----------
@@ -151,6 +152,11 @@ def collective(
     """
     machine = platform(on)
     fabric = _pair(machine, model)
+    title = f"{operation}/{algorithm} on {machine.name or machine.spec}"
+    own_network = {row[0]: row[1:] for row in fabric.model.collective_network}
+    if algorithm == "collective_network" and operation in own_network:
+        least, base, stage, per_byte = own_network[operation]
+        return exact(sympy.Max(least, base + stage * sympy.log(P, 2)) + per_byte * S, title)
     rounds, volume = closed_form(operation, algorithm)
     lines = [line for _, line in _lines(fabric)]
     start = max(base for base, _ in lines) + _detour_s(fabric) * (_distance(machine, fabric) - 1)
@@ -166,7 +172,7 @@ def collective(
     overhead = min([*overheads, handshake * slope_least] if handshake else [0.0])
     lower = sympy.Max(overhead * rounds, slope_least * S * volume)
     upper = start * rounds + slope_most * S * volume * congestion(machine)
-    return bounded(lower, upper, f"{operation}/{algorithm} on {machine.name or machine.spec}")
+    return replace(bounded(lower, upper, title), is_of_hosts=True)
 
 
 def _detour_s(fabric: Fabric) -> float:

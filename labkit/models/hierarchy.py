@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -139,6 +139,8 @@ class CommunicationModel:
         Seconds; the same unless the model is bounded. Of an asymptotic model: the growth, without a unit.
     title : str
         What the model is of.
+    is_of_hosts : bool
+        Whether it holds where no two ranks share a host, as what is derived from a machine does.
 
     Examples
     --------
@@ -155,6 +157,7 @@ class CommunicationModel:
     lower: sympy.Expr
     upper: sympy.Expr
     title: str = ""
+    is_of_hosts: bool = False
 
     # -- numbers -------------------------------------------------------------------------------------
     def evaluate(self, S: ArrayLike = 0, P: ArrayLike = 1) -> Any:
@@ -197,7 +200,7 @@ class CommunicationModel:
         if formula.is_negative:
             raise DataError(f"a model is multiplied by {formula}; allowed: a factor that is not negative")
         lower, upper = (sympy.piecewise_fold(bound * formula) for bound in (self.lower, self.upper))
-        return CommunicationModel(self.kind, lower, upper, self.title)
+        return replace(self, lower=lower, upper=upper)
 
     __rmul__ = __mul__
 
@@ -209,7 +212,8 @@ class CommunicationModel:
         kind = min(self.kind, other.kind, key=KINDS.index)
         mine, theirs = (m.asymptotic() if kind == "asymptotic" else m for m in (self, other))
         lower, upper = join(mine.lower, theirs.lower), join(mine.upper, theirs.upper)
-        made = CommunicationModel(kind, sympy.piecewise_fold(lower), sympy.piecewise_fold(upper))
+        of_hosts = self.is_of_hosts or other.is_of_hosts
+        made = CommunicationModel(kind, *map(sympy.piecewise_fold, (lower, upper)), is_of_hosts=of_hosts)
         return made.asymptotic() if kind == "asymptotic" else made
 
     def __call__(self, S: Formula | None = None, P: Formula | None = None) -> CommunicationModel:
@@ -218,21 +222,21 @@ class CommunicationModel:
         lower, upper = (
             sympy.piecewise_fold(e.subs(values, simultaneous=True)) for e in (self.lower, self.upper)
         )
-        return CommunicationModel(self.kind, lower, upper, self.title)
+        return replace(self, lower=lower, upper=upper)
 
     # -- the hierarchy -------------------------------------------------------------------------------
     def asymptotic(self) -> CommunicationModel:
         """Return its growth, where S and P are large: what no constant changes."""
         terms = (growth.subs(sympy.log(2), 1) for _, growth in _leading(self.upper))
         growth = sum(terms, sympy.Integer(0))
-        return CommunicationModel("asymptotic", growth, growth, self.title)
+        return replace(self, kind="asymptotic", lower=growth, upper=growth)
 
     def dominant(self) -> CommunicationModel:
         """Return its leading terms, with their constants: for a bounded model those of the upper bound."""
         if self.kind == "asymptotic":
             raise DataError(f"{self} has no constants; nothing can be said about its terms but their growth")
         leading = sum((factor * term for factor, term in _leading(self.upper)), sympy.Integer(0))
-        return CommunicationModel("dominant", leading, leading, self.title)
+        return replace(self, kind="dominant", lower=leading, upper=leading)
 
     # -- against measurements ------------------------------------------------------------------------
     def compare(self, study: Any, phase: str | None = None, S: float | str = 0) -> Comparison:
@@ -277,7 +281,18 @@ class CommunicationModel:
             Bytes of its messages.
         tolerance : float
             Relative.
+
+        Raises
+        ------
+        DataError
+            If ranks of the run share hosts, and the model holds where they do not.
         """
+        most = run.machine.get("most_ranks_on_a_host", 1)
+        if self.is_of_hosts and most > 1:
+            raise DataError(
+                f"the model of {self.title or self} holds for one rank a host, and in this run up to {most} "
+                'share one; run it with mapping="block:1"'
+            )
         values = self.evaluate(S, run.ranks)
         lower, upper = values if self.kind == "bounded" else (values, values)
         return bool(lower * (1 - tolerance) <= run.makespan_s <= upper * (1 + tolerance))

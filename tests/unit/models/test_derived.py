@@ -9,7 +9,7 @@ import pytest
 import sympy
 
 import labkit as lk
-from labkit import registry
+from labkit import models, registry
 from labkit.errors import DataError
 from labkit.models import P, collective, congestion, message
 from labkit.models.derived import closed_form
@@ -124,3 +124,27 @@ def test_short_messages_between_the_hosts_farthest_apart_are_inside(on: str, nam
     took = simulate(registry.get("allreduce", name).build(4096), on, n_bytes=8).makespan_s
     lower, upper = collective("allreduce", name, on).evaluate(S=8, P=4096)
     assert lower <= took <= upper
+
+
+def test_a_network_for_collectives_is_exact() -> None:
+    for operation in ("barrier", "bcast", "allreduce"):
+        model = collective(operation, "collective_network", "jugene")
+        assert model.kind == "exact"
+        for p in (4, 64):
+            took = simulate(registry.get(operation, "collective_network").build(p), "jugene", n_bytes=800)
+            assert model.evaluate(S=800, P=p) == pytest.approx(took.makespan_s, rel=1e-9)
+
+
+def test_a_model_of_hosts_refuses_runs_whose_ranks_share_them() -> None:
+    model = collective("allreduce", "recursive_doubling", "juqueen")
+    chosen = {"allreduce": "recursive_doubling"}
+
+    def program(comm):
+        comm.Allreduce(np.ones(1), np.ones(1))
+
+    shared = lk.run(program, 32, on="juqueen", coll=chosen)
+    for derived in (model, 2 * model, model + model, model(S=8), model + models.exact("1 us")):
+        with pytest.raises(DataError, match="block:1"):
+            derived.inside_bounds(shared, S=8)
+    alone = lk.run(program, 32, on="juqueen", mapping="block:1", coll=chosen)
+    assert model.inside_bounds(alone, S=8)
