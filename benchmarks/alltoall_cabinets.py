@@ -32,7 +32,7 @@ import pandas as pd
 from replay import smpirun, write_inputs
 
 import labkit as lk
-from labkit.options import numbers_of
+from labkit.launch.options import numbers_of
 from labkit.selector.situation import candidates
 from labkit.tuning.campaign import Machine, measure
 from labkit.tuning.tuned import Tuned

@@ -22,8 +22,8 @@ import numpy as np
 
 import labkit as lk
 from labkit import _kernels
+from labkit.program.variation import Variation
 from labkit.selector import Selector
-from labkit.trial import Trial
 
 MACHINES = ("star:16", "fattree:4x4:1x2:1x1", "torus:4x4")
 RANKS, STEPS = 16, 24
@@ -91,7 +91,7 @@ def rows_and_sums(comm: Any, seed: int, stall: Any, spend: Any = charge) -> None
 PROGRAMS = (halo, transpose, rows_and_sums)
 
 
-class Fault(Trial):
+class Fault(Variation):
     """Slow ranks, bad links and wrong routes that nobody has written down."""
 
     ranks: Mapping[int, float] = {}
@@ -102,11 +102,11 @@ class Fault(Trial):
     #: a host, and the one by which all that it sends goes
     detour: tuple[int, int] | None = None
 
-    def after(self, before: Trial | None) -> Trial:
+    def after(self, before: Variation | None) -> Variation:
         """Return it alone."""
         return self
 
-    def platform(self, built: Any) -> Any:
+    def platform(self, built: Any, kind_of: Any) -> Any:
         """Return the machine with the links degraded."""
         if self.half or self.detour:
             return rewired(built, self.half, self.detour)

@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 import labkit as lk
-from labkit.options import numbers_of
+from labkit.launch.options import numbers_of
 from labkit.selector.situation import candidates
 from labkit.tuning.campaign import Machine, measure
 from labkit.tuning.tuned import Tuned

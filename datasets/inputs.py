@@ -24,9 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from labkit.context import run_seed
 from labkit.errors import DataError
 from labkit.local.codes import is_sortable
+from labkit.program.context import run_seed
 
 __all__ = ["INPUTS", "SIZES", "Place", "keys", "sizes", "why"]
 

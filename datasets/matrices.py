@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.context import compute
 from labkit.errors import DataError
-from labkit.phantom import sized
+from labkit.program.context import compute
+from labkit.program.sized import sized
 
 __all__ = ["Laplacian", "block", "mixed", "offsets"]
 
@@ -45,8 +45,8 @@ def block(
     seed : int
         Chooses the matrix.
     is_sized : bool
-        Return a block with a size and no content (`labkit.phantom.sized`): simulated runs can send it, and
-        it takes no memory.
+        Return a block with a size and no content (`labkit.sized`): simulated runs can send it, and it
+        takes no memory.
 
     Returns
     -------

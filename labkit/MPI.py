@@ -12,9 +12,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
-from labkit.context import installed_mpi
 from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
+from labkit.program.context import installed_mpi
 
 #: how Open MPI and MPICH tell a process that it has been spawned
 _SPAWNED = ("OMPI_PARENT_PORT", "PMI_SPAWNED")

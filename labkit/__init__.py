@@ -48,28 +48,28 @@ TYPE_CHECKING = False  # as in typing, which is not imported: of what a rank's s
 if TYPE_CHECKING:
     from labkit.calibration import Calibration as Calibration
     from labkit.calibration import calibrate as calibrate  # type: ignore[no-redef]
-    from labkit.context import compute as compute
-    from labkit.context import count as count
-    from labkit.context import phase as phase
     from labkit.jupyter.exercise import check as check
     from labkit.jupyter.lecture import lecture as lecture
     from labkit.jupyter.prediction import predict as predict
     from labkit.jupyter.save_work import restore_work as restore_work
     from labkit.jupyter.save_work import save_button as save_button
     from labkit.jupyter.save_work import save_work as save_work
-    from labkit.launch import run as run
+    from labkit.launch.run import run as run
     from labkit.machines import Platform as Platform
     from labkit.machines import Zone as Zone
     from labkit.machines import graph as graph
     from labkit.machines import platform as platform  # type: ignore[no-redef]
     from labkit.machines.noise import Noise as Noise
-    from labkit.phantom import sized as sized
+    from labkit.program.context import compute as compute
+    from labkit.program.context import count as count
+    from labkit.program.context import phase as phase
+    from labkit.program.sampling import sampled as sampled
+    from labkit.program.sized import sized as sized
     from labkit.real.engines.cluster import cluster as cluster
     from labkit.real.slurm.jobs import slurm_jobs as slurm_jobs
     from labkit.real.slurm.options import slurm as slurm
     from labkit.result import Run as Run
     from labkit.result.other_tools import read_trace as read_trace
-    from labkit.sampling import sampled as sampled
     from labkit.scaling import Model as Model
     from labkit.scaling import Verdict as Verdict
     from labkit.scaling import fit as fit
@@ -110,7 +110,7 @@ _INSTEAD = {
 }
 #: public name -> module that holds it
 _PUBLIC = {
-    "run": "labkit.launch",
+    "run": "labkit.launch.run",
     "Run": "labkit.result",
     "cluster": "labkit.real.engines.cluster",
     "slurm": "labkit.real.slurm.options",
@@ -119,11 +119,11 @@ _PUBLIC = {
     "read_trace": "labkit.result.other_tools",
     "calibrate": "labkit.calibration",
     "Calibration": "labkit.calibration",
-    "phase": "labkit.context",
-    "compute": "labkit.context",
-    "count": "labkit.context",
-    "sized": "labkit.phantom",
-    "sampled": "labkit.sampling",
+    "phase": "labkit.program.context",
+    "compute": "labkit.program.context",
+    "count": "labkit.program.context",
+    "sized": "labkit.program.sized",
+    "sampled": "labkit.program.sampling",
     "measure": "labkit.timing",
     "Repeats": "labkit.timing",
     "guidelines": "labkit.study.guidelines",

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError, ProgramError, nearest
-from labkit.units import format_count
+from labkit.text.units import format_count
 
 __all__ = [
     "ToleranceUse",

@@ -23,8 +23,8 @@ from labkit.checks import (
     program_name,
 )
 from labkit.errors import MachineError, ProgramError, nearest
-from labkit.regions import regions_of
-from labkit.trial import Trial
+from labkit.program.function_phases import regions_of
+from labkit.program.variation import Variation
 
 if TYPE_CHECKING:
     from labkit.result import Run
@@ -40,7 +40,7 @@ class RunRequest:
     ----------
     options : mapping
         Options that belong to one machine only.
-    trial : Trial or None
+    trial : Variation or None
         What `Run.what_if` changes besides; of simulated runs.
 
     Raises
@@ -70,7 +70,7 @@ class RunRequest:
     count: bool = False
     regions: Sequence[str] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
-    trial: Trial | None = None
+    trial: Variation | None = None
 
     def __post_init__(self) -> None:
         check_ranks(self.ranks)
@@ -141,7 +141,7 @@ class Machine:
     """What runs programs: one object for each value that `on` can have the kind of.
 
     A machine of one's own names itself, says which values of `on` are its own, and runs a request.
-    `labkit.run.MACHINES` lists all of them.
+    `labkit.launch.run.MACHINES` lists all of them.
     """
 
     #: what errors call it

@@ -8,9 +8,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.context import compute
 from labkit.errors import DataError
-from labkit.phantom import sized
+from labkit.program.context import compute
+from labkit.program.sized import sized
 
 __all__ = ["MULTIPLIER", "at_least_one", "class_of", "diagonals", "randoms", "room", "work"]
 

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from labkit.algorithms.applications._nas import class_of, randoms, work
-from labkit.context import phase
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

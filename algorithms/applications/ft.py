@@ -39,9 +39,9 @@ from numpy.typing import NDArray
 from labkit.algorithms.applications._nas import at_least_one, class_of, randoms, work
 from labkit.algorithms.fft.pencil import cost as transposes
 from labkit.algorithms.fft.pencil import pencil
-from labkit.context import phase
 from labkit.datasets.matrices import offsets
-from labkit.phantom import sized
+from labkit.program.context import phase
+from labkit.program.sized import sized
 from labkit.registry import Algorithm, Cost
 
 __all__ = ["ALGORITHM", "SIZES", "VERIFIED", "cost", "ft"]

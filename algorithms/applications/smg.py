@@ -42,10 +42,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.algorithms.applications._nas import at_least_one, class_of, room, work
-from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
-from labkit.phantom import sized
+from labkit.program.context import phase
+from labkit.program.sized import sized
 from labkit.registry import Algorithm, Cost
 
 __all__ = ["ALGORITHM", "SIZES", "Smoothed", "cost", "smg"]

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.context import compute, phase
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
-from labkit.phantom import is_sized, sized
+from labkit.program.context import compute, phase
+from labkit.program.sized import is_sized, sized
 
 __all__ = ["Block", "require_part", "transform", "transpose"]
 

@@ -38,8 +38,8 @@ from typing import Any
 import numpy as np
 
 from labkit.algorithms.fft._transpose import Block, require_part, transform, transpose
-from labkit.context import phase
 from labkit.datasets.matrices import offsets
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 
 __all__ = ["ALGORITHM", "cost", "pencil"]

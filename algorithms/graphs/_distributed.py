@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.context import compute
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
+from labkit.program.context import compute
 
 __all__ = ["Adjacency", "Rows", "charge_edges", "exchange", "fetch", "least_of", "owner_of", "require_graph"]
 

@@ -53,8 +53,8 @@ from labkit.algorithms.graphs._distributed import (
     owner_of,
     require_graph,
 )
-from labkit.context import phase
 from labkit.datasets.matrices import offsets
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

@@ -53,9 +53,9 @@ from labkit.algorithms.graphs._distributed import (
     owner_of,
     require_graph,
 )
-from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm
 
 __all__ = ["ALGORITHM", "boruvka"]

@@ -43,9 +43,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from labkit.algorithms.graphs._distributed import Rows, charge_edges, exchange
 from labkit.algorithms.lists._elements import fetch_rows, require_list
-from labkit.context import phase
 from labkit.datasets.matrices import mixed
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

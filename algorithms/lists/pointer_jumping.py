@@ -40,7 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from labkit.algorithms.graphs._distributed import Rows
 from labkit.algorithms.lists._elements import fetch_rows, require_list
-from labkit.context import phase
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

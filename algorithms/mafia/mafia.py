@@ -50,9 +50,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.algorithms.mafia._grid import Interval, adaptive_grid, bitmaps
-from labkit.context import count, phase
 from labkit.errors import DataError
 from labkit.local.costs import charge
+from labkit.program.context import count, phase
 from labkit.registry import Algorithm
 
 __all__ = ["ALGORITHM", "dedup", "gen", "mafia", "pcount", "unjoin"]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.context import compute
 from labkit.errors import DataError
-from labkit.phantom import is_sized, sized
+from labkit.program.context import compute
+from labkit.program.sized import is_sized, sized
 
 __all__ = ["Matrix", "add_product", "empty_like", "require_block", "require_equal", "sendable", "square_side"]
 

@@ -53,7 +53,7 @@ from labkit.algorithms.matmul._blocks import (
     sendable,
     square_side,
 )
-from labkit.context import phase
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule.doubling import ceil_log2
 

@@ -53,8 +53,8 @@ from labkit.algorithms.matmul._blocks import (
     require_equal,
     sendable,
 )
-from labkit.context import phase
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

@@ -52,8 +52,8 @@ from numpy.typing import NDArray
 from labkit.algorithms.matmul._blocks import Matrix, empty_like, require_block, require_equal, sendable
 from labkit.algorithms.matmul.summa import cost as of_one_layer
 from labkit.algorithms.matmul.summa import panels, sum_of_panels
-from labkit.context import phase
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labkit.algorithms.partition._cuts import BITS, curve_keys
-from labkit.context import compute
 from labkit.errors import DataError
+from labkit.program.context import compute
 
 __all__ = ["Floats", "Pull", "Quadtree", "attract_all", "require_bodies"]
 

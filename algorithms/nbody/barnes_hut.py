@@ -44,8 +44,8 @@ from numpy.typing import ArrayLike
 
 from labkit.algorithms.graphs._distributed import exchange
 from labkit.algorithms.nbody._gravity import Pull, Quadtree, require_bodies
-from labkit.context import phase
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

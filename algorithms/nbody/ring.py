@@ -37,7 +37,7 @@ from numpy.typing import ArrayLike
 
 from labkit import MPI
 from labkit.algorithms.nbody._gravity import Pull, attract_all, require_bodies
-from labkit.context import phase
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

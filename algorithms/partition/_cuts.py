@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labkit import MPI
-from labkit.context import compute
 from labkit.errors import DataError
+from labkit.program.context import compute
 
 __all__ = ["BITS", "Costs", "Plane", "bounding_box", "curve_keys", "find_cuts", "require_points"]
 

@@ -39,7 +39,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import MPI
 from labkit.algorithms.graphs._distributed import exchange
 from labkit.algorithms.partition._cuts import Costs, Plane, find_cuts, require_points
-from labkit.context import compute, phase
+from labkit.program.context import compute, phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

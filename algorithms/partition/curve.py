@@ -48,8 +48,8 @@ from labkit.algorithms.partition._cuts import (
     find_cuts,
     require_points,
 )
-from labkit.context import compute, phase
 from labkit.errors import DataError
+from labkit.program.context import compute, phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

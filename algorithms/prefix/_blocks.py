@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.context import compute, count
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
+from labkit.program.context import compute, count
 
 __all__ = ["Numbers", "charge_additions", "require_block", "running_sums"]
 

@@ -39,7 +39,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labkit.algorithms.prefix._blocks import Numbers, charge_additions, require_block
-from labkit.context import phase
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2, doublings
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, NamedTuple
 
-from labkit.context import compute
 from labkit.datasets.trees import Tree
 from labkit.errors import DataError
+from labkit.program.context import compute
 
 __all__ = ["Expansion", "Searched", "combine", "require_positive", "subtrees"]
 

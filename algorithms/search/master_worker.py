@@ -31,8 +31,8 @@ from typing import Any
 
 from labkit import MPI
 from labkit.algorithms.search._expansion import Expansion, Searched, combine, require_positive, subtrees
-from labkit.context import phase
 from labkit.datasets.trees import Tree
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

@@ -32,8 +32,8 @@ from __future__ import annotations
 from typing import Any
 
 from labkit.algorithms.search._expansion import Expansion, Searched, combine, require_positive, subtrees
-from labkit.context import phase
 from labkit.datasets.trees import Tree
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

@@ -48,8 +48,8 @@ import numpy as np
 
 from labkit import MPI
 from labkit.algorithms.search._expansion import Expansion, Searched, combine, require_positive
-from labkit.context import count, phase
 from labkit.datasets.trees import Tree
+from labkit.program.context import count, phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from labkit.context import compute
 from labkit.errors import DataError
+from labkit.program.context import compute
 
 __all__ = ["Apply", "Solved", "Vector", "axpy", "dots", "require_system"]
 

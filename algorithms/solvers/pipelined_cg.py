@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labkit.algorithms.solvers._steps import Apply, Solved, axpy, dots, require_system
-from labkit.context import phase
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

@@ -12,7 +12,7 @@ from labkit import local
 from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree
 from labkit.algorithms.sorting._splitting import Counts, Keys, require_check, require_keys
-from labkit.context import phase
+from labkit.program.context import phase
 
 __all__ = [
     "block_sizes",

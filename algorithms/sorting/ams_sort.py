@@ -56,9 +56,9 @@ from labkit.algorithms.sorting._splitting import (
     require_keys,
     share,
 )
-from labkit.context import phase
 from labkit.errors import DataError
 from labkit.local.costs import charge
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

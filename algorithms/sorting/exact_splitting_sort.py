@@ -59,8 +59,8 @@ from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import Agreement, agree
 from labkit.algorithms.sorting._medians import MEDIANS, keys_at
 from labkit.algorithms.sorting._splitting import Counts, Keys, exchange, require_check
-from labkit.context import phase
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

@@ -53,8 +53,8 @@ from labkit import local
 from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree
 from labkit.algorithms.sorting._splitting import Counts, Keys, cuts_after, exchange, require_check, share
-from labkit.context import phase
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

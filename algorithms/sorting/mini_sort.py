@@ -56,8 +56,8 @@ from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._rank_range import RankRange
 from labkit.algorithms.sorting._splitting import require_check, require_keys
-from labkit.context import phase
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule.doubling import ceil_log2
 

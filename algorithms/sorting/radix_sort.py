@@ -60,8 +60,8 @@ from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree_briefly
 from labkit.algorithms.sorting._splitting import exchange as exchange_by_alltoallv
 from labkit.algorithms.sorting._splitting import require_check
-from labkit.context import phase
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

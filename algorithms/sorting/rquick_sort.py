@@ -61,9 +61,9 @@ from labkit.algorithms.sorting._blocks import (
     swap,
 )
 from labkit.algorithms.sorting._splitting import Keys, require_check, require_keys
-from labkit.context import phase
 from labkit.errors import DataError
 from labkit.local.costs import charge
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 

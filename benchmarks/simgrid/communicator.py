@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import labkit as lk
-from labkit import MPI, context
+from labkit import MPI
 from labkit.machines.models import NetworkModel
 from labkit.machines.platform import Platform
+from labkit.program import context
 from labkit.sim.rank_context import RankContext
 
 __all__ = ["marks_of", "needs_communicator"]

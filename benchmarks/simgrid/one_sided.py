@@ -48,7 +48,7 @@ def program(comm, what, size, repeats, late_s):  # noqa: C901
     first, second = mine[:size], mine[size : 2 * size]
     for i in range(repeats):
         with lk.phase(f"{i:03}"):
-            lk.context.simulated().sleep(late_s)
+            lk.program.context.simulated().sleep(late_s)
             if what in PINGPONGS:
                 for turn in range(2):
                     if turn == rank:

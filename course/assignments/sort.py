@@ -126,7 +126,7 @@ def _is_exact(case: Case, results: list[Any]) -> bool:
 
 def _report(case: Case, results: list[Any]) -> SortReport:
     """Check with the sound checker, on as many simulated ranks."""
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     given = [own[0] for own in case.arguments]
     found = [np.asarray(result) for result in results]

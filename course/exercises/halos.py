@@ -32,7 +32,7 @@ class _Tried(NamedTuple):
 
 def _tried(exchange: Any) -> _Tried:
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     if not callable(exchange):
         raise TypeError(f"a function is asked for, got {type(exchange).__name__}")
@@ -54,7 +54,8 @@ def _tried(exchange: Any) -> _Tried:
 
 def _ring(comm: Any, exchange: Any) -> tuple[bool, float]:
     """Exchange with the ranks before and after this one, twice; rank 0 is late."""
-    from labkit import MPI, context
+    from labkit import MPI
+    from labkit.program import context
 
     rank, size = comm.rank, comm.size
     left, right = (rank - 1) % size, (rank + 1) % size

@@ -26,7 +26,7 @@ class _Tried(NamedTuple):
 
 def _tried(multiply: Any) -> _Tried:
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     if not callable(multiply):
         raise TypeError(f"multiply must be a function, got {type(multiply).__name__}")
@@ -48,8 +48,8 @@ def _tried(multiply: Any) -> _Tried:
 
 def _product(comm: Any, multiply: Any) -> tuple[str, bool]:
     """Return what is wrong with this rank's block, and whether it is the product of the two given blocks."""
-    from labkit.context import phase
     from labkit.datasets import matrices
+    from labkit.program.context import phase
 
     side = round(comm.size**0.5)
     i, j = divmod(comm.rank, side)

@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.errors import DeadlockError, LabkitError
 from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter
-from labkit.launch import run
+from labkit.launch.run import run
 
 __all__ = ["EXERCISES"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from labkit.errors import LabkitError
 from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter
-from labkit.launch import run
+from labkit.launch.run import run
 from labkit.study import sweep
 
 __all__ = ["EXERCISES"]

@@ -31,7 +31,7 @@ class _Tried:
 
 def _tried(function: Any) -> _Tried:
     """Run it checked on several numbers of ranks and sizes, then in other orders of its messages."""
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     if not callable(function):
         raise TypeError(function)

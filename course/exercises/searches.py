@@ -23,7 +23,7 @@ class _Tried(NamedTuple):
 
 def _tried(to_owners: Any) -> _Tried:
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     if not callable(to_owners):
         raise TypeError(f"to_owners must be a function, got {type(to_owners).__name__}")

@@ -17,7 +17,7 @@ _RANKS = (2, 1, 3, 8)
 def _tried(two_dots: Any) -> str:
     """Return how the dot products failed at first."""
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     if not callable(two_dots):
         raise TypeError(f"two_dots must be a function, got {type(two_dots).__name__}")

@@ -31,7 +31,7 @@ class _Collected(NamedTuple):
 
 def _collected(collect: Any) -> _Collected:
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     if not callable(collect):
         raise TypeError(f"a function is asked for, got {type(collect).__name__}")
@@ -54,7 +54,7 @@ def _collected(collect: Any) -> _Collected:
 
 def _numbers(comm: Any, collect: Any, late: int) -> Any:
     """Let every rank but the first send its number; one is late."""
-    from labkit import context
+    from labkit.program import context
 
     def work(number: int) -> int:
         context.compute(seconds=_WORK_S)

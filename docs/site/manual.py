@@ -304,7 +304,7 @@ def models() -> Iterator[str]:
 
 def options() -> Iterator[str]:
     """Yield the page of a run's options."""
-    from labkit.options import _OPTIONS
+    from labkit.launch.options import _OPTIONS
 
     yield from title("Options of a run")
     yield "``labkit run`` and ``%%spmd`` read the same list; :doc:`api/labkit.run` has them as keywords."

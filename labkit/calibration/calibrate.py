@@ -24,7 +24,7 @@ from labkit.calibration.fit import (
 )
 from labkit.calibration.result import Calibration, judge_quality, load_average
 from labkit.errors import DataError
-from labkit.launch import machine_of, run
+from labkit.launch.run import machine_of, run
 from labkit.machines.platform import Platform, platform
 from labkit.result import Run
 

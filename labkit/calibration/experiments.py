@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit import context, registry
+from labkit import registry
 from labkit.errors import DataError
-from labkit.html import number, quantity
-from labkit.launch import run
+from labkit.launch.run import run
+from labkit.program import context
+from labkit.text.html import number, quantity
 
 __all__ = [
     "EXPERIMENTS",

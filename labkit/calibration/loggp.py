@@ -20,10 +20,10 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import nnls
 
-from labkit import context
 from labkit.errors import DataError
-from labkit.launch import run
+from labkit.launch.run import run
 from labkit.models import LogGP
+from labkit.program import context
 
 __all__ = ["fit_loggp", "measure_round_trips", "predicted_round_trips"]
 

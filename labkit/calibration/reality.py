@@ -14,12 +14,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit import context, registry
+from labkit import registry
 from labkit.calibration import Calibration
 from labkit.calibration.fit import STATISTICS
-from labkit.launch import run
+from labkit.launch.run import run
 from labkit.machines.models import NetworkModel
 from labkit.machines.platform import Platform, graph
+from labkit.program import context
 from labkit.schedule import execute
 
 __all__ = [

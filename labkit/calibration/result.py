@@ -28,8 +28,8 @@ from labkit.errors import DataError
 from labkit.machines.models import SECTIONS, NetworkModel
 from labkit.machines.platform import Platform, platform
 from labkit.machines.xml.writer import platform_xml, smpirun_options
-from labkit.plain import replace_file
-from labkit.units import format_seconds, format_share
+from labkit.text.files import replace_file
+from labkit.text.units import format_seconds, format_share
 
 __all__ = ["Calibration", "Quality", "judge_quality"]
 

@@ -105,7 +105,7 @@ def _sum_of_ranks(comm: Any) -> int:
 
 
 def _trial(on: object, ranks: int, limit_s: float) -> str:
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     begin = time.monotonic()
     results = run(_sum_of_ranks, ranks, on, timeout_s=limit_s).results

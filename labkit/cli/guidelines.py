@@ -6,7 +6,7 @@ import argparse
 import json
 from typing import Any
 
-from labkit.options import numbers_of
+from labkit.launch.options import numbers_of
 
 __all__ = ["configure", "execute"]
 

@@ -20,7 +20,7 @@ from labkit.errors import (
     RankError,
     TimeLimitError,
 )
-from labkit.printed import clean
+from labkit.text.rank_output import clean
 
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
 

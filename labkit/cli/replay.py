@@ -7,7 +7,7 @@ import json
 
 from labkit.cli import run as run_command
 from labkit.cli.run import add_export, check_targets, write_exports
-from labkit.options import collectives_of, limit_of, model_of, tolerance_of
+from labkit.launch.options import collectives_of, limit_of, model_of, tolerance_of
 
 __all__ = ["configure", "execute"]
 

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 import labkit
 from labkit.errors import DataError, LabkitError, MachineError
-from labkit.html import render
-from labkit.plain import notebook_text, replace_file, require_file
 from labkit.plot.figure import find_browser
 from labkit.process.folders import private_folder
+from labkit.text.files import notebook_text, replace_file, require_file
+from labkit.text.html import render
 
 if TYPE_CHECKING:
     import nbformat

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, ProgramError, RunInterrupted
-from labkit.options import add_run_options, check_options, run_keywords
+from labkit.launch.options import add_run_options, check_options, run_keywords
 from labkit.process.folders import private_folder
 from labkit.process.python_line import COMMAND, PythonLine, module_file, python_line, without_runner
 from labkit.request import Machine
@@ -44,7 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
-    from labkit.launch import machine_of, run
+    from labkit.launch.run import machine_of, run
 
     machine = machine_of(arguments.on)
     try:

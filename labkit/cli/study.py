@@ -12,13 +12,13 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from labkit import html as markup
 from labkit import plot
 from labkit.cli.judge import EXIT_CODES, refuse_with
 from labkit.errors import DataError, LabkitError
 from labkit.plot.still import draw_still
 from labkit.scaling import Model, Verdict
 from labkit.study.declared.judged import COLUMNS, paper_table
+from labkit.text import html as markup
 
 if TYPE_CHECKING:
     from labkit.study import Study

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
-from labkit.html import quantity
-from labkit.options import numbers_of
+from labkit.launch.options import numbers_of
+from labkit.text.html import quantity
 
 __all__ = ["configure", "execute"]
 

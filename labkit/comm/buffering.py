@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from labkit import _kernels, context
+from labkit import _kernels
 from labkit.comm.handles.base import MODULE_NAME
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.status import Request
+from labkit.program import context
 
 __all__ = ["BUFFERING", "BUFFER_AUTOMATIC", "BufferAutomaticType", "Buffering"]
 

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit import context
 from labkit.comm.handles.base import BOTTOM, foreign_array, is_foreign
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, find_format, lookup
 from labkit.comm.handles.packing import address_of, bytes_of, charge, check_span, gathered, scattered
 from labkit.comm.handles.typebody import TypeBody, type_words
-from labkit.phantom import Sized
+from labkit.program import context
+from labkit.program.sized import Sized
 
 __all__ = [
     "Simple",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from labkit import _kernels, context
+from labkit import _kernels
 from labkit.comm import surface
 from labkit.comm.buffering import Buffering
 from labkit.comm.buffers import _unpack, array_of, parse_simple
@@ -22,6 +22,7 @@ from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest
 from labkit.comm.spawning import meet, parent
 from labkit.comm.surface import METHODS, Method, add_methods
+from labkit.program import context
 
 __all__ = ["Comm"]
 

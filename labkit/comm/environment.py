@@ -14,7 +14,7 @@ from labkit.comm.handles.exceptions import make_error, make_outside
 from labkit.comm.handles.info import Info
 from labkit.comm.pickling import pickle
 from labkit.comm.place import here
-from labkit.context import simulated
+from labkit.program.context import simulated
 
 __all__ = [
     "ENVIRONMENT",

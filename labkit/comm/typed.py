@@ -13,7 +13,7 @@ from labkit.comm.handles.datatypes import Datatype, lookup
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.packing import gathered, scattered
 from labkit.comm.handles.typebody import type_words
-from labkit.phantom import Sized
+from labkit.program.sized import Sized
 
 __all__ = [
     "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "filled", "is_dense", "is_phantom",

@@ -15,7 +15,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from labkit import context
 from labkit.comm.surface import METHODS
 from labkit.errors import DataError, DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
 from labkit.grading.needed import without_trials
@@ -23,6 +22,7 @@ from labkit.grading.sandbox.caller import SUBMISSION
 from labkit.grading.sandbox.outcome import Limits, Outcome, Work
 from labkit.grading.sandbox.sandbox import Sandbox
 from labkit.process.limited import limited
+from labkit.program import context
 
 __all__ = ["Bench", "OpenBench", "SandboxBench", "use"]
 
@@ -187,7 +187,7 @@ class OpenBench:
 
     def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
         """Run the function on ranks."""
-        from labkit.launch import run
+        from labkit.launch.run import run
 
         function = self._named(how.pop("function", None))
         # of each run's and rank's own: what a function changes in place must not change what it is judged by

@@ -196,7 +196,7 @@ def _outgrown(check: Costs, few: tuple[Case, float], many: tuple[Case, float]) -
 
 def _amounts(bound: Bound, value: float, most: float) -> tuple[str, str]:
     """Return what was found, and what is allowed: the formula and its value."""
-    from labkit.html import quantity
+    from labkit.text.html import quantity
 
     found, allowed = (quantity(one, "s") if bound.what == "seconds" else number(one) for one in (value, most))
     return found, allowed if allowed == bound.words else f"{bound.words} = {allowed}"
@@ -375,8 +375,8 @@ class Scaling:
 
     def verdict_of(self, times: Sequence[float]) -> Verdict:
         """Judge simulated times, one for each number of ranks."""
-        from labkit.html import quantity
         from labkit.scaling import judge
+        from labkit.text.html import quantity
 
         rows = ", ".join(f"{p}: {quantity(t, 's')}" for p, t in zip(self.ranks, times, strict=True))
         table = f"\nsimulated times by ranks: {rows}"

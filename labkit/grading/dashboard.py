@@ -17,9 +17,9 @@ from labkit.grading.page import Grade, number
 from labkit.grading.result import clean_name
 from labkit.grading.similar import similar
 from labkit.grading.submission import read_submission
-from labkit.html import render
-from labkit.plain import replace_file
-from labkit.printed import clean
+from labkit.text.files import replace_file
+from labkit.text.html import render
+from labkit.text.rank_output import clean
 
 __all__ = ["dashboard", "write_dashboard"]
 

@@ -36,11 +36,11 @@ from labkit.grading.submission import (
     source_of_cells,
     submitted_text,
 )
-from labkit.plain import replace_file
 from labkit.process.fingerprint import engine_digest, fingerprint, labkit_digest
 from labkit.process.folders import private_folder
 from labkit.process.tree import worked_s
 from labkit.process.watchdog import die_with_parent
+from labkit.text.files import replace_file
 
 __all__ = [
     "Found",
@@ -61,7 +61,7 @@ __all__ = [
 
 #: what grading needs: loaded once, before the processes that grade are forked
 _NEEDED = (
-    "labkit.MPI", "labkit.launch", "labkit.scaling", "labkit.sim.machine", "labkit.sim.runner",
+    "labkit.MPI", "labkit.launch.run", "labkit.scaling", "labkit.sim.machine", "labkit.sim.runner",
     "labkit.sim.calls.stand_ins", "labkit.trace.trace", "labkit.trace.waiting", "pandas",
 )  # fmt: skip
 #: beyond an assignment's own budget, before the process that grades it is ended

@@ -17,9 +17,9 @@ from typing import Any
 from labkit.errors import DataError
 from labkit.grading.result import clean_name
 from labkit.grading.submission import MOST_BYTES, read_notebook
-from labkit.plain import notebook_text
-from labkit.printed import clean
 from labkit.process.limited import limited
+from labkit.text.files import notebook_text
+from labkit.text.rank_output import clean
 
 __all__ = ["UNREADABLE", "prepare", "student_id"]
 

@@ -7,7 +7,7 @@ import textwrap
 from markupsafe import Markup
 
 from labkit.grading.result import CheckResult, Marks
-from labkit.html import PRE, render
+from labkit.text.html import PRE, render
 
 __all__ = ["Grade", "check_html", "grade_html", "grade_page", "grade_text", "number"]
 

@@ -7,7 +7,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
-from labkit.printed import clean
+from labkit.text.rank_output import clean
 
 __all__ = ["CheckResult", "Marks", "Verdict", "clean_name", "file_stem"]
 

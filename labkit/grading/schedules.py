@@ -15,7 +15,7 @@ from labkit.grading.sandbox.schedule_rows import schedule_from
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Trial, failure_words, unjudged
 from labkit.schedule import Counterexample, Schedule, check, count
-from labkit.units import number_of_ranks
+from labkit.text.units import number_of_ranks
 
 __all__ = ["Proved", "ScheduleCosts", "Task"]
 

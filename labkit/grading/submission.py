@@ -17,8 +17,8 @@ from labkit.errors import DataError, MachineError
 from labkit.grading.needed import needed_source
 from labkit.grading.result import clean_name
 from labkit.grading.sandbox.imports import compiled
-from labkit.plain import notebook_text
 from labkit.process.limited import limited
+from labkit.text.files import notebook_text
 
 __all__ = [
     "notebook_source",

@@ -18,7 +18,7 @@ from labkit.grading.page import number
 from labkit.grading.sandbox.outcome import Outcome, Work
 from labkit.grading.sandbox.wire import encode
 from labkit.grading.seeds import Seed
-from labkit.units import number_of_ranks
+from labkit.text.units import number_of_ranks
 
 __all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "headline", "shown", "unjudged"]
 

@@ -149,7 +149,7 @@ def tried_on(
     ``program(comm, function)`` returns what is wrong on its rank, empty for nothing.
     """
     from labkit.errors import DeadlockError, LabkitError
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     if not callable(function):
         raise TypeError(f"{name} must be a function, got {type(function).__name__}")

@@ -161,7 +161,7 @@ def _values(option: str, begun: str, names: Mapping[str, object]) -> Iterable[st
 
 
 def _machines() -> list[str]:
-    from labkit.launch import MACHINES
+    from labkit.launch.run import MACHINES
     from labkit.machines.spec import reader
     from labkit.machines.spec.reader import kinds
 

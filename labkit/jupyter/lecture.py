@@ -17,9 +17,9 @@ import numpy as np
 
 from labkit import registry
 from labkit.errors import ScheduleError
-from labkit.html import PRE, quantity
-from labkit.launch import machine_of
+from labkit.launch.run import machine_of
 from labkit.study import Study, sweep
+from labkit.text.html import PRE, quantity
 
 __all__ = ["Lecture", "Race", "lecture"]
 

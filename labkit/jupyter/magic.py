@@ -21,10 +21,10 @@ from labkit.jupyter.failure import cell_name, failure_lines, first_sentence, has
 from labkit.jupyter.options import Machines
 from labkit.jupyter.ranks import SCOPE, Stage, rank_main
 from labkit.jupyter.result import CellRun, Printed, cell_run, unmarked
-from labkit.launch import checked_request, machine_of, run
-from labkit.live import finished_in
-from labkit.options import check_options, run_keywords
+from labkit.launch.options import check_options, run_keywords
+from labkit.launch.run import checked_request, machine_of, run
 from labkit.request import RunRequest
+from labkit.text.progress import finished_in
 
 __all__ = ["Cell", "Spmd"]
 

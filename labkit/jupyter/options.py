@@ -10,9 +10,9 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from labkit.errors import LabkitError, MachineError, ProgramError, nearest
-from labkit.launch import machine_of
-from labkit.options import add_run_options
-from labkit.units import format_seconds
+from labkit.launch.options import add_run_options
+from labkit.launch.run import machine_of
+from labkit.text.units import format_seconds
 
 __all__ = [
     "SIMULATED_ONLY",

@@ -7,11 +7,11 @@ from numbers import Real
 
 import numpy as np
 
-from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.guess_figure import guess
 from labkit.scaling import Expectation, Model, Verdict, read_expectation
+from labkit.text import html as markup
 
 __all__ = ["Prediction", "predict"]
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from labkit.errors import UnknownNameError
 from labkit.jupyter.ranks import ERROR_BEGIN, ERROR_END, CellValue, too_much
-from labkit.printed import Piece, blocks_of, printed_html, printed_text
 from labkit.result import ByRank, Run, plain_numbers
 from labkit.result.run import run_html
+from labkit.text.rank_output import Piece, blocks_of, printed_html, printed_text
 
 __all__ = ["CellRun", "Printed", "cell_run", "pieces_of", "unmarked"]
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from labkit import html as markup
 from labkit.errors import DataError
-from labkit.place import find_place
-from labkit.plain import replace_file
+from labkit.real.host_limits import find_place
+from labkit.text import html as markup
+from labkit.text.files import replace_file
 
 __all__ = [
     "START_VARIABLE",

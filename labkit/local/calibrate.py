@@ -32,7 +32,7 @@ from scipy.optimize import nnls
 from labkit.local import work
 from labkit.local.costs import PACKING, REFERENCE_FLOPS_PER_S, Cost, KernelCosts, find_calibration
 from labkit.local.grid import jobs, packing_jobs
-from labkit.plain import replace_file
+from labkit.text.files import replace_file
 
 __all__ = ["fit_cost", "main", "measure", "measure_packing", "to_toml"]
 

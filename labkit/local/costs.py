@@ -28,10 +28,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from labkit import context
 from labkit.datasets import FOLDER
 from labkit.errors import DataError, nearest
-from labkit.plain import text_of, toml_of
+from labkit.program import context
+from labkit.text.files import text_of, toml_of
 
 __all__ = [
     "DEFAULT_CALIBRATION",

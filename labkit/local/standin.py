@@ -25,9 +25,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit import context
 from labkit.errors import DataError
-from labkit.phantom import Sized, sized
+from labkit.program import context
+from labkit.program.sized import Sized, sized
 
 __all__ = [
     "ASSUMPTIONS",

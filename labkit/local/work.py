@@ -15,7 +15,7 @@ from labkit import _kernels
 from labkit.errors import DataError
 from labkit.local.costs import calibration, charge
 from labkit.local.standin import StandIn
-from labkit.phantom import Sized
+from labkit.program.sized import Sized
 
 __all__ = [
     "KERNELS",

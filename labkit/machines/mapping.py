@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError, nearest
-from labkit.plain import require_file
+from labkit.text.files import require_file
 
 __all__ = [
     "FORMS",

@@ -59,7 +59,7 @@ from typing import Any
 
 from labkit.datasets import FOLDER
 from labkit.errors import PlatformError, nearest
-from labkit.plain import require_file, toml_of
+from labkit.text.files import require_file, toml_of
 
 __all__ = ["DEFAULT", "OPTIONS", "ModelValueError", "NetworkModel", "frozen", "get", "names", "read_options"]
 

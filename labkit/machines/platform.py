@@ -27,7 +27,7 @@ from labkit.machines.measure import Bisection, Diameter, LinkKind, link_table
 from labkit.machines.spec import ClusterSpec, MachineSpec, kinds, parse_spec
 from labkit.machines.zones import Zone, ZonesSpec
 from labkit.machines.zones.graph_spec import graph_zone
-from labkit.plain import text_of, toml_of
+from labkit.text.files import text_of, toml_of
 
 if TYPE_CHECKING:
     import pandas as pd

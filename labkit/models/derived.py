@@ -21,13 +21,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from labkit import registry
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.machines import platform
 from labkit.machines.models import NetworkModel
 from labkit.machines.platform import Platform
 from labkit.machines.topologies.torus import TorusSpec
 from labkit.models.hierarchy import CommunicationModel, P, S, bounded, exact
 from labkit.synthesis.fabric import CROSS, Fabric, affine, fabric_of
+from labkit.text.html import quantity
 
 __all__ = [
     "FoundMapping",

@@ -36,7 +36,7 @@ from numpy.typing import ArrayLike, NDArray
 from sympy.parsing.sympy_parser import parse_expr
 
 from labkit.errors import DataError
-from labkit.html import quantity
+from labkit.text.html import quantity
 
 if TYPE_CHECKING:
     from labkit.result import Run

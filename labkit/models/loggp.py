@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from labkit.errors import DataError
-from labkit.html import quantity
+from labkit.text.html import quantity
 
 __all__ = ["LogGP"]
 

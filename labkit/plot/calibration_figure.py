@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from bokeh.models import ColumnDataSource, HoverTool, Range1d, Span, Title
 from bokeh.plotting import figure
 
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
     COLORS,
@@ -22,7 +21,8 @@ from labkit.plot.style import (
     value_axis,
     wrap,
 )
-from labkit.units import format_share
+from labkit.text.html import quantity
+from labkit.text.units import format_share
 
 if TYPE_CHECKING:
     from labkit.calibration import Calibration

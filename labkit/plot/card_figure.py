@@ -10,7 +10,6 @@ from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
     COLORS,
@@ -23,6 +22,7 @@ from labkit.plot.style import (
     style_axes,
     value_axis,
 )
+from labkit.text.html import quantity
 
 if TYPE_CHECKING:
     from labkit.tuning.cards import Card

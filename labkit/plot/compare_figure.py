@@ -15,7 +15,6 @@ from bokeh.models import (
 )
 from bokeh.plotting import figure
 
-from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
@@ -30,6 +29,7 @@ from labkit.plot.style import (
     style_axes,
     value_axis,
 )
+from labkit.text import html as markup
 
 if TYPE_CHECKING:
     from labkit.study import Curve, Study

@@ -11,7 +11,6 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import number, quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
     COLORS,
@@ -26,7 +25,8 @@ from labkit.plot.style import (
     style_axes,
     value_axis,
 )
-from labkit.units import format_share
+from labkit.text.html import number, quantity
+from labkit.text.units import format_share
 
 if TYPE_CHECKING:
     from labkit.study import Study

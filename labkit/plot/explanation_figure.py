@@ -15,13 +15,13 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, TOOLS, share_ticks, style_axes, time_axis
 from labkit.plot.topology_figure import Cables, draw_layout
+from labkit.text.html import quantity
+from labkit.text.units import format_share
 from labkit.trace.activity import MESSAGE, STATES
 from labkit.trace.explanation import explained
-from labkit.units import format_share
 
 if TYPE_CHECKING:
     import pandas as pd

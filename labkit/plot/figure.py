@@ -23,11 +23,11 @@ from bokeh.resources import Resources
 from markupsafe import Markup
 
 from labkit.errors import DataError
-from labkit.html import render
-from labkit.plain import replace_file
 from labkit.plot.still import draw_still, is_live, still_bundle, with_words
 from labkit.plot.style import Drawn, dress, unbroken
 from labkit.process.folders import private_folder
+from labkit.text.files import replace_file
+from labkit.text.html import render
 
 __all__ = ["VARIABLE", "Figure", "find_browser", "page", "render_page"]
 

@@ -11,7 +11,6 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
     COLORS,
@@ -24,8 +23,9 @@ from labkit.plot.style import (
     style_axes,
     time_axis,
 )
+from labkit.text.html import quantity
+from labkit.text.units import format_share, number_of_ranks
 from labkit.trace.activity import CALLS, COLLECTIVE, STATES, Activity, activity
-from labkit.units import format_share, number_of_ranks
 
 if TYPE_CHECKING:
     from labkit.result import Run

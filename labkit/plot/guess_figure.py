@@ -10,11 +10,11 @@ from bokeh.models import ColumnDataSource, CustomJSTickFormatter, FactorRange, H
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import SI_UNITS, number, quantity
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import scaling
 from labkit.plot.style import COLORS, FONT, SI_JS, TOOLS, heading, style_axes, value_axis, whole_ticker, wrap
 from labkit.scaling import Expectation, Model, Verdict
+from labkit.text.html import SI_UNITS, number, quantity
 
 __all__ = ["guess"]
 

@@ -11,11 +11,11 @@ from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, LinearColorMapper
 from bokeh.plotting import figure
 
-from labkit import html as markup
 from labkit.checks import echo
 from labkit.errors import DataError, nearest
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, TOOLS, heading, style_axes
+from labkit.text import html as markup
 
 if TYPE_CHECKING:
     import pandas as pd

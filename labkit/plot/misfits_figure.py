@@ -9,9 +9,9 @@ from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Span
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, TOOLS, style_axes, time_axis
+from labkit.text.html import quantity
 from labkit.trace.machine_misfits import Misfits
 
 __all__ = ["misfits"]

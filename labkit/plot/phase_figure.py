@@ -9,11 +9,11 @@ import numpy as np
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, LegendItem
 from bokeh.plotting import figure
 
-from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import curves_of, draw
 from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, grid_of, heading, share_ticks, style_axes
+from labkit.text import html as markup
 
 if TYPE_CHECKING:
     from labkit.study import Study, Table

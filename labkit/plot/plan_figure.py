@@ -10,10 +10,10 @@ from bokeh.palettes import Cividis256
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, TOOLS, heading, style_axes, time_axis
-from labkit.units import format_share
+from labkit.text.html import quantity
+from labkit.text.units import format_share
 
 if TYPE_CHECKING:
     from labkit.synthesis.programs import Transfer

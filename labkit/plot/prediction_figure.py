@@ -18,7 +18,6 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
     COLORS,
@@ -31,6 +30,7 @@ from labkit.plot.style import (
     style_axes,
     value_axis,
 )
+from labkit.text.html import quantity
 
 __all__ = ["predictions"]
 

@@ -9,10 +9,10 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, Legen
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HATCHES, TOOLS, heading, style_axes
-from labkit.units import format_bytes, format_share
+from labkit.text.html import quantity
+from labkit.text.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from labkit.tuning.tuned import Tuned

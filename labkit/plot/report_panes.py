@@ -14,12 +14,12 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError, PlatformError
-from labkit.html import quantity
 from labkit.machines.drawing import Layout
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, grid_of, heading, ink_on, style_axes
+from labkit.text.html import quantity
+from labkit.text.units import format_share, ranks_text
 from labkit.trace.reports import Report
-from labkit.units import format_share, ranks_text
 
 if TYPE_CHECKING:
     from labkit.result import Run

@@ -11,7 +11,6 @@ import numpy.typing as npt
 from bokeh.models import ColumnDataSource, HoverTool, Legend, Range1d, Title
 from bokeh.plotting import figure
 
-from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
@@ -28,6 +27,7 @@ from labkit.plot.style import (
 from labkit.scaling import Model, Samples, Term, Verdict
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.verdict import course
+from labkit.text import html as markup
 
 __all__ = ["Curves", "curves_of", "draw", "scaling"]
 

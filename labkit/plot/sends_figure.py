@@ -18,10 +18,10 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, SI_JS, TOOLS, count_axis, grid_of, heading, style_axes, whole_ticker
-from labkit.units import format_share
+from labkit.text.html import quantity
+from labkit.text.units import format_share
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -27,7 +27,7 @@ from bokeh.models import (
 from bokeh.palettes import Blues256
 
 from labkit.errors import SuggestsNames
-from labkit.html import MATCH_COLORS, SI_UNITS
+from labkit.text.html import MATCH_COLORS, SI_UNITS
 
 __all__ = [
     "COLORS",

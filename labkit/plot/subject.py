@@ -75,7 +75,7 @@ def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[.
     takes = [_TAKEN.get(kind) or _THINGS[kind][0] for kind in known if kind in _TAKEN or kind in _THINGS]
     if "Platform" in classes:  # which may be given as a text
         takes = [_TAKEN["Platform"]]
-    if first is None or first.kind is first.VAR_POSITIONAL or not takes or "Any" in classes:
+    if first is None or first.kind is first.VAR_POSITIONAL or not takes or {"Any", "object"} & classes:
         return figure
     needed = [
         one.name

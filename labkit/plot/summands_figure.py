@@ -10,13 +10,13 @@ import numpy.typing as npt
 from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1d, Span
 from bokeh.plotting import figure
 
-from labkit import html as markup
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HATCHES, TOOLS, heading, rank_axis, share_ticks, style_axes
 from labkit.scaling import Model, Verdict
 from labkit.scaling.model import Part
 from labkit.scaling.verdict import hides
+from labkit.text import html as markup
 
 __all__ = ["summands"]
 

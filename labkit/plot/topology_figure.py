@@ -12,11 +12,11 @@ from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper, Range1d
 from bokeh.plotting import figure
 
 from labkit.errors import PlatformError
-from labkit.html import quantity
 from labkit.machines.drawing import Layout
 from labkit.machines.platform import Platform, platform
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, PERCENT, TOOLS, style_axes
+from labkit.text.html import quantity
 
 __all__ = ["Cables", "draw_layout", "topology", "way"]
 

@@ -8,9 +8,9 @@ from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, Legen
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, TOOLS, grid_of, heading, style_axes, value_axis
+from labkit.text.html import quantity
 
 if TYPE_CHECKING:
     from labkit.tuning.runtime.explanation import Decision, Explanation

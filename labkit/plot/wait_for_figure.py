@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from labkit.errors import DataError, DeadlockError
-from labkit.html import escape
-from labkit.plain import replace_file
+from labkit.text.files import replace_file
+from labkit.text.html import escape
 
 __all__ = ["Drawing", "wait_for"]
 

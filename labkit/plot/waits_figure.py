@@ -20,14 +20,14 @@ from bokeh.models import (
 from bokeh.plotting import figure
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, SI_JS, TOOLS, count_axis, grid_of, heading, style_axes, time_axis
+from labkit.text.html import quantity
+from labkit.text.units import format_share
 from labkit.trace.activity import state_named
 from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting import Waiting
 from labkit.trace.waiting.kinds import COMPUTATION
-from labkit.units import format_share
 
 if TYPE_CHECKING:
     import pandas as pd

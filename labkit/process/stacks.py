@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from labkit.units import ranks_text
+from labkit.text.units import ranks_text
 
 __all__ = [
     "Frame",
@@ -47,9 +47,9 @@ _FRAMEWORK = (
     "result/",
     "trace/recorder/",
     "schedule/execute.py",
-    "context.py",
+    "program/context.py",
     "request.py",
-    "launch.py",
+    "launch/run.py",
 )
 _PACKAGE = str(Path(__file__).absolute().parents[1])
 

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from labkit.context import Decisions
+from labkit.program.context import Decisions
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-    from labkit.tally import RealTally
+    from labkit.program.rank_counts import RealTally
 
 __all__ = ["RankContext", "available_cores", "seed_rank"]
 
@@ -91,7 +91,7 @@ class RankContext:
     def begin_counting(self, has_counts: bool) -> None:
         """Count from now on, or not."""
         if has_counts:
-            from labkit.tally import RealTally
+            from labkit.program.rank_counts import RealTally
 
             self.tally = RealTally()
             self.tally.begin(self.rank)

@@ -67,7 +67,7 @@ def _with_regions(header: Mapping[str, Any], call: Callable[[], object]) -> Call
     """Return a call in which functions are phases, where that is wanted."""
     if not header.get("regions"):
         return call
-    from labkit.regions import Regions
+    from labkit.program.function_phases import Regions
 
     def watched() -> object:
         with Regions(header["regions"]):

@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from labkit.context import Decisions
 from labkit.errors import MachineError
-from labkit.regions import regions_of
+from labkit.program.context import Decisions
+from labkit.program.function_phases import regions_of
+from labkit.program.rank_counts import joined, tally_frame
 from labkit.request import RunRequest
 from labkit.result import Run, median_run, phase_frame
-from labkit.tally import joined, tally_frame
 
 if TYPE_CHECKING:
     from labkit.timing.clocks import Clocks

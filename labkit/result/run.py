@@ -18,8 +18,8 @@ from labkit.checks import ToleranceUse
 from labkit.errors import SuggestsNames
 from labkit.result.by_rank import ByRank
 from labkit.result.uncharged import Uncharged
+from labkit.text.units import format_bytes, format_count, format_seconds, number_of_ranks
 from labkit.trace.recorded_run import RecordedRun
-from labkit.units import format_bytes, format_count, format_seconds, number_of_ranks
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -671,7 +671,7 @@ class Shown(Protocol):
 
 def run_html(run: Shown, has_output: bool = True) -> str:
     """Render a run: headline, figures, phases, notes, and the output of each rank, folded."""
-    from labkit.html import prose
+    from labkit.text.html import prose
 
     parts = [f"<div class='labkit-run'><div><strong>{escape(run.headline())}</strong></div>"]
     facts = " · ".join(f"{escape(name)} {escape(text)}" for name, text in run.facts())
@@ -715,7 +715,7 @@ def _phases(run: Shown) -> str:
 
 
 def _output(run: Shown) -> str:
-    from labkit.printed import blocks_of, printed_html
+    from labkit.text.rank_output import blocks_of, printed_html
 
     blocks = blocks_of([(False, text)] if text else [] for text in run.output)
     if not blocks:

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labkit import html as markup
 from labkit.checks import echo
 from labkit.errors import DataError
 from labkit.scaling.model import Model
+from labkit.text import html as markup
 
 __all__ = ["Limit", "Outlook", "limit", "outlook"]
 

@@ -12,7 +12,6 @@ import numpy.typing as npt
 
 from labkit.checks import echo
 from labkit.errors import DataError
-from labkit.html import number
 from labkit.scaling.changes import Segment, find_segments
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.family import ROUNDING, SEEN_TWICE, Candidate, Family, lost, solve
@@ -22,6 +21,7 @@ from labkit.scaling.posterior import Belief, Data, choose_weighted, keep_tested,
 from labkit.scaling.samples import LEAST_VALUES, Samples, Summary, read_samples, summarize
 from labkit.scaling.search import Space, Terms, falls, lay_out, settle
 from labkit.scaling.term import Term
+from labkit.text.html import number
 
 __all__ = ["TOLERANCE", "Description", "check_tolerance", "find_changes", "fit", "fit_many", "fit_samples"]
 

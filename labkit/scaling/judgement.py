@@ -11,7 +11,6 @@ from scipy.special import stdtrit
 
 from labkit.checks import echo
 from labkit.errors import DataError
-from labkit.html import number
 from labkit.scaling.description import TOLERANCE, Description, check_tolerance
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.family import ROUNDING, Candidate
@@ -20,6 +19,7 @@ from labkit.scaling.samples import LEAST_VALUES, Samples, Summary, read_samples
 from labkit.scaling.search import Space, settle
 from labkit.scaling.term import CONSTANT, Term
 from labkit.scaling.verdict import Deviation, Verdict, deviation_for, growth, instead, outcome
+from labkit.text.html import number
 
 __all__ = ["describe", "judge", "judge_samples"]
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from labkit import html as markup
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.leastsquares import Fits
 from labkit.scaling.posterior import Belief
 from labkit.scaling.term import CONSTANT, Term
+from labkit.text import html as markup
 
 __all__ = ["LEVEL", "Model", "Part", "Takeover"]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from labkit.checks import echo
 from labkit.errors import DataError
-from labkit.html import number
+from labkit.text.html import number
 
 __all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "read_samples", "summarize"]
 

@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labkit import html as markup
 from labkit.errors import DataError, ExpectationError
-from labkit.html import quantity
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.family import ROUNDING, log_evidence, lost, screen, solve, unchanged, without
 from labkit.scaling.leastsquares import basis_values
@@ -21,6 +19,8 @@ from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.search import PAPER, falling
 from labkit.scaling.term import CONSTANT, Term
 from labkit.scaling.verdict import outcome
+from labkit.text import html as markup
+from labkit.text.html import quantity
 
 __all__ = ["Summand", "Surface", "SurfaceVerdict", "fit_surface", "judge_surface"]
 

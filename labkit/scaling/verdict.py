@@ -9,13 +9,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
-from labkit import html as markup
 from labkit.errors import ExpectationError
-from labkit.html import number, quantity
 from labkit.scaling.expectation import Expectation, read_term
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples
 from labkit.scaling.term import CONSTANT, Term
+from labkit.text import html as markup
+from labkit.text.html import number, quantity
 
 __all__ = ["Deviation", "Verdict", "course", "deviation_for", "growth", "hides", "match", "outcome", "pace"]
 

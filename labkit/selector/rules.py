@@ -38,8 +38,8 @@ from typing import Any
 
 from labkit import registry
 from labkit.errors import ScheduleError
-from labkit.plain import json_of, require_file, toml_of
 from labkit.selector.situation import Selector, Situation, Timing, without_bytes
+from labkit.text.files import json_of, require_file, toml_of
 
 __all__ = ["Best", "First", "Fixed", "Rule", "Rules", "Usable", "is_usable"]
 

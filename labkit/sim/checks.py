@@ -34,7 +34,7 @@ from labkit.sim.calls import NOTING
 from labkit.sim.isolation.patches import Patches
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
-from labkit.units import format_bytes, ranks_text
+from labkit.text.units import format_bytes, ranks_text
 
 __all__ = ["CHECKING", "Checks", "Pending", "Sent", "elements_of", "region_of"]
 

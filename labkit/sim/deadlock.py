@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 from labkit.errors import DeadlockError
 from labkit.sim.where import lines_of, place_of
-from labkit.units import ranks_text
+from labkit.text.units import ranks_text
 
 __all__ = ["Waiting", "describe", "failure", "find_cycle", "report", "waiting_of"]
 

@@ -12,7 +12,7 @@ import numpy as np
 from labkit.errors import DataError, DeadlockError, LabkitError, MachineError, TimeLimitError, echoed
 from labkit.request import Machine, RunRequest, refuse_for_functions
 from labkit.result import Run, median_run
-from labkit.units import ranks_text
+from labkit.text.units import ranks_text
 
 if TYPE_CHECKING:
     from labkit.machines.platform import Platform

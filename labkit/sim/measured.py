@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, MachineError, nearest
-from labkit.plain import replace_file
 from labkit.process.fingerprint import fingerprint
 from labkit.process.imports import program_digests
 from labkit.request import RunRequest
 from labkit.result.computation import Computation
+from labkit.text.files import replace_file
 
 __all__ = [
     "MOST_BYTES",

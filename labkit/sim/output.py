@@ -11,8 +11,8 @@ from typing import Any, TextIO
 
 from labkit import _kernels
 from labkit.errors import MachineError
-from labkit.live import Lines
 from labkit.sim.isolation.waits import owner_of_thread
+from labkit.text.progress import Lines
 
 __all__ = ["OUTPUT_LIMIT", "RankOutput", "rank_of_caller"]
 

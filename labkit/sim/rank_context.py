@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from labkit.comm.collective.calls import phase_line
-from labkit.context import Decisions
-from labkit.regions import matches
-from labkit.sampling import Sample
+from labkit.program.context import Decisions
+from labkit.program.function_phases import matches
+from labkit.program.rank_counts import Tally
+from labkit.program.sampling import Sample
+from labkit.program.variation import Variation
 from labkit.sim.measured import Measured
-from labkit.tally import Tally
 from labkit.trace.trace import NO_PHASE, Entry
-from labkit.trial import Trial
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +85,7 @@ class RankContext:
         #: what the ranks call, summed up ; None where nobody asked
         self.summary: HubSums | None = None
         #: what is tried besides (`Run.what_if`)
-        self.trial: Trial | None = None
+        self.trial: Variation | None = None
         #: the run's seed, and whether anything was drawn from it
         self.seed = 0
         self.is_seeded = False

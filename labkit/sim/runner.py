@@ -22,9 +22,11 @@ from labkit.errors import LabkitError, MachineError
 from labkit.local.costs import DEFAULT_CALIBRATION
 from labkit.machines import models
 from labkit.machines.mapping import crowding
+from labkit.machines.measure import kind_of
 from labkit.machines.platform import Platform
 from labkit.process.stacks import is_framework
-from labkit.regions import Regions, matches, regions_of
+from labkit.program.function_phases import Regions, matches, regions_of
+from labkit.program.rank_counts import tally_frame
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
 from labkit.result.computation import Computation
@@ -41,9 +43,8 @@ from labkit.sim.measured import NOTE, REFERENCE_FLOPS_PER_S, REPLAYED, UNREPEATE
 from labkit.sim.schedules import choices_on
 from labkit.sim.simulation import Simulation
 from labkit.sim.where import place_of
-from labkit.tally import tally_frame
+from labkit.text.units import format_bytes, ranks_text
 from labkit.trace.trace import Trace, by_entry, taken_apart
-from labkit.units import format_bytes, ranks_text
 
 __all__ = ["OwnCode", "simulate"]
 
@@ -59,7 +60,7 @@ def simulate(request: RunRequest) -> Run:
     troubled = request.noise.seeded(request.seed)
     built, worse_links = troubled.degrade(machine.build(ranks))
     if request.trial is not None:
-        built = request.trial.platform(built)
+        built = request.trial.platform(built, kind_of)
     simulation = Simulation(
         built,
         network.build(),

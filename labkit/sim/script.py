@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import MORE_TIME, MachineError, RunInterrupted, TimeLimitError
-from labkit.live import Live
 from labkit.process.child import ChildProcess, ending_text, given_input, module_words
 from labkit.process.folders import no_room, private_folder
 from labkit.process.stacks import read_stack
 from labkit.request import RunRequest
 from labkit.result import Run
 from labkit.sim.script_words import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUEST
+from labkit.text.progress import Live
 
 __all__ = ["simulate_script"]
 

@@ -29,7 +29,6 @@ from labkit import _kernels
 from labkit.comm import environment
 from labkit.comm.module import simulated_module
 from labkit.errors import LabkitError, MachineError, RankError
-from labkit.live import told_to
 from labkit.process.child import ending_text
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import watch_parent
@@ -44,6 +43,7 @@ from labkit.sim.output import rank_of_caller
 from labkit.sim.script_words import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUEST, ScriptStart, read_words
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
+from labkit.text.progress import told_to
 
 __all__ = ["live", "main"]
 

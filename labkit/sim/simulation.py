@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol
 
-from labkit import _kernels, context
+from labkit import _kernels
 from labkit.comm.collective.calls import CollectiveCalls
 from labkit.comm.environment import register_job
 from labkit.comm.handles.exceptions import RunEnded
@@ -29,8 +29,9 @@ from labkit.errors import (
     RunInterrupted,
     TimeLimitError,
 )
-from labkit.live import Live
 from labkit.local.costs import KernelCosts, find_calibration
+from labkit.program import context
+from labkit.program.rank_counts import Tally
 from labkit.selector import Choices, selector_of
 from labkit.sim import deadlock
 from labkit.sim.isolation import host_clock
@@ -40,8 +41,8 @@ from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
 from labkit.sim.rank_context import RankContext
 from labkit.sim.where import innermost_frame, lines_of, place_of, trimmed_stack, trimmed_traceback
-from labkit.tally import Tally
-from labkit.units import format_seconds
+from labkit.text.progress import Live
+from labkit.text.units import format_seconds
 
 __all__ = ["Simulation", "TimeLimit", "TimeUp", "running"]
 
@@ -226,7 +227,7 @@ class Simulation:
     calibration : KernelCosts, optional
         What node-local work costs; default: the calibration in use.
     has_counts : bool
-        Count what the ranks send, count and hold: `labkit.tally`.
+        Count what the ranks send, count and hold: `labkit.program.rank_counts`.
     is_whole : bool
         Whether the ranks have this process for themselves.
     spare_ranks : int

@@ -12,7 +12,7 @@ from itertools import islice
 from types import CodeType, FrameType
 
 from labkit.process.stacks import is_framework, traceback_without
-from labkit.units import ranks_text
+from labkit.text.units import ranks_text
 
 __all__ = [
     "Place",

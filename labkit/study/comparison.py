@@ -8,11 +8,11 @@ from html import escape
 
 import pandas as pd
 
-from labkit import html as markup
 from labkit.errors import DataError
 from labkit.scaling import Model, Term, Verdict
 from labkit.study.phase_sum import NAME as SUM_OF_PHASES
 from labkit.study.phase_sum import WHOLE_RUN, PhaseSum, Table, aligned
+from labkit.text import html as markup
 
 __all__ = ["Comparison"]
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import LabkitError
-from labkit.launch import machine_of
+from labkit.launch.run import machine_of
 from labkit.machines.noise import noise_of
 from labkit.real.program import measuring
 from labkit.result.uncharged import Uncharged
@@ -156,7 +156,7 @@ class Job:
 
     def _run(self, point: Point, runs: list[Run], found: Found) -> None:
         """Run all repetitions that are needed; those that ended are in `runs`, also when one fails."""
-        from labkit.launch import run as labkit_run
+        from labkit.launch.run import run as labkit_run
 
         runner, how = self.runner or self.waiting or labkit_run, self.launch(point)
         if is_real(point.on):

@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from labkit import html as markup
 from labkit.errors import LabkitError
 from labkit.scaling import Model, Term, Verdict
 from labkit.scaling.verdict import outcome
 from labkit.study.selection import rows_where
+from labkit.text import html as markup
 
 __all__ = ["NAME", "WHOLE_RUN", "PhaseSum", "Table", "aligned"]
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError, MachineError
-from labkit.launch import machine_of
+from labkit.launch.run import machine_of
 from labkit.machines.noise import noise_of
 from labkit.real.engines.target import is_cluster
 from labkit.selector import stated

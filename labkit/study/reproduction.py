@@ -24,12 +24,12 @@ import pandas as pd
 
 from labkit.datasets.papers import shudler2019
 from labkit.errors import DataError, nearest
-from labkit.html import MATCH_SIGNS
-from labkit.plain import replace_file, toml_of
 from labkit.scaling import Verdict
 from labkit.study.declared import Declaration, Judged, Results, Work, judge_all, read_declaration
 from labkit.study.phase_sum import aligned
 from labkit.study.study import Study, load
+from labkit.text.files import replace_file, toml_of
+from labkit.text.html import MATCH_SIGNS
 
 __all__ = [
     "Cause",

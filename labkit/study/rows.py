@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError
-from labkit.tally import metrics_of
+from labkit.program.rank_counts import metrics_of
 
 if TYPE_CHECKING:
     from labkit.result import Run

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from labkit.errors import DataError, ExpectationError, nearest
-from labkit.place import place_doubt
+from labkit.real.host_limits import place_doubt
 from labkit.scaling import Expectation, Samples, Term, Verdict, read_expectation, read_samples
 from labkit.scaling.parser import meant, parse
 from labkit.scaling.verdict import deviation_for

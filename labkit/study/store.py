@@ -25,7 +25,7 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
-from labkit.plain import json_of, replace_file, require_file
+from labkit.text.files import json_of, replace_file, require_file
 
 __all__ = [
     "FORMAT",

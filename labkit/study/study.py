@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
-from labkit import html as markup
 from labkit.errors import DataError, ExpectationError, SuggestsNames
 from labkit.plot_backend import draw
 from labkit.scaling import (
@@ -56,6 +55,7 @@ from labkit.study.selection import (
     varied_pair,
 )
 from labkit.study.store import write_study
+from labkit.text import html as markup
 
 if TYPE_CHECKING:
     from labkit.study.bundle import Bundle

@@ -18,8 +18,7 @@ from tqdm import tqdm
 from labkit import __version__
 from labkit.checks import check_arguments, check_seed, check_tolerance, program_name
 from labkit.errors import DataError, MachineError, ProgramError, nearest
-from labkit.launch import machine_of, together
-from labkit.live import told_to
+from labkit.launch.run import machine_of, together
 from labkit.local.costs import find_calibration
 from labkit.machines.noise import noise_of
 from labkit.sim.measured import MOST_BYTES, Measured, Records, measured_of
@@ -28,6 +27,7 @@ from labkit.study.points import Point, is_real, plan_points
 from labkit.study.recipe import recipe_of
 from labkit.study.spread import Harvest, check_workers, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
+from labkit.text.progress import told_to
 from labkit.timing import Repeats
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def progress_bar(total: int, progress: bool | None) -> Any:
 
 
 class BarView:
-    """Shows the point that runs in a sweep's bar: a view of `labkit.live`."""
+    """Shows the point that runs in a sweep's bar: a view of `labkit.text.progress`."""
 
     def __init__(self, bar: Any) -> None:
         self._bar, self._point = bar, ""

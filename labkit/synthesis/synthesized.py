@@ -17,11 +17,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from labkit import html as markup
 from labkit.errors import ScheduleError
-from labkit.html import quantity
 from labkit.machines.platform import Platform
-from labkit.plain import replace_file
 from labkit.plot_backend import draw
 from labkit.schedule import Kind, Proof, Schedule, block_indices, execute
 from labkit.schedule.count import count
@@ -31,7 +28,10 @@ from labkit.sim.schedules import Simulated, simulate
 from labkit.synthesis.attempts import Attempt
 from labkit.synthesis.bounds import Bound
 from labkit.synthesis.programs import Plan
-from labkit.units import number_of_ranks
+from labkit.text import html as markup
+from labkit.text.files import replace_file
+from labkit.text.html import quantity
+from labkit.text.units import number_of_ranks
 
 __all__ = ["Synthesized"]
 

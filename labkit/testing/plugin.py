@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from labkit.errors import DataError
-from labkit.plain import json_of, replace_file
+from labkit.text.files import json_of, replace_file
 
 if TYPE_CHECKING:
     from labkit.scaling import Model, Verdict
@@ -349,7 +349,7 @@ class Scaling:
 
     def _message(self, verdict: Verdict, note: str, slower: str = "") -> str:
         """Return what a failed test says: the sentence, the numbers, and where the figure is."""
-        from labkit.html import quantity
+        from labkit.text.html import quantity
 
         lines = [f"{self.name}: {slower or verdict.reading}", ""]
         if verdict.samples is not None:

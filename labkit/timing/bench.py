@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from labkit import context
-from labkit.html import quantity
+from labkit.program import context
+from labkit.text.html import quantity
 from labkit.timing.clocks import Window
 from labkit.timing.repeats import Conduct, Interval, Repeats, Series, interval, repeats_of
 

@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit import context
-from labkit.html import quantity
+from labkit.program import context
+from labkit.text.html import quantity
 
 __all__ = ["ClockMeter", "ClockSample", "Clocks", "LedClock", "Window", "best_of", "wait_until"]
 

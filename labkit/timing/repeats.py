@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DataError
-from labkit.html import quantity
+from labkit.text.html import quantity
 
 __all__ = ["Conduct", "Interval", "Repeats", "Series", "interval", "least_values", "repeats_of"]
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from labkit import _kernels
 from labkit.errors import DataError
-from labkit.html import card, escape, quantity, table
 from labkit.machines.measure import HOST_KINDS, kind_of
 from labkit.machines.noise import disturbed
+from labkit.text.html import card, escape, quantity, table
+from labkit.text.units import format_bytes
 from labkit.trace.activity import state_of_step
 from labkit.trace.trace import PhaseClock
-from labkit.units import format_bytes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import card, escape, quantity, table
-from labkit.units import format_bytes
+from labkit.text.html import card, escape, quantity, table
+from labkit.text.units import format_bytes
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError, nearest
-from labkit.html import quantity
+from labkit.text.html import quantity
+from labkit.text.units import number_of_ranks
 from labkit.trace.counters import EVENTS, column_of, summary_frame
 from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD
 from labkit.trace.waiting.profile import profile_and_waiting
-from labkit.units import number_of_ranks
 
 if TYPE_CHECKING:
     import pandas as pd

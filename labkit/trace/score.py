@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import card, escape, table
-from labkit.regions import FILTERS, filter_text
+from labkit.program.function_phases import FILTERS, filter_text
+from labkit.text.html import card, escape, table
+from labkit.text.units import format_bytes, format_share, number_of_ranks
 from labkit.trace.counters import summary_frame
 from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, NOT_BEGUN
 from labkit.trace.waiting.profile import profiled
 from labkit.trace.waiting.windows import calls_at, sent_in
-from labkit.units import format_bytes, format_share, number_of_ranks
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.units import format_bytes, format_count, format_seconds, format_share
+from labkit.text.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit import html as markup
 from labkit import registry
 from labkit.calibration.loggp import fit_loggp, measure_round_trips
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.machines import models, platform
 from labkit.machines.platform import Platform
 from labkit.models import LogGP
@@ -26,8 +24,10 @@ from labkit.sim.schedules import simulate
 from labkit.study import Study
 from labkit.synthesis.bounds import lower_bounds
 from labkit.synthesis.fabric import fabric_of
+from labkit.text import html as markup
+from labkit.text.html import quantity
+from labkit.text.units import format_bytes, format_seconds, number_of_ranks
 from labkit.tuning.campaign import Machine
-from labkit.units import format_bytes, format_seconds, number_of_ranks
 
 __all__ = ["COLUMNS", "Card", "card"]
 

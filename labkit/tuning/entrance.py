@@ -13,11 +13,11 @@ from labkit.real.collectives.chosen import Carried, situation_of
 from labkit.schedule import PROBLEMS, Problem
 from labkit.selector import Situation
 from labkit.selector.situation import candidates, without_bytes
+from labkit.text.units import format_bytes
 from labkit.tuning.runtime.codelets import Codelet, FunctionSet, is_simulated
 from labkit.tuning.runtime.explanation import Verification, verify
 from labkit.tuning.runtime.plan import Monitor, plan_of
 from labkit.tuning.runtime.request import Request, Timer
-from labkit.units import format_bytes
 
 if TYPE_CHECKING:
     from labkit.tuning.tuned import Tuned

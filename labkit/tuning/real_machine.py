@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from labkit.errors import DataError, MachineError
-from labkit.launch import run
+from labkit.launch.run import run
 from labkit.schedule import PROBLEMS
 from labkit.selector import Situation
 from labkit.selector.libraries import LIBRARIES, library_names

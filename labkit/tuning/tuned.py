@@ -16,18 +16,18 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from labkit import html as markup
 from labkit.errors import DataError
-from labkit.plain import replace_file
 from labkit.plot_backend import draw
 from labkit.selector import Rules, selector_of
 from labkit.selector.formats import mpich, open_mpi, pgmpi, smpi
 from labkit.selector.formats.bands import Band, Step, rows_of
 from labkit.selector.libraries import library_names, names_table
 from labkit.study.reporting.rules import listed
+from labkit.text import html as markup
+from labkit.text.files import replace_file
+from labkit.text.units import format_bytes, format_share
 from labkit.tuning.campaign import Machine
 from labkit.tuning.real_machine import RealMachine
-from labkit.units import format_bytes, format_share
 
 __all__ = ["Leaf", "Tuned", "grow"]
 

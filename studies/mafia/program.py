@@ -6,9 +6,9 @@ from typing import Any
 from unittest import mock
 
 from labkit.algorithms.mafia import mafia as functions
-from labkit.context import count
 from labkit.datasets.subspaces import planted
 from labkit.local.costs import charge
+from labkit.program.context import count
 
 __all__ = ["program"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from labkit import registry
-from labkit.context import count
 from labkit.datasets import inputs
+from labkit.program.context import count
 
 __all__ = ["program"]
 

@@ -58,8 +58,8 @@ def test_extrapolation_compares_with_a_run(small: module.SimulatedSort) -> None:
 
 def test_a_wrong_sort_ends_the_demo(monkeypatch: pytest.MonkeyPatch) -> None:
     def unsorted(comm: object, sorter: str, n_local: int, seed: int = 0) -> np.ndarray:
-        from labkit.context import phase
         from labkit.datasets import inputs
+        from labkit.program.context import phase
 
         for name in ("agree", "local sort", "splitters", "exchange", "merge"):
             with phase(name):

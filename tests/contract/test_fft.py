@@ -12,7 +12,7 @@ import labkit as lk
 from labkit import registry
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError, RankError
-from labkit.phantom import sized
+from labkit.program.sized import sized
 
 NAMES = registry.names("fft")
 SHAPES = [(8, 8, 8), (5, 7, 3), (1, 4, 9), (2, 1, 1), (17, 3, 5)]

@@ -122,7 +122,7 @@ def test_output_has_a_limit(monkeypatch):
 
 def test_no_room_for_the_answer(tmp_path, monkeypatch):
     from labkit.errors import MachineError
-    from labkit.launch import run
+    from labkit.launch.run import run
     from labkit.sim import script
 
     monkeypatch.setattr(script, "_run_child", lambda *given: script.NO_SPACE)

@@ -61,7 +61,7 @@ def test_the_way_of_a_run_is_drawn_as_the_files_call_each_other() -> None:
     lines = re.findall(r"^ {4,6}\S.*(?:->|=>).*$", text[0], re.MULTILINE)
     assert len(lines) == 6
     package = TEXT_FOLDER / "labkit"
-    front = (package / "launch.py").read_text()
+    front = (package / "launch/run.py").read_text()
     for line in lines:
         steps = re.findall(r"(->|=>)? *([\w/]+\.py)", line)
         for (_, here), (arrow, there) in itertools.pairwise(steps):

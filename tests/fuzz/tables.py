@@ -16,12 +16,12 @@ from labkit.local.costs import KernelCosts
 from labkit.machines import models
 from labkit.machines.mapping import mapping_of
 from labkit.machines.platform import Platform
-from labkit.plain import text_of
 from labkit.scaling.parser import parse
 from labkit.selector import Rules
 from labkit.selector.formats import read_rules
 from labkit.study.declared.declaration import read_declaration
 from labkit.study.formats.reader import read_data
+from labkit.text.files import text_of
 
 __all__ = ["SEEDS", "check"]
 

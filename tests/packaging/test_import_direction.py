@@ -19,11 +19,10 @@ SOURCES = sorted(p for top in ("labkit", "algorithms", "datasets") for p in (ROO
 #: each room of labkit imports from those before it only, inside functions and for types, too; a room is a
 #: file or a folder
 ROOMS = (
-    "errors", "plot_backend", "plain", "html", "units", "checks",
-    "phantom", "context", "regions", "tally", "sampling", "timing", "process",
-    "schedule", "registry", "selector", "scaling", "local", "machines", "place", "trial",
-    "comm", "printed", "live", "trace", "result", "request", "sim", "synthesis", "models", "real",
-    "launch", "calibration", "study", "tuning", "plot", "options", "jupyter", "grading", "testing", "cli",
+    "errors", "plot_backend", "text", "checks", "program", "timing", "process",
+    "schedule", "registry", "selector", "scaling", "local", "machines",
+    "comm", "trace", "result", "request", "sim", "synthesis", "models", "real",
+    "launch", "calibration", "study", "tuning", "plot", "jupyter", "grading", "testing", "cli",
 )  # fmt: skip
 #: rooms that may import algorithms: the registry lists their folder; others meet them by name, through it
 KNOW_ALGORITHMS = ("registry", "cli", "grading")

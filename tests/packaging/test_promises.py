@@ -132,10 +132,10 @@ def test_run_is_a_function_whatever_was_imported() -> None:
     code = """
 import importlib, inspect, sys
 import labkit as lk
-import labkit.launch
-from labkit.launch import run
+import labkit.launch.run
+from labkit.launch.run import run
 assert inspect.isfunction(lk.run) and lk.run is run is labkit.run
-importlib.reload(sys.modules["labkit.launch"])
+importlib.reload(sys.modules["labkit.launch.run"])
 assert inspect.isfunction(lk.run)
 """
     done = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=False)

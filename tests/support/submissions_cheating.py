@@ -76,7 +76,7 @@ CHANNELS: dict[str, tuple[str, str]] = {
     "grid": ("comm.Create_cart([comm.size], periods=[True])", "comm.Create_cart([comm.size]).periods[0]"),
     "part of a grid": ("comm.Create_cart([comm.size, 1]).Sub([True, False])",
                        "comm.Create_cart([comm.size, 1]).Sub([False, True]).size > 1"),
-    "phase": ("labkit.phase('bit').__enter__()", "labkit.context.current().rank > 99"),
+    "phase": ("labkit.phase('bit').__enter__()", "labkit.program.context.current().rank > 99"),
     "barrier under way": ("time.sleep(1)", "polls(comm.Ibarrier()) > 3"),
     "message to oneself": ("time.sleep(1)", "timed(comm)"),
 }  # fmt: skip

@@ -14,7 +14,7 @@ import pytest
 
 import labkit as lk
 from labkit.result import PHASE_COLUMNS, Run, phase_frame
-from labkit.units import format_bytes, format_count, format_seconds
+from labkit.text.units import format_bytes, format_count, format_seconds
 
 ROWS = [
     (0, "sort", 0.0, 0.4, 0),
@@ -131,7 +131,7 @@ def test_bytes(value, text):
 
 def test_a_rank_does_not_pay_for_pandas():
     """The modules that every rank imports stay light: a launch is repeated often."""
-    code = "import sys, labkit.real.mpi.child, labkit.context; print('pandas' in sys.modules)"
+    code = "import sys, labkit.real.mpi.child, labkit.program.context; print('pandas' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
 

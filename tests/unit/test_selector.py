@@ -11,7 +11,7 @@ import pytest
 import labkit as lk
 from labkit import registry
 from labkit.errors import ScheduleError
-from labkit.options import collectives_of
+from labkit.launch.options import collectives_of
 from labkit.selector import Choices, First, Fixed, Rules, Selector, Situation, selector_of
 
 ROWS = [

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit import local
-from labkit.context import phase
+from labkit.program.context import phase
 
 
 def exact_splitting_sort(comm: Any, keys: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit import MPI, local
-from labkit.context import phase
+from labkit.program.context import phase
 
 
 def histogram_sort(comm: Any, keys: Any, balance: float = 0.1) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labkit import MPI
-from labkit.context import phase
+from labkit.program.context import phase
 
 
 def mini_sort(comm: Any, keys: Any) -> Any:

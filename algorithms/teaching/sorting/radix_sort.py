@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from labkit import MPI, local
-from labkit.context import phase
+from labkit.program.context import phase
 
 
 def radix_sort(comm: Any, keys: Any, bits: int = 8) -> Any:

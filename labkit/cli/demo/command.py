@@ -26,7 +26,7 @@ from labkit.errors import DataError, MachineError
 from labkit.real.context import available_cores
 from labkit.scaling import Verdict
 from labkit.study.measure import SEEDS
-from labkit.units import format_count, format_seconds
+from labkit.text.units import format_count, format_seconds
 
 if TYPE_CHECKING:
     from labkit.study import Comparison

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from labkit import registry
 from labkit.algorithms.sort_checker import check_sorted
-from labkit.context import phase
 from labkit.datasets import flights, inputs
+from labkit.program.context import phase
 
 __all__ = [
     "FULL",

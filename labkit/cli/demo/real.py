@@ -9,7 +9,7 @@ import numpy as np
 
 from labkit.cli.demo.plan import FlightSort, Plan, flight_keys, sort_flights
 from labkit.datasets import flights
-from labkit.launch import run
+from labkit.launch.run import run
 from labkit.result import Run
 
 __all__ = ["RealSort", "sort_on_real_mpi"]

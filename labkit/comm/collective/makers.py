@@ -23,7 +23,7 @@ from labkit.comm.handles.packing import address_of
 from labkit.comm.handles.typebody import type_words
 from labkit.comm.surface import Method
 from labkit.errors import ScheduleError
-from labkit.phantom import Sized
+from labkit.program.sized import Sized
 from labkit.schedule.problem import PROBLEMS, Problem
 
 __all__ = ["Maker", "counts_of", "maker_of"]

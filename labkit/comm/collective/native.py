@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit import context
 from labkit.comm.buffers import Simple, Vector, warn_of_count
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import make_outside
 from labkit.comm.handles.packing import address_of
 from labkit.errors import UnsupportedError
-from labkit.phantom import Sized
+from labkit.program import context
+from labkit.program.sized import Sized
 from labkit.registry import program
 from labkit.schedule.problem import PROBLEMS
 

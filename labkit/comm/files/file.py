@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit import context
 from labkit.comm import surface
 from labkit.comm.buffers import Simple, parse_simple
 from labkit.comm.collective.makers import maker_of
@@ -33,6 +32,7 @@ from labkit.comm.handles.status import Status
 from labkit.comm.place import here
 from labkit.comm.surface import FILES, NAMED, Method, add_methods
 from labkit.comm.typed import is_phantom, packed, unpack
+from labkit.program import context
 from labkit.schedule.problem import PROBLEMS
 
 __all__ = ["FILE_NULL", "File"]

@@ -286,7 +286,7 @@ class FileState:
         if not kept or self.failure is not None:
             return None
         self.close()
-        from labkit.units import ranks_text
+        from labkit.text.units import ranks_text
 
         return f"the {self.text()} was not closed by {ranks_text(kept)}"
 

@@ -19,8 +19,8 @@ from labkit.comm.handles.status import Status
 from labkit.comm.intracomm import COMM_SELF, COMM_WORLD
 from labkit.comm.pickling import pickle
 from labkit.comm.spawning import Wanted, parent, spawn
-from labkit.context import simulated
 from labkit.errors import UnsupportedError
+from labkit.program.context import simulated
 
 __all__ = [
     "Alone",

@@ -12,12 +12,13 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from labkit import _kernels, context
+from labkit import _kernels
 from labkit.comm import environment
 from labkit.comm.environment import abort, own_settings
 from labkit.comm.handles.base import KNOWN, MODULE_NAME, Handle
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.place import name_as
+from labkit.program import context
 
 __all__ = ["ERRHANDLERS", "WATCHED", "Errhandler", "ErrorHandling", "give_back", "take_one"]
 

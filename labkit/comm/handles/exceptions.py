@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from labkit import context
 from labkit.comm.handles.base import public
 from labkit.comm.handles.constants import ERROR_CLASSES, ERROR_TEXTS
 from labkit.errors import UnsupportedError
+from labkit.program import context
 
 __all__ = [
     "Exception",

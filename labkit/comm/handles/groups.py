@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from labkit import _kernels, context
+from labkit import _kernels
 from labkit.comm import surface
 from labkit.comm.buffering import Buffering
 from labkit.comm.handles.base import MODULE_NAME, Handle
@@ -14,6 +14,7 @@ from labkit.comm.handles.constants import PROC_NULL, UNDEFINED
 from labkit.comm.handles.errhandlers import Errhandler, ErrorHandling
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.info import Info
+from labkit.program import context
 
 __all__ = ["GROUP_EMPTY", "GROUP_NULL", "SESSION_NULL", "Group", "Session"]
 

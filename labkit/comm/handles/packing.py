@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit import context
 from labkit.comm.handles.base import foreign_array, is_foreign
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.typebody import TypeBody
+from labkit.program import context
 
 __all__ = [
     "address_of",

@@ -317,7 +317,7 @@ class WindowState:
         ]
         holders = sorted({self.world[holder] for rank in held for holder in self.locks.holders(rank)})
         whom = "all ranks" if target is None else f"rank {self.world[target]}"
-        from labkit.units import ranks_text
+        from labkit.text.units import ranks_text
 
         by = f"held by {ranks_text(holders)}" if holders else "waited for by others before"
         return f"of {whom} of the {self.text()}, {by}", tuple(holders)
@@ -327,7 +327,7 @@ class WindowState:
         kept = [rank for rank, part in zip(self.world, self.parts, strict=True) if not part.is_free]
         if not kept:
             return None
-        from labkit.units import ranks_text
+        from labkit.text.units import ranks_text
 
         text = f"the {self.text()} was not freed by {ranks_text(kept)}"
         for rank, part in zip(self.world, self.parts, strict=True):

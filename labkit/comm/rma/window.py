@@ -47,7 +47,7 @@ from labkit.comm.rma.transfers import (
 )
 from labkit.comm.surface import NAMED
 from labkit.comm.typed import address_of
-from labkit.phantom import is_sized
+from labkit.program.sized import is_sized
 from labkit.schedule.problem import PROBLEMS
 
 __all__ = ["WIN_NULL", "Win"]

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from labkit import context
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.module import simulated_module
 from labkit.errors import UnsupportedError
@@ -34,6 +33,7 @@ from labkit.grading.sandbox.wire import (
     read_frame,
     write_frame,
 )
+from labkit.program import context
 
 __all__ = ["RankProxy", "argument", "made_from", "text", "whole"]
 

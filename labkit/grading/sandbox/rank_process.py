@@ -23,7 +23,6 @@ from functools import wraps
 from types import FrameType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from labkit import context
 from labkit.comm.module import simulated_module
 from labkit.comm.package import Rc
 from labkit.comm.pickling import pickle
@@ -35,6 +34,7 @@ from labkit.grading.sandbox.remote_comm import RemoteCart, RemoteComm, RemoteReq
 from labkit.grading.sandbox.remote_request import RemotePrequest
 from labkit.grading.sandbox.wire import decode, encode, read_frame
 from labkit.process.confinement import seccomp
+from labkit.program import context
 
 if TYPE_CHECKING:
     from labkit.grading.sandbox.caller import Caller
@@ -48,8 +48,8 @@ _PRELOADED = """
     fractions functools heapq io itertools json math numbers operator pickle queue random re statistics string
     struct textwrap time types typing warnings weakref
     numpy numpy.fft numpy.linalg numpy.ma numpy.polynomial numpy.random
-    labkit labkit.comm labkit.comm.module labkit.context labkit.errors labkit.phantom labkit.local
-    labkit.real.context labkit.sampling labkit.schedule labkit.schedule.doubling
+    labkit labkit.comm labkit.comm.module labkit.errors labkit.local labkit.program.context
+    labkit.program.sampling labkit.program.sized labkit.real.context labkit.schedule labkit.schedule.doubling
     labkit.grading.sandbox.remote_comm
     labkit.grading.sandbox.schedule_rows
 """

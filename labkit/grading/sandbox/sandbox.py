@@ -361,7 +361,7 @@ def _raw_messages() -> Iterator[None]:
 
 def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
     """Run the proxies as a simulated program: whatever it raises is an outcome."""
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     ranks = len(proxies)
     failures: list[SubmissionFailure] = []

@@ -13,10 +13,10 @@ from ipywidgets import Layout
 from traitlets import Dict, List, Unicode
 
 from labkit.errors import LabkitError
-from labkit.html import escape
 from labkit.plot.figure import Figure
 from labkit.plot.still import is_live, still_bundle
 from labkit.plot.widget import Picture
+from labkit.text.html import escape
 
 __all__ = ["Explorer", "Player", "Select", "choice", "number", "slider", "text"]
 

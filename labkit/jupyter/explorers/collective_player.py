@@ -18,7 +18,6 @@ from bokeh.plotting import figure
 
 from labkit import registry
 from labkit.errors import DataError, ScheduleError
-from labkit.html import escape, properties, quantity
 from labkit.jupyter.explorers.base import Explorer, Player, choice, number, slider, text
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, heading, style_axes
@@ -28,6 +27,7 @@ from labkit.schedule.problem import PROBLEMS, Value
 from labkit.schedule.symbolic import Rounds, Sent, rounds, value_text
 from labkit.sim.schedules import simulate
 from labkit.synthesis import Synthesized
+from labkit.text.html import escape, properties, quantity
 
 __all__ = [
     "MOST_RANKS",

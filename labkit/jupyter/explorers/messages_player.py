@@ -12,12 +12,12 @@ from bokeh.models import BoxAnnotation, ColumnDataSource, HoverTool, Range1d, Sp
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import escape, properties, quantity
 from labkit.jupyter.explorers.base import Explorer, choice, slider
 from labkit.plot.figure import Figure
 from labkit.plot.gantt_figure import time_bars
 from labkit.plot.style import grid_of
 from labkit.result import Run
+from labkit.text.html import escape, properties, quantity
 from labkit.trace.activity import Activity, activity
 
 __all__ = ["MOST_RANKS", "MessagePlayer", "Messages", "messages"]

@@ -15,13 +15,13 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import badge, escape, properties, quantity
 from labkit.jupyter.explorers.base import Explorer, choice, text
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import Curves, curves_of
 from labkit.plot.style import COLORS, FONT, TOOLS, heading, rank_axis, style_axes, value_axis
 from labkit.scaling import Model, Samples, Term, Verdict, judge
 from labkit.study import Study
+from labkit.text.html import badge, escape, properties, quantity
 
 __all__ = ["ModelExplorer", "fitted", "model"]
 

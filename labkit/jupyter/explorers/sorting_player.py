@@ -18,12 +18,12 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit import registry
-from labkit.context import watching
 from labkit.errors import DataError
-from labkit.html import escape, quantity, table
 from labkit.jupyter.explorers.base import Player, choice, number, slider, text
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, heading, style_axes
+from labkit.program.context import watching
+from labkit.text.html import escape, quantity, table
 
 __all__ = ["INPUTS", "MOST_RANKS", "SortingPlayer", "Step", "inputs", "play", "samples", "sorting", "sorts"]
 

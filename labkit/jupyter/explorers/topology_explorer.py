@@ -14,7 +14,6 @@ from bokeh.models import ColorBar, LinearColorMapper, NumeralTickFormatter, TapT
 from numpy.typing import NDArray
 
 from labkit.errors import DataError, LabkitError
-from labkit.html import escape, properties, quantity, table
 from labkit.jupyter.explorers.base import Explorer, Select, choice, number, text
 from labkit.machines import named
 from labkit.machines.drawing import Layout
@@ -23,6 +22,7 @@ from labkit.machines.spec import kinds
 from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, heading, whole_ticker, wrap
 from labkit.plot.topology_figure import Cables, draw_layout, way
+from labkit.text.html import escape, properties, quantity, table
 
 __all__ = ["PATTERNS", "TopologyExplorer", "loads", "look", "pairs", "refused", "topology"]
 

@@ -24,7 +24,7 @@ from labkit.machines.spec import ClusterSpec, MachineSpec
 from labkit.machines.xml.builder import Builder
 from labkit.machines.zones import Cluster, Zone, ZonesSpec
 from labkit.machines.zones.zone import refuse
-from labkit.plain import require_file
+from labkit.text.files import require_file
 
 __all__ = ["ELEMENTS", "UNSUPPORTED", "Config", "read_platform"]
 

@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, RankError
-from labkit.live import Live
-from labkit.place import describe_place, place_doubt
 from labkit.process.folders import private_folder
 from labkit.process.stacks import Frame, parse_stack
 from labkit.process.tree import is_stopped
@@ -37,6 +35,7 @@ from labkit.real.failure import (
     too_late,
     with_output,
 )
+from labkit.real.host_limits import describe_place, place_doubt
 from labkit.real.mpi.deadlock import Blame, WaitWatch
 from labkit.real.mpi.waits import Progress
 from labkit.real.shares import (
@@ -50,7 +49,8 @@ from labkit.real.shares import (
 from labkit.real.travel import pack_job
 from labkit.request import RunRequest
 from labkit.result import Run
-from labkit.units import ranks_text
+from labkit.text.progress import Live
+from labkit.text.units import ranks_text
 
 __all__ = ["Reports", "failure", "run_on_engines", "watch"]
 
@@ -340,7 +340,11 @@ class _Watch:
 
 
 def failure(
-    target: Target, places: list[Place], reports: Reports, timeout_s: float | None, output_limit_bytes: int
+    target: Target,
+    places: list[Place],
+    reports: Reports,
+    timeout_s: float | None,
+    output_limit_bytes: int,
 ) -> LabkitError | None:
     """Find out why a run failed."""
     records = reports.records

@@ -24,7 +24,6 @@ from typing import Any
 
 from labkit.checks import check_ranks
 from labkit.errors import MachineError
-from labkit.place import check_place
 from labkit.process.child import ChildProcess, module_words
 from labkit.process.folders import make_folder, shared_folder
 from labkit.process.tree import JOB_VARIABLE, end_processes
@@ -33,6 +32,7 @@ from labkit.real.context import available_cores
 from labkit.real.engines.begin import FOLDERS_VARIABLE
 from labkit.real.engines.target import memory_of
 from labkit.real.failure import telling_line
+from labkit.real.host_limits import check_place
 from labkit.real.mpi.environment import launch_command, rank_environment
 from labkit.real.mpi.find import find_launcher
 from labkit.real.slurm.collect import Line

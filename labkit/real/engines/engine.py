@@ -25,10 +25,10 @@ from typing import Any, BinaryIO, NoReturn, cast
 from mpi4py import MPI as MPI4PY
 
 import labkit
-from labkit import context
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.surface import MAKERS, METHODS, Method, add_methods
 from labkit.process.stacks import is_framework, traceback_without
+from labkit.program import context
 from labkit.real.context import RankContext, available_cores
 from labkit.real.engines.stage import Interrupts, count_threads, own_interrupts, stage, stand_by
 from labkit.real.engines.waits import (

@@ -200,7 +200,7 @@ class _Child:
 
     def run(self) -> None:
         """Run the program, as often as asked, and write each repetition down."""
-        from labkit import context
+        from labkit.program import context
 
         machine = RankContext(self.rank, self.header["ranks"])
         context.install(machine, self.mpi or _LaterMPI("mpi4py.MPI"))

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, ProgramError, RankError, TimeLimitError, echoed
-from labkit.place import check_place, describe_place, place_doubt
 from labkit.process.child import given_input
 from labkit.process.stacks import read_stack
 from labkit.process.tree import JOB_VARIABLE
@@ -28,6 +27,7 @@ from labkit.real.failure import (
     too_late,
     with_output,
 )
+from labkit.real.host_limits import check_place, describe_place, place_doubt
 from labkit.real.mpi.find import Launcher, find_launcher
 from labkit.real.mpi.hosts import HostFile, clocks, find_host_file, hosts_note, shared_cores
 from labkit.real.mpi.launch import Launch, LaunchEnding
@@ -43,7 +43,7 @@ from labkit.real.shares import (
 from labkit.real.travel import pack, pack_job
 from labkit.request import RunRequest
 from labkit.result import Run
-from labkit.units import ranks_text
+from labkit.text.units import ranks_text
 
 __all__ = ["OUTPUT_LIMIT_BYTES", "ending_notes", "failure", "pack_launch", "run_ranks"]
 

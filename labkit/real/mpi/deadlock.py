@@ -35,7 +35,7 @@ from labkit.real.mpi.waits import (
     read_head,
     read_waits,
 )
-from labkit.units import ranks_text
+from labkit.text.units import ranks_text
 
 if TYPE_CHECKING:  # what reports one is loaded when there is one
     from labkit.sim.deadlock import Waiting

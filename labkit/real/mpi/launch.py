@@ -18,7 +18,6 @@ from types import TracebackType
 from typing import Any, Self
 
 from labkit.errors import LabkitError, MachineError
-from labkit.live import Live
 from labkit.process.child import ChildProcess
 from labkit.process.folders import make_folder, no_room, shared_folder
 from labkit.process.tree import is_stopped
@@ -28,6 +27,7 @@ from labkit.real.mpi.environment import host_options, launch_command, rank_envir
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import HostFile
 from labkit.real.mpi.waits import Progress
+from labkit.text.progress import Live
 
 __all__ = ["Launch", "LaunchEnding"]
 

@@ -16,7 +16,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from labkit.live import Lines
 from labkit.process.tree import is_stopped
 from labkit.process.watchdog import whereabouts
 from labkit.real.mpi.waits_page import (
@@ -33,6 +32,7 @@ from labkit.real.mpi.waits_page import (
     Page,
     PageHead,
 )
+from labkit.text.progress import Lines
 
 __all__ = [
     "COLLECTIVE",

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import MachineError, nearest
-from labkit.plain import text_of, toml_of
+from labkit.text.files import text_of, toml_of
 
 __all__ = ["Slurm", "is_slurm", "slurm", "slurm_of", "time_seconds"]
 

@@ -11,9 +11,9 @@ import os
 from pathlib import Path
 
 from labkit.errors import ScheduleError
-from labkit.plain import json_of
 from labkit.selector.formats import mpich, open_mpi, pgmpi, smpi
 from labkit.selector.rules import Rules
+from labkit.text.files import json_of
 
 __all__ = ["ENDINGS", "read_rules"]
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any
 
-from labkit.context import simulated
+from labkit.program.context import simulated
 from labkit.sim.isolation.code import is_installed, names_used
 from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.isolation.waits import owner_of_thread

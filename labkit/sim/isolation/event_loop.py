@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from labkit import _kernels
-from labkit.context import current
+from labkit.program.context import current
 from labkit.sim.isolation import process_state
 from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.isolation.waits import waits_of_rank

@@ -52,7 +52,7 @@ class Rerun:
 
     def rows(self, index: int, repetition: int) -> list[dict[str, Any]]:
         """Run one repetition of a point, and return its rows; raises as `labkit.run`."""
-        from labkit.launch import run
+        from labkit.launch.run import run
         from labkit.study.measure import with_seed
         from labkit.study.rows import cell, run_rows
 

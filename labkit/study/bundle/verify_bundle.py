@@ -24,11 +24,8 @@ from typing import Any
 
 import pandas as pd
 
-from labkit import html as markup
 from labkit.checks import check_limit
 from labkit.errors import DataError, MachineError
-from labkit.plain import require_file
-from labkit.printed import clean
 from labkit.process.child import ChildProcess, ending_text, module_words, telling_words
 from labkit.process.confinement.program import WALLS
 from labkit.process.fingerprint import labkit_digest
@@ -36,6 +33,9 @@ from labkit.process.folders import private_folder
 from labkit.study.bundle.recipe_file import ANSWER, REQUEST, numbers
 from labkit.study.bundle.writer import FORMAT, MANIFEST, VERSION, identity
 from labkit.study.store import check_table, study_of
+from labkit.text import html as markup
+from labkit.text.files import require_file
+from labkit.text.rank_output import clean
 
 __all__ = ["MOST_ANSWER_BYTES", "Difference", "Verification", "compare_rows", "open_bundle", "verify"]
 

@@ -20,14 +20,14 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, ExpectationError, LabkitError, ProgramError, nearest
-from labkit.launch import checked_request
-from labkit.plain import require_file, toml_of
+from labkit.launch.run import checked_request
 from labkit.process.imports import imported_files, program_digests
 from labkit.scaling import read_expectation
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.parser import parse
 from labkit.study.points import collective_choices, rank_counts
 from labkit.study.sweep_points import Planned, plan_sweep
+from labkit.text.files import require_file, toml_of
 from labkit.timing import Repeats
 
 __all__ = ["Declaration", "Expected", "read_declaration"]

@@ -14,8 +14,6 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError, LabkitError
-from labkit.html import MATCH_SIGNS
-from labkit.plain import replace_file
 from labkit.scaling import Model, SurfaceVerdict, Verdict
 from labkit.scaling.parser import parse
 from labkit.scaling.samples import LEAST_VALUES
@@ -25,6 +23,8 @@ from labkit.study.phase_sum import PhaseSum, aligned
 from labkit.study.rows import parameter_columns
 from labkit.study.selection import curves_in
 from labkit.study.study import Study
+from labkit.text.files import replace_file
+from labkit.text.html import MATCH_SIGNS
 
 __all__ = ["COLUMNS", "Judged", "judge_all", "paper_table", "table_text", "write_table"]
 

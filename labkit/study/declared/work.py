@@ -24,7 +24,6 @@ import pandas as pd
 from labkit import __version__
 from labkit.errors import DataError
 from labkit.local.costs import find_calibration
-from labkit.plain import replace_file, toml_of
 from labkit.process.fingerprint import engine_digest, labkit_digest
 from labkit.process.imports import program_digests
 from labkit.registry import own_files, problems
@@ -36,6 +35,7 @@ from labkit.study.points import Point, form_remarks, is_real
 from labkit.study.spread import Harvest, cut_short, seeds_change_nothing
 from labkit.study.study import Study
 from labkit.study.sweep_points import records_of
+from labkit.text.files import replace_file, toml_of
 from labkit.timing import Repeats
 
 __all__ = ["Content", "Results", "Work", "differences"]

@@ -50,10 +50,10 @@ from typing import Any
 import pandas as pd
 
 from labkit.errors import DataError
-from labkit.plain import json_of, require_file, text_of
 from labkit.study.formats.writer import DOCUMENT, REMARK, ROOT, columns_of, read_experiment
 from labkit.study.rows import FIXED, MEASURED, PLACE, parameter_columns, tidy, unit_of
 from labkit.study.store import check_archive, read_study
+from labkit.text.files import json_of, require_file, text_of
 
 __all__ = ["read_data"]
 

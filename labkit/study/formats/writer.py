@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit import html as markup
 from labkit.errors import DataError
-from labkit.plain import json_of, replace_file
 from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, unit_of
 from labkit.study.store import study_files, write_zip
+from labkit.text import html as markup
+from labkit.text.files import json_of, replace_file
 
 __all__ = [
     "DOCUMENT",

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from labkit import context
 from labkit.errors import DataError
-from labkit.launch import machine_of, run
+from labkit.launch.run import machine_of, run
 from labkit.machines.noise import noise_of
-from labkit.phantom import sized
+from labkit.program import context
+from labkit.program.sized import sized
 from labkit.real.context import available_cores
 from labkit.study.guidelines.report import (
     LEVEL,

@@ -19,18 +19,18 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from labkit import context
-from labkit import html as markup
 from labkit.errors import DataError
-from labkit.html import quantity
-from labkit.launch import machine_of, run
+from labkit.launch.run import machine_of, run
 from labkit.machines.noise import noise_of
+from labkit.program import context
 from labkit.scaling import Verdict, judge
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.guidelines.check import bench_call, buffer, busy_host, rounds, whole_numbers
 from labkit.study.guidelines.report import Comparison, Sample, compare_all
+from labkit.text import html as markup
+from labkit.text.html import quantity
+from labkit.text.units import format_bytes
 from labkit.timing.clocks import wait_until
-from labkit.units import format_bytes
 
 __all__ = ["Litmus", "litmus", "own_broadcast"]
 

@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from labkit import html as markup
 from labkit.study.guidelines.statement import Statement
 from labkit.study.reporting.rules import listed
-from labkit.units import format_bytes
+from labkit.text import html as markup
+from labkit.text.units import format_bytes
 
 __all__ = ["Comparison", "GuidelineReport", "Outcome", "Place", "Sample", "compare_all"]
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pandas as pd
 
-from labkit.html import quantity
 from labkit.study.reporting.rules import Facts, listed
 from labkit.study.rows import parameter_columns
+from labkit.text.html import quantity
 from labkit.timing.repeats import LATE_SHARE, Conduct
 
 __all__ = ["methods_of"]

@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from labkit import html as markup
 from labkit.study.rows import parameter_columns
+from labkit.text import html as markup
 from labkit.timing import Conduct, interval
 from labkit.timing.repeats import least_values
 

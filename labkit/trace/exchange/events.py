@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
+from labkit.text.units import format_seconds
 from labkit.trace.trace import NOT_SAID, phase_numbers
 from labkit.trace.waiting.analysis import find_waiting
 from labkit.trace.waiting.windows import calls_at, sent_in
-from labkit.units import format_seconds
 
 if TYPE_CHECKING:
     from labkit.trace.recorded_run import RecordedRun

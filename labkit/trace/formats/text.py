@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from labkit.errors import DataError
-from labkit.plain import require_file
+from labkit.text.files import require_file
 
 __all__ = ["first_line", "list_of_files", "open_out", "pieces"]
 

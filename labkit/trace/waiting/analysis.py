@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import card, escape, quantity, table
+from labkit.text.html import card, escape, quantity, table
+from labkit.text.units import format_share, number_of_ranks
 from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD, CallKinds
 from labkit.trace.waiting.tables import given_columns, poll_waits, wait_columns
 from labkit.trace.waiting.windows import lock_waits, named, sent_in
-from labkit.units import format_share, number_of_ranks
 
 if TYPE_CHECKING:
     import pandas as pd

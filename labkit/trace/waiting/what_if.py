@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.html import card, escape, quantity, table
+from labkit.program.variation import Variation
 from labkit.selector import selector_of
+from labkit.text.html import card, escape, quantity, table
+from labkit.text.units import format_share, ranks_text
 from labkit.trace.trace import NO_PHASE
 from labkit.trace.waiting.analysis import Waiting, find_waiting
 from labkit.trace.waiting.kinds import COMPUTATION, base_of
-from labkit.trial import Trial
-from labkit.units import format_share, ranks_text
 
 if TYPE_CHECKING:
     from labkit.trace.recorded_run import RecordedRun
@@ -227,7 +227,7 @@ def try_it(
         change = (
             f"the computation of phase {name} balanced over the {int((spent > 0).sum())} ranks that have any"
         )
-    again = run.again(trial=Trial(computation={name: factors.tolist()}))
+    again = run.again(trial=Variation(computation={name: factors.tolist()}))
     return WhatIf(change, run, again, float((critical * (1.0 - factors)).sum()), _ANOTHER)
 
 
@@ -307,7 +307,7 @@ def _by_visit(run: RecordedRun, waiting: Waiting, name: str) -> WhatIf:
     some = spent > 0
     mean = spent.sum(axis=0) / np.maximum(some.sum(axis=0), 1)
     factors = np.where(some, mean / np.where(some, spent, 1.0), 1.0)
-    again = run.again(trial=Trial(visits={name: factors.tolist()}))
+    again = run.again(trial=Variation(visits={name: factors.tolist()}))
     change = f"the computation of each of the {spent.shape[1]} visits of phase {name} balanced over its ranks"
     return WhatIf(change, run, again, float((critical * (1.0 - factors)).sum()), _ANOTHER)
 
@@ -325,7 +325,7 @@ def _with_links(run: RecordedRun, kinds: tuple[str, ...], faster: float) -> What
     return WhatIf(
         change,
         run,
-        run.again(trial=Trial(links=dict.fromkeys(kinds, faster))),
+        run.again(trial=Variation(links=dict.fromkeys(kinds, faster))),
         on_path * (1.0 - 1.0 / faster),
         _HELD,
     )

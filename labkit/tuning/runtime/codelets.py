@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from labkit import context
 from labkit.errors import DataError
 from labkit.process.fingerprint import engine_digest, fingerprint, labkit_digest, names_of
 from labkit.process.imports import is_installed
+from labkit.program import context
 from labkit.real.collectives.messages import mpi_of
 
 __all__ = [

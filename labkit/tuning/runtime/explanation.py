@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from labkit import html as markup
 from labkit.errors import DataError
-from labkit.units import format_seconds
+from labkit.text import html as markup
+from labkit.text.units import format_seconds
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -378,7 +378,7 @@ def verify(
     DataError
         Fewer than two codelets, fewer than one run, or a phase that the program does not have.
     """
-    from labkit.launch import run
+    from labkit.launch.run import run
 
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
         raise DataError(f"runs must be an integer of at least 1, got {runs!r}")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import CacheWarning, DataError
-from labkit.units import format_bytes
+from labkit.text.units import format_bytes
 
 __all__ = ["History", "Known", "Record", "farthest_similar", "records_of"]
 

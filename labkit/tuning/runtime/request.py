@@ -11,9 +11,10 @@ from typing import Any, Self
 
 import numpy as np
 
-from labkit import context
 from labkit.errors import DataError
+from labkit.program import context
 from labkit.selector import Situation
+from labkit.text.units import format_bytes, format_seconds, format_share, number_of_ranks
 from labkit.tuning.runtime.codelets import (
     Codelet,
     FunctionSet,
@@ -26,7 +27,6 @@ from labkit.tuning.runtime.codelets import (
 from labkit.tuning.runtime.explanation import Decision, Explanation, Row
 from labkit.tuning.runtime.history import History, Known
 from labkit.tuning.runtime.plan import BruteForce, Plan, Search, search_of
-from labkit.units import format_bytes, format_seconds, format_share, number_of_ranks
 
 __all__ = ["Handle", "Request", "Timer"]
 

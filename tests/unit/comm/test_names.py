@@ -12,8 +12,8 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.comm import surface
-from labkit.context import install
 from labkit.errors import UnsupportedError
+from labkit.program.context import install
 
 
 def test_every_name_is_there_or_refused_with_a_sentence() -> None:

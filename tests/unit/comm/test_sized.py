@@ -13,7 +13,7 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.errors import DataError, MismatchError, RankError
-from labkit.phantom import is_sized
+from labkit.program.sized import is_sized
 
 N = 4096
 Make = Callable[..., Any]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import labkit.plain
+import labkit.text.files
 from labkit.cli.main import main
 from labkit.errors import CacheWarning
 from labkit.grading.find import find_assignment
@@ -40,7 +40,7 @@ def full(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(descriptor):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(labkit.plain.os, "fsync", refuse)
+    monkeypatch.setattr(labkit.text.files.os, "fsync", refuse)
 
 
 def test_a_class_is_graded_though_no_grade_can_be_kept(folder, tmp_path, full, capsys):

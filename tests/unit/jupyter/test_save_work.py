@@ -14,7 +14,7 @@ import labkit as lk
 from labkit.errors import DataError
 from labkit.jupyter import save_work as saving
 from labkit.jupyter.save_work import read_archive
-from labkit.place import PLACE_VARIABLE
+from labkit.real.host_limits import PLACE_VARIABLE
 
 
 @pytest.fixture

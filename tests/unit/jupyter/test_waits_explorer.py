@@ -15,10 +15,10 @@ pytest.importorskip("anywidget")
 pytest.importorskip("jupyter_bokeh")
 
 from labkit.errors import DataError
-from labkit.html import quantity
 from labkit.jupyter.explorers import waits_explorer
 from labkit.plot.report_panes import SCALES, kept_rows
-from labkit.units import format_share
+from labkit.text.html import quantity
+from labkit.text.units import format_share
 
 
 def program(comm: Any, slow: int = 2, calls: int = 1) -> None:

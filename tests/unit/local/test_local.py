@@ -11,10 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit import context, local
+from labkit import local
 from labkit.errors import DataError
 from labkit.local import calibrate, grid
 from labkit.local.costs import Cost, KernelCosts, find_calibration
+from labkit.program import context
 
 RUNS = st.lists(st.lists(st.integers(-5, 5), max_size=8).map(sorted), min_size=1, max_size=6)
 

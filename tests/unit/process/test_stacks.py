@@ -6,7 +6,7 @@ from pathlib import Path
 
 import labkit
 from labkit.process.stacks import Frame, is_framework, places_text, read_stack
-from labkit.units import ranks_text
+from labkit.text.units import ranks_text
 
 TWO_THREADS = """\
 Thread 0x00007f10 (most recent call first):
@@ -50,7 +50,7 @@ def test_frames_between_the_program_and_mpi_are_left_out_wherever_labkit_lies(tm
 def test_what_runs_programs_is_told_from_programs():
     package = Path(labkit.__file__).parent
     for file in (
-        "launch.py", "result/run.py", "context.py", "comm/surface.py", "trace/recorder/ledger.py",
+        "launch/run.py", "result/run.py", "program/context.py", "comm/surface.py", "trace/recorder/ledger.py",
         "schedule/execute.py",
     ):  # fmt: skip
         assert (package / file).exists()

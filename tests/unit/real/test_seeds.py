@@ -98,7 +98,7 @@ def imports_inside(comm):
 
 
 def traced(comm):
-    from labkit.context import phase
+    from labkit.program.context import phase
 
     with phase("x"):
         return sum(range(9))

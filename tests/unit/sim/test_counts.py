@@ -11,8 +11,8 @@ import labkit as lk
 from labkit import registry
 from labkit.errors import ScheduleError
 from labkit.local import sort
+from labkit.program.rank_counts import metrics_of
 from labkit.schedule.count import count
-from labkit.tally import metrics_of
 from labkit.trace.counters import counted
 
 CALLS = {

@@ -10,7 +10,7 @@ import pytest
 import labkit as lk
 from labkit.errors import MachineError, RankError
 from labkit.local import Cost, KernelCosts, calibration, sort
-from labkit.sampling import Sample
+from labkit.program.sampling import Sample
 from labkit.sim.isolation import host_clock
 
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.launch import run as run_program
+from labkit.launch.run import run as run_program
 from labkit.machines import models
 from labkit.trace.explanation import WINDOW, find_bottlenecks
 

@@ -10,8 +10,8 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError
+from labkit.program.variation import Variation
 from labkit.timing.clocks import Clocks
-from labkit.trial import Trial
 
 RANKS, STEPS, ON = 8, 12, "torus:4x2"
 
@@ -40,8 +40,8 @@ def predicted() -> Any:
     return lk.run(program, RANKS, ON, trace=True)
 
 
-class Links(Trial):
-    def platform(self, built: Any) -> Any:
+class Links(Variation):
+    def platform(self, built: Any, kind_of: Any) -> Any:
         bad = [at for at in range(built.link_count) if built.link_name(at) == "2 -> 3 (+x)"]
         assert len(bad) == 1
         return built.degraded(bad, 0.2, 1.0)
@@ -58,7 +58,7 @@ def test_healthy_runs_are_left_alone(predicted: Any) -> None:
 
 
 def test_a_slow_rank_a_stall_a_bad_link_and_a_wrong_algorithm_are_named(predicted: Any) -> None:
-    slow = predicted.again(trial=Trial({"solve": [1.0] * 5 + [1.5] + [1.0] * 2}), noise=noise(1))
+    slow = predicted.again(trial=Variation({"solve": [1.0] * 5 + [1.5] + [1.0] * 2}), noise=noise(1))
     first = slow.against(predicted).findings[0]
     assert (first.kind, first.by, first.where) == ("computation", "rank", "rank 5 (host 5)")
     assert first.factor == pytest.approx(1.5, rel=0.05)

@@ -10,7 +10,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError, MachineError
-from labkit.regions import regions_of
+from labkit.program.function_phases import regions_of
 
 
 def program(comm: Any, steps: int, spend: Any) -> None:

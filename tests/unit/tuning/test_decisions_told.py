@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.context import Decisions
+from labkit.program.context import Decisions
 from labkit.selector import Situation
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError, TimeLimitError
-from labkit.launch import checked_request
+from labkit.launch.run import checked_request
 from labkit.real.failure import read_ending
 from labkit.real.slurm import commands
 from labkit.real.slurm.collect import lost_error

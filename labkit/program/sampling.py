@@ -1,8 +1,8 @@
-"""Run a piece of a program a few times, then only charge its mean time: for work that is the same every time.
+"""Sampled computation: run a repeated piece of work a few times, then only charge its mean time.
 
-As SMPI's ``SMPI_SAMPLE_LOCAL`` and ``SMPI_SAMPLE_GLOBAL``: the first `n` times the host's CPU time is taken
-and charged to the rank; from then on the mean of these is charged and the work is left out. A ``with``
-block cannot be left out in Python, so it is written as a loop that runs once or not at all, or asks.
+Like SMPI's ``SMPI_SAMPLE_LOCAL`` and ``SMPI_SAMPLE_GLOBAL``: the first `n` times, the host's CPU time is
+measured and charged to the rank; from then on the work is skipped and the mean is charged. Python cannot skip
+a ``with`` block, so the piece is the body of a loop that runs once or not at all.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from time import thread_time  # the host's, also while ranks read simulated time
 from types import TracebackType
 from typing import Literal, Protocol, cast
 
-from labkit import context
 from labkit.errors import ProgramError
+from labkit.program import context
 
 __all__ = ["Sample", "sampled"]
 

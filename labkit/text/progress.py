@@ -1,8 +1,8 @@
-"""The live state of a run: its clock, its messages and the last lines that its ranks have printed.
+"""Progress of a run: its clock, its messages and the last lines that its ranks have printed.
 
-Where somebody watches (a notebook, a terminal), a run that takes longer than `FIRST_S` shows this, anew some
-times a second, and takes it away when it is over: what came out stands in its place. A thread does it, so
-that neither the simulation nor real ranks know. ``LABKIT_PROGRESS=off`` in the environment turns it off.
+In a notebook or a terminal, a run that takes longer than `FIRST_S` shows this several times a second and
+removes it at its end. A thread draws it, independent of the simulation and of real ranks.
+``LABKIT_PROGRESS=off`` in the environment turns it off.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The ranks' output for readers: in rank order, equal texts together, long ones folded."""
+"""Output of ranks: in rank order, equal texts grouped, long ones folded."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from labkit.html import PRE
-from labkit.units import ranks_text
+from labkit.text.html import PRE
+from labkit.text.units import ranks_text
 
 __all__ = ["Block", "Piece", "blocks_of", "clean", "printed_html", "printed_text"]
 

@@ -1,4 +1,4 @@
-"""The options of a run as words: the command line and the notebook's magic read the same ones."""
+"""Command-line options of a run, shared by ``labkit run`` and the notebook magic ``%%spmd``."""
 
 from __future__ import annotations
 

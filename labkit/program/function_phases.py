@@ -1,7 +1,6 @@
-"""Phases of functions by their names: calls that the program itself does not mark.
+"""Phases by function name: calls of selected functions become phases of the running rank.
 
-Python tells a hook of each function that begins and ends; those whose names were asked for become phases of
-the running rank. The program stays as it is.
+A profiling hook sees each function that begins and ends. The program itself is unchanged.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 from typing import Any
 
-from labkit.context import current
 from labkit.errors import DataError
+from labkit.program.context import current
 
 __all__ = ["FILTERS", "Regions", "filter_text", "matches", "regions_of", "unseen"]
 

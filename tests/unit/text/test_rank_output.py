@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.printed import MOST_LINES, blocks_of, printed_html, printed_text
+from labkit.text.rank_output import MOST_LINES, blocks_of, printed_html, printed_text
 
 pieces = st.lists(st.tuples(st.booleans(), st.text(min_size=1, max_size=30)), max_size=4)
 

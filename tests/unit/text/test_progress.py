@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 import labkit as lk
-from labkit import live
 from labkit.errors import RunInterrupted
-from labkit.live import Lines, told_to
 from labkit.sim.isolation import host_clock
 from labkit.sim.script import _Seen
 from labkit.sim.script_child import _LiveFile
 from labkit.sim.script_words import LIVE
+from labkit.text import progress as live
+from labkit.text.progress import Lines, told_to
 
 
 class Seen:

@@ -99,7 +99,7 @@ def test_labkits_own_functions_need_their_module() -> None:
     run = lk.run(calls, 2, "star:2", regions=["compute"])
     assert run.phases.empty
     assert "regions: no function called compute was seen" in run.notes
-    assert entered(lk.run(calls, 2, "star:2", regions=["labkit.context.compute"])) == {"compute": 1}
+    assert entered(lk.run(calls, 2, "star:2", regions=["labkit.program.context.compute"])) == {"compute": 1}
 
 
 def test_what_makes_no_sense_is_refused() -> None:

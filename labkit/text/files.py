@@ -1,4 +1,4 @@
-"""Plain data of files, texts, TOML and JSON: any bytes at all end in a value or in one sentence."""
+"""Safe readers and writers of text, TOML and JSON: any input ends in a value or in one error message."""
 
 from __future__ import annotations
 

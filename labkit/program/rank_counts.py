@@ -1,4 +1,4 @@
-"""The tally of a run: what its ranks send, receive, count and hold, in all and in each of their phases."""
+"""Counts of a run's ranks: messages, bytes, custom counters and memory, in total and by phase."""
 
 from __future__ import annotations
 

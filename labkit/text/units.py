@@ -1,4 +1,4 @@
-"""Numbers as people read them: SI prefixes, three digits."""
+"""Numbers with units: SI prefixes, three digits."""
 
 from __future__ import annotations
 

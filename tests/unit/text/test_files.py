@@ -24,9 +24,9 @@ from labkit.errors import (
 )
 from labkit.local.costs import KernelCosts, find_calibration
 from labkit.machines.quantities import parse_bandwidth, parse_speed, parse_time
-from labkit.plain import json_of, text_of, toml_of
 from labkit.selector import Rules
 from labkit.study.formats.reader import read_data
+from labkit.text.files import json_of, text_of, toml_of
 
 DEEP, DIGITS = "[" * 100_000, "1" * 400
 

@@ -1,7 +1,7 @@
-"""Phantom buffers: messages whose bytes nobody needs, without the memory they would take.
+"""Sized buffers: message buffers with a size and no content.
 
-``sized(n)`` is n bytes that can be sent, received, sliced and reshaped, but hold nothing: in simulation no
-byte is moved, and a million of them take no memory. Real MPI sends what is there, zeros.
+``sized(n)`` is n bytes that can be sent, received, sliced and reshaped. In simulation no byte is moved and no
+memory is used. Real MPI sends zeros.
 """
 
 from __future__ import annotations

@@ -10,14 +10,14 @@ from typing import Any
 
 from labkit.checks import check_kind
 from labkit.errors import MachineError, PlatformError, near
+from labkit.program.function_phases import regions_of, unseen
+from labkit.program.variation import Variation
 from labkit.real.engines.machine import Engines
 from labkit.real.mpi.machine import RealMpi
 from labkit.real.slurm.machine import SlurmCluster
-from labkit.regions import regions_of, unseen
 from labkit.request import Machine, RunRequest, own_parameters
 from labkit.result import Run
 from labkit.sim.machine import Simulated
-from labkit.trial import Trial
 
 __all__ = ["MACHINES", "Again", "checked_request", "machine_of", "run", "together"]
 
@@ -114,7 +114,7 @@ class Again:
     def __init__(self, request: RunRequest) -> None:
         self.request = request
 
-    def __call__(self, trial: Trial | None = None, **changes: object) -> Run:
+    def __call__(self, trial: Variation | None = None, **changes: object) -> Run:
         """Run again on a simulated machine, recorded, with what was tried before and `trial` on top of it.
 
         `changes` are arguments of `run`.
@@ -226,9 +226,8 @@ def run(
         of it, and no time changes; on real MPI what the first repetition, which is then recorded, shows.
     regions : str or sequence of str, optional
         Functions whose calls are phases, on any machine, by name: ``["merge", "solver.Grid.smooth"]``; ``*``
-        stands for anything, and ``"!tiny"`` leaves functions out (`labkit.regions.Regions`). Simulated time
-        does not change; real ranks are told of every Python function that begins and ends, which slows
-        programs down that call many.
+        stands for anything, and ``"!tiny"`` leaves functions out. Simulated time does not change;
+        on real ranks every call of a Python function runs a hook, which slows down programs with many calls.
     **options
         Parameters of the program by name, as in ``run(ring, 8, n=5000)``, and further options of the machine:
         of a simulated one ``storage="bw=2GBps,lat=500us"``, what files cost (`labkit.comm.files`); those of

@@ -7,7 +7,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError
-from labkit.place import PLACE_VARIABLE, check_place, describe_place, find_place, place_doubt
+from labkit.real.host_limits import PLACE_VARIABLE, check_place, describe_place, find_place, place_doubt
 from labkit.study import Study
 
 

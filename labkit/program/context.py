@@ -1,8 +1,8 @@
-"""The running program's machine, whichever it is: phases, computation, clock.
+"""The context of a running program, on any machine: phases, computation, clock.
 
 A program marks its steps with `phase` and charges its work with `compute`; both find the machine of the
-running rank through `current`. A real MPI process installs its own context once (`install`); the
-simulator registers a function that knows which rank is running (`register_simulator`). Outside any run
+running rank through `current`. A real MPI process installs its context once (`install`); the simulator
+registers a function that returns the context of the running rank (`register_simulator`). Outside a run
 `phase` and `compute` do nothing, so a program can be tried in plain Python.
 """
 

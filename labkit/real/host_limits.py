@@ -1,4 +1,4 @@
-"""Hosts with limits on what real runs can show: a Binder session is one shared core."""
+"""Limits of hosts for real runs: a Binder session has one shared core."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 from labkit.errors import MachineError
 
-__all__ = ["PLACE_VARIABLE", "Place", "check_place", "describe_place", "find_place", "place_doubt"]
+__all__ = ["PLACE_VARIABLE", "LimitedHost", "check_place", "describe_place", "find_place", "place_doubt"]
 
-#: environment variable that names the place: binder, or none to switch its limits off
+#: environment variable that names the host: binder, or none to turn its limits off
 PLACE_VARIABLE = "LABKIT_PLACE"
 
 #: what BinderHub, or the Kubernetes around it, sets in a session
@@ -18,19 +18,11 @@ _BINDER_VARIABLES = ("BINDER_SERVICE_HOST", "BINDER_LAUNCH_HOST")
 
 
 @dataclass(frozen=True)
-class Place:
-    """A place with limits.
+class LimitedHost:
+    """A host with limits: its name, and the largest number of ranks of real MPI.
 
-    Attributes
-    ----------
-    name : str
-        What it is called.
-    most_ranks : int
-        Ranks of real MPI that it bears.
-    cores : str
-        What it has of them, in words.
-    idle_minutes : float
-        A session without activity ends after so long, and its files with it.
+    `cores` describes its cores in a message; after `idle_minutes` without activity a session ends and its
+    files are lost.
     """
 
     name: str
@@ -40,13 +32,13 @@ class Place:
 
 
 #: one core at most, shared with other sessions; 1 GB of memory for sure and 2 GB at most
-BINDER = Place("Binder", 4, "at most one core, shared with strangers", 10.0)
+BINDER = LimitedHost("Binder", 4, "at most one core, shared with other sessions", 10.0)
 
 _PLACES = {BINDER.name: BINDER}
 
 
-def find_place(environment: Mapping[str, str] | None = None) -> Place | None:
-    """Find out whether this is a place with limits."""
+def find_place(environment: Mapping[str, str] | None = None) -> LimitedHost | None:
+    """Return the limits of this host, or None."""
     environment = os.environ if environment is None else environment
     named = environment.get(PLACE_VARIABLE, "").strip().lower()
     if named:
@@ -55,28 +47,28 @@ def find_place(environment: Mapping[str, str] | None = None) -> Place | None:
 
 
 def check_place(ranks: int, what: str = "ranks of real MPI") -> None:
-    """Refuse more real processes than the place bears."""
+    """Refuse more real processes than the host supports."""
     place = find_place()
     if place is not None and ranks > place.most_ranks:
         raise MachineError(
             f"{ranks:,} {what} are too many for {place.name}, which has {place.cores}: at most "
-            f'{place.most_ranks} are started here; simulate the rest, for example with on="star:{ranks}", or '
+            f'{place.most_ranks} are started here; simulate more, for example with on="star:{ranks}", or '
             "download your work (labkit.save_work()) and run it where there are more cores"
         )
 
 
 def describe_place() -> dict[str, str]:
-    """Return the place as an entry of a run's `machine`: empty, or ``{"place": "Binder"}``."""
+    """Return the host as an entry of a run's `machine`: empty, or ``{"place": "Binder"}``."""
     place = find_place()
     return {} if place is None else {"place": place.name}
 
 
 def place_doubt(name: str | None = None) -> str | None:
-    """Say why wall-clock times of a place allow no verdict."""
+    """Return why wall-clock times of a limited host allow no verdict, or None."""
     place = find_place() if name is None else _PLACES.get(name)
     if place is None:
         return None
     return (
         f"measured on {place.name}, which has {place.cores}: such wall-clock times allow no verdict; "
-        "simulated times do, or run it on a machine of your own"
+        "use simulated times, or run it on another machine"
     )
