@@ -155,7 +155,7 @@ def _templates() -> Any:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # late: it takes a while to load
 
     return Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
+        loader=FileSystemLoader(Path(__file__).parents[1]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
