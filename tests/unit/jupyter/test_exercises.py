@@ -976,6 +976,27 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         ],
         [400],
     ),
+    "young_interval": (
+        [77.5, 77.46],
+        [
+            (54.8, "factor two"),
+            (10, "minutes and hours"),
+            (1.29, "in minutes"),
+            (6000, "product"),
+            (38.7, "outside"),
+        ],
+        [60],
+    ),
+    "lost_share": (
+        [12.9, 12.91],
+        [(6.45, "one of"), (0.129, "in %"), (0.833, "how long a time"), (19.4, "half of")],
+        [15],
+    ),
+    "job_mtbf": (
+        [43.8],
+        [(43_800, "single host"), (8.76, "in a year"), (1.825, "days"), (219, "less often"), (1385, "root")],
+        [44.5],
+    ),
     "root_samples": (
         [4],
         [(0.004, "one rank"), (1, "without oversampling"), (4000, "in millions"), (4e6, "asks for")],
