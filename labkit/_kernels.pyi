@@ -467,6 +467,11 @@ class Hub:
         Sends that would wait for each other if none were buffered: by cycle (rank, dest, tag, context, bytes, place).
         """
 
+    def findings(self) -> list[Any]:
+        """
+        Races and clashes of receives: by line (kind, place, source, rival, ranks).
+        """
+
     def left_over(self) -> tuple[Any, ...]:
         """
         How many messages nobody has received, and the first: (kind, rank, peer, tag, bytes, context).

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, shown
+from labkit.grading.trial import Case, wrong_integers
 
 __all__ = ["ASSIGNMENT"]
 
@@ -140,20 +140,7 @@ def _needs(case: Case, results: list[Any]) -> list[int]:
 
 
 def _oracle(case: Case, results: list[Any]) -> str | None:
-    for rank, wanted in enumerate(_blocks(_levels(*_whole(case)), case.ranks)):
-        found = results[rank]
-        if not isinstance(found, np.ndarray) or found.shape != wanted.shape:
-            return f"rank {rank} returned {shown(found)}, not an array of {len(wanted)} distances"
-        if found.dtype.kind not in "iu" and len(found):
-            return f"rank {rank} returned {found.dtype}, expected integers"
-        wrong = np.flatnonzero(found != wanted)
-        if len(wrong):
-            vertex = rank * len(_levels(*_whole(case))) // case.ranks + int(wrong[0])
-            return (
-                f"rank {rank} returned {shown(found)}, expected {shown(wanted)}: {len(wrong)} are wrong, the "
-                f"first one is that of vertex {vertex}"
-            )
-    return None
+    return wrong_integers(_blocks(_levels(*_whole(case)), case.ranks), results, "distances", "vertex")
 
 
 def _right(seed: int) -> Iterator[Case]:

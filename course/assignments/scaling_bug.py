@@ -14,7 +14,7 @@ from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.counts import packed_bytes
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, shown
+from labkit.grading.trial import Case, shown, wrong_integers
 
 __all__ = ["ASSIGNMENT"]
 
@@ -74,17 +74,8 @@ def _oracle(case: Case, results: list[Any]) -> str | None:
     order = np.argsort(np.concatenate(blocks), kind="stable")
     places = np.empty(len(order), np.int64)
     places[order] = np.arange(len(order))
-    begin = 0
-    for rank, found in enumerate(results):
-        wanted = places[begin : begin + len(blocks[rank])]
-        begin += len(wanted)
-        if not isinstance(found, np.ndarray) or found.shape != wanted.shape:
-            return f"rank {rank} returned {shown(found)}, not an array of {len(wanted)} places"
-        if found.dtype.kind not in "iu":
-            return f"rank {rank} returned {found.dtype}, expected integers"
-        if not np.array_equal(found, wanted):
-            return f"rank {rank} returned {shown(found)}, expected {shown(wanted)}"
-    return None
+    ends = np.cumsum([len(block) for block in blocks])
+    return wrong_integers(np.split(places, ends[:-1]), results, "places", "key")
 
 
 def _right(seed: int) -> Iterator[Case]:

@@ -85,6 +85,19 @@ nb::list buffered_sends(Hub& hub) {
   return cycles;
 }
 
+// What other calls than the running rank's have found: (kind, place, source, rival, ranks), ranks of the world.
+nb::list findings(Hub& hub) {
+  nb::list rows;
+  const std::pair<const char*, const Findings*> kinds[] = {{"race", &hub.races().findings()},
+                                                           {"clash", &hub.buffers_in_use().findings()}};
+  for (const auto& [kind, all] : kinds) {
+    for (const auto& [place, found] : all->all()) {
+      rows.append(nb::make_tuple(kind, place, found.source, found.rival, found.ranks));
+    }
+  }
+  return rows;
+}
+
 // Messages of the program that nobody has received, and receives that nothing has come to, when ranks have ended:
 // how many, and the first of them as (kind, rank, peer, tag, bytes, context).
 nb::tuple left_over(Hub& hub) {
@@ -210,6 +223,8 @@ void bind_hub_class(nb::module_& module) {
            "How many bytes an irecv without a buffer takes.")
       .def("buffered_sends", &buffered_sends,
            "Sends that would wait for each other if none were buffered: by cycle (rank, dest, tag, context, bytes, place).")
+      .def("findings", &findings,
+           "Races and clashes of receives: by line (kind, place, source, rival, ranks).")
       .def("left_over", &left_over, "How many messages nobody has received, and the first: (kind, rank, peer, tag, bytes, context).")
       .def("set_ending", [](Hub& hub, nb::object make) { hub.set_ending(make.ptr()); }, nb::arg("make_error"),
            "From now on every call of a rank raises make_error().")

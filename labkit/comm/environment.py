@@ -10,8 +10,9 @@ from typing import Any, NoReturn
 
 from labkit import _kernels
 from labkit.comm.handles import exceptions
+from labkit.comm.handles.base import KNOWN
 from labkit.comm.handles.exceptions import make_error, make_outside
-from labkit.comm.handles.info import Info
+from labkit.comm.handles.info import Info, deleted
 from labkit.comm.pickling import pickle
 from labkit.comm.place import here
 from labkit.program.context import simulated
@@ -229,6 +230,7 @@ def Finalize() -> None:
         raise make_error(16, "Finalize: MPI has been finalised already")
     own = own_settings()
     if own is not None:
+        deleted(KNOWN["COMM_SELF"])  # MPI: first, and its callbacks may still communicate
         own["state"] = "after"
         _refuse_calls(f"this rank has called MPI.Finalize() at {here()}, and nothing can be called after it")
 

@@ -20,7 +20,18 @@ from labkit.grading.sandbox.wire import encode
 from labkit.grading.seeds import Seed
 from labkit.text.units import number_of_ranks
 
-__all__ = ["Case", "Fault", "Oracle", "Trial", "cause_of", "failure_words", "headline", "shown", "unjudged"]
+__all__ = [
+    "Case",
+    "Fault",
+    "Oracle",
+    "Trial",
+    "cause_of",
+    "failure_words",
+    "headline",
+    "shown",
+    "unjudged",
+    "wrong_integers",
+]
 
 _SHOWN_ITEMS, _SHOWN_RANKS = 12, 8
 _MOST_ATTEMPTS = 20
@@ -206,6 +217,33 @@ def _wrong(case: Case, oracle: Oracle, outcome: Outcome) -> str | None:
         results = outcome.results[:_SHOWN_RANKS]
         rows = "".join(f"\n  rank {rank} returned {shown(result)}" for rank, result in enumerate(results))
         return f"no right answer makes the judge fail with {unjudged(error)}{rows}"
+
+
+def wrong_integers(wanted: Sequence[Any], results: Sequence[Any], what: str, item: str) -> str | None:
+    """Say which rank did not return its block of integers; None if all did.
+
+    Parameters
+    ----------
+    wanted : sequence of numpy.ndarray
+        The block of each rank; blocks follow each other.
+    results : sequence
+    what, item : str
+        What the numbers are ("distances"), and what each belongs to ("vertex").
+    """
+    first = 0
+    for rank, (block, found) in enumerate(zip(wanted, results, strict=True)):
+        if not isinstance(found, np.ndarray) or found.shape != block.shape:
+            return f"rank {rank} returned {shown(found)}, not an array of {len(block)} {what}"
+        if found.dtype.kind not in "iu" and len(found):
+            return f"rank {rank} returned {found.dtype}, expected integers"
+        wrong = np.flatnonzero(found != block)
+        if len(wrong):
+            return (
+                f"rank {rank} returned {shown(found)}, expected {shown(block)}: {len(wrong)} are wrong, the "
+                f"first one is that of {item} {first + int(wrong[0])}"
+            )
+        first += len(block)
+    return None
 
 
 def unjudged(error: Exception) -> str:

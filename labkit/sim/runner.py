@@ -452,8 +452,12 @@ class Cautions:
             What a run with ``check=True`` knows: with the lines of messages that are left over.
         """
         found = [
-            f"{ranks_text(ranks)} at {where}: {text}" for (_, _, where), (text, ranks) in self._heard.items()
+            f"{ranks_text(sorted(set(ranks)))} at {where}: {text}"
+            for (_, _, where), (text, ranks) in self._heard.items()
         ]
+        for kind, line, source, rival, ranks in self._hub.findings():
+            where, text = self._lines.texts[line], _FINDINGS[kind](source, rival)
+            found.append(f"{ranks_text(sorted(set(ranks)))} at {where}: {text}")
         found = _shortened(found, "cautions") + _shortened(
             self._cycles(), "groups of sends that need buffers"
         )
@@ -528,10 +532,29 @@ _SENTENCES: dict[str, Callable[[int, str, int], str]] = {
         "the buffer of a nonblocking send was changed before its Wait: on real MPI the old or the new data "
         "arrives; change it after the Wait, or send a copy"
     ),
-    "race": lambda peer, text, number: (
-        f"a receive from ANY_SOURCE took the message of rank {number}, but that of rank {peer} was there "
-        "too, and the call does not ask for the source: the order depends on timing; give the source, or "
+    "in use": lambda peer, text, number: (
+        f"{text} {_USES[number]}: on real MPI the old or the new data is used; wait for that request first, "
+        "or use another array"
+    ),
+}
+#: what a call does with memory of a request that has not been waited for
+_USES = (
+    "writes into the buffer of a nonblocking send before its Wait",
+    "reads the buffer of a nonblocking receive before its Wait",
+    "writes into the buffer of a nonblocking receive before its Wait",
+    "uses the buffer of a nonblocking receive before its Wait",
+)
+#: what the engine finds, of ranks of the world
+_FINDINGS: dict[str, Callable[[int, int], str]] = {
+    "race": lambda source, rival: (
+        f"a receive from ANY_SOURCE took the message of rank {source}, but that of rank {rival}, which it "
+        "takes as well, could have come first, and the call does not ask for the source: the order depends "
+        "on timing. That is harmless where any order gives the same result; otherwise give the source, or "
         "pass a Status and use its source (explore=20 tries other orders)"
+    ),
+    "clash": lambda source, rival: (
+        "several nonblocking receives into the same memory got different messages before their Wait: which "
+        "one remains depends on timing; give each receive its own array"
     ),
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +32,16 @@ MEASURED = ("repetition", "metric", "phase", "value", "unit", "is_valid")
 HOST_METRICS = ("rank_memory_bytes",)
 
 _UNITS = {"_s": "s", "_bytes": "B", "bytes": "B", "_bytes_per_s": "B/s", "_flops": "flop"}
+#: as tables of other programs name their units: "time [s]"
+_IN_BRACKETS = re.compile(
+    r"\S\s*[\[(]((?:[mnuµμ]?s|min|h|(?:[kKMGT]i?)?(?:B|bit|[Ff]lops?)(?:/s)?|[kKMG]?(?:J|W|Hz)|%))[\])]$"
+)
 
 
 def unit_of(metric: str) -> str:
-    """Return the unit a metric's name ends with: "s" of ``makespan_s``; empty when it tells none."""
+    """Return the unit that a metric's name ends with: "s" of ``makespan_s`` and ``time [s]``; empty: none."""
+    if bracketed := _IN_BRACKETS.search(metric):
+        return bracketed[1]
     endings = sorted((e for e in _UNITS if metric.endswith(e)), key=len)
     return _UNITS[endings[-1]] if endings else ""
 

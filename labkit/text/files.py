@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import os
@@ -37,13 +38,17 @@ def require_file(
 
 
 def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
-    """Return a file's text, which is UTF-8."""
+    """Return a file's text, which is UTF-8, or UTF-16 with its mark."""
     require_file(path, error)
     try:
-        return path.read_text(encoding="utf-8-sig")
+        whole = path.read_bytes()
+        marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as Excel writes them
+        text = whole.decode("utf-16" if whole.startswith(marks) else "utf-8-sig")
+        return text.replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as wrong:
         raise error(
-            f"{path} cannot be read: no text in UTF-8 (byte {wrong.start}); save it as UTF-8"
+            f"{path} cannot be read: no text in {wrong.encoding.upper()} (byte {wrong.start}); "
+            "save it as UTF-8"
         ) from None
     except (OSError, ValueError) as wrong:
         raise error(f"{path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None

@@ -80,19 +80,66 @@ std::uint64_t Hub::irecv_room() const {
   return found == irecv_room_.end() ? kOfMpi4py : found->second;
 }
 
+namespace {
+
+/// Of phantoms only the length counts.
+std::uint64_t sum_of(const Payload& payload) {
+  const bool is_phantom = payload.bytes > 0 && phantom_memory().holds(payload.data);
+  return is_phantom ? payload.bytes : sum_of_beginning(payload.data, payload.bytes);
+}
+
+}  // namespace
+
+void Hub::note_match(const Request& send, const Request& receive, const Payload& from, Payload& to, std::uint64_t bytes) {
+  if (from.kind != to.kind && from.kind != 0 && to.kind != 0 && bytes > 0) {
+    to.sent_kind = from.kind;
+    to.sent_by = send.owner;
+  }
+  const bool is_wild = receive.peer == kAnySource && !to.asks_source && (receive.context & 1U) == 0 &&
+                       receive.actor == receive.owner && races_.is_open(receive.owner);
+  const bool may_race = is_wild || (races_.is_watched(receive.owner) && (receive.context & 1U) == 0);
+  if (!may_race && to.clash == 0) return;
+  const std::uint64_t sum = sum_of(from);
+  if (to.clash != 0) buffers_in_use_.delivered(to, sum);
+  if (!may_race) return;
+  const RequestId id{send.partner, receive.generation};
+  races_.matched(send, receive, id, sum, is_wild);
+  if (is_wild) find_rival(receive, id, sum);
+}
+
 /// A receive from any source gets a message; is there one of another rank that it could have got, with other bytes?
-void Hub::compare_rival(const Request& receive, const Payload& from, Payload& to) {
+void Hub::find_rival(const Request& receive, RequestId id, std::uint64_t sum) {
   Envelope other;
   if (!engine_.probe(receive.actor, kAnySource, receive.tag, receive.context, other)) return;
   if (other.source == receive.source) return;
   const auto* rival = static_cast<const Payload*>(engine_.request(other.send).payload);
-  const bool is_phantom = rival->bytes > 0 && (phantom_memory().holds(rival->data) || phantom_memory().holds(from.data));
-  if (rival->bytes == from.bytes) {
-    const std::uint64_t compared = std::min(from.bytes, kMostCompared);
-    if (is_phantom || compared == 0 || std::memcmp(rival->data, from.data, compared) == 0) return;
+  if (sum_of(*rival) != sum) races_.found_rival(receive.owner, id, other.source);
+}
+
+void Hub::use_memory(const char* name, const Payload& payload, MemoryUse use) {
+  if (!payload.has_view || payload.layout != nullptr || phantom_memory().holds(payload.data)) return;
+  const bool is_written = use != MemoryUse::read;
+  switch (buffers_in_use_.look(current_, payload.data, payload.bytes, is_written)) {
+    case BuffersInUse::Clash::none: return;
+    case BuffersInUse::Clash::with_send: return warn("in use", -1, name, 0);
+    case BuffersInUse::Clash::with_receive:
+      if (use != MemoryUse::received_later) warn("in use", -1, name, is_written ? 2 : 1);
   }
-  to.has_rival = true;
-  to.rival = other.source;
+}
+
+void Hub::use_memory(const char* name, const BoundBuffer& buffer) {
+  const auto* data = reinterpret_cast<const char*>(buffer.data);
+  if (data == nullptr || phantom_memory().holds(data)) return;
+  const std::size_t blocks = buffer.counts.empty() ? 1 : buffer.counts.size();
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const std::int64_t count = buffer.counts.empty() ? buffer.count : buffer.counts[block];
+    const std::int64_t begin = buffer.counts.empty() ? 0 : buffer.displacements[block];
+    if (count <= 0) continue;
+    const auto bytes = static_cast<std::uint64_t>(count * buffer.element_bytes);
+    // a send's buffer may be read, and which buffers a collective writes is not known here
+    if (buffers_in_use_.look(current_, data + begin * buffer.element_bytes, bytes, false) == BuffersInUse::Clash::none) continue;
+    return warn("in use", -1, name, 3);
+  }
 }
 
 const std::string* Hub::refusal() const {

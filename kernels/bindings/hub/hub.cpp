@@ -358,14 +358,8 @@ void Hub::deliver(Request& send, Request& receive) {
     if (to->received == nullptr) throw std::bad_alloc();
   }
   to->is_delivered = true;
-  if (warn_ != nullptr) {
-    if (from->kind != to->kind && from->kind != 0 && to->kind != 0 && bytes > 0) {
-      to->sent_kind = from->kind;
-      to->rival = send.owner;
-    }
-    if (receive.peer == kAnySource && (receive.context & 1U) == 0) compare_rival(receive, *from, *to);
-  }
-  release_view(*to);
+  if (warn_ != nullptr) note_match(send, receive, *from, *to, bytes);
+  if (!to->is_used) release_view(*to);
   payloads_.give(from);
   send.payload = nullptr;
   if (!receive.is_held) {  // its owner gave the handle up: nobody will fetch it

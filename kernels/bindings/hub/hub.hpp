@@ -18,11 +18,13 @@
 #include <unordered_map>
 #include <vector>
 
+#include "hub/buffers_in_use.hpp"
 #include "hub/host_clock.hpp"
 #include "hub/hub_collective.hpp"
 #include "hub/hub_operations.hpp"
 #include "hub/one_sided.hpp"
 #include "hub/quick_calls.hpp"
+#include "hub/races.hpp"
 #include "labkit/engine/engine.hpp"
 #include "mpi/payload.hpp"
 
@@ -35,6 +37,9 @@ struct Call {
   std::int32_t tag = -1;
   std::uint64_t bytes = 0;
 };
+
+/// What a call does with memory: `received_later`: after it has returned.
+enum class MemoryUse : std::uint8_t { read, written, received_later };
 
 class Hub final : public Client {
  public:
@@ -70,6 +75,11 @@ class Hub final : public Client {
   /// hears of the rest while the rank that does it runs.
   void watch(PyObject* places, PyObject* warn);
   [[nodiscard]] bool is_watching() const { return warn_ != nullptr; }
+  [[nodiscard]] Races& races() { return races_; }
+  [[nodiscard]] BuffersInUse& buffers_in_use() { return buffers_in_use_; }
+  /// The running rank's call uses memory: say so if that belongs to a request of its own that is not waited for.
+  void use_memory(const char* name, const Payload& payload, MemoryUse use);
+  void use_memory(const char* name, const BoundBuffer& buffer);
   /// The number of the line of the program that sends now; -1: nobody watches, or the message is a collective's.
   [[nodiscard]] std::int32_t place_of_send(Context context) const;
   /// Say that something of the running rank's call fails on a real machine.
@@ -196,13 +206,13 @@ class Hub final : public Client {
   static constexpr std::uint64_t kEventsPerLook = 4096;
   static constexpr std::chrono::milliseconds kTimePerLook{50};
   static constexpr std::uint64_t kMostWarnings = 1000;  // of a run: finding the line of each takes time
-  static constexpr std::uint64_t kMostCompared = 4096;  // bytes of two messages that are compared
   static constexpr std::size_t kManyRanks = 1024;  // from here on each one's memory counts
 
   RankState& at(Rank rank) { return ranks_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] const RankState& at(Rank rank) const { return ranks_[static_cast<std::size_t>(rank)]; }
   bool compute_together(double seconds);
-  void compare_rival(const Request& receive, const Payload& from, Payload& to);
+  void note_match(const Request& send, const Request& receive, const Payload& from, Payload& to, std::uint64_t bytes);
+  void find_rival(const Request& receive, RequestId id, std::uint64_t sum);
   bool charge_host();
   Rank pick();
   Advance advance();
@@ -240,6 +250,8 @@ class Hub final : public Client {
   PyObject* places_ = nullptr;
   PyObject* warn_ = nullptr;
   std::uint64_t warned_ = 0;
+  Races races_;
+  BuffersInUse buffers_in_use_;
   std::unordered_map<Rank, std::uint64_t> irecv_room_;  // where it is not mpi4py's own
   std::chrono::steady_clock::time_point limit_ = std::chrono::steady_clock::time_point::max();
   HostClock host_clock_;

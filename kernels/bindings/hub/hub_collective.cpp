@@ -135,6 +135,9 @@ class Leaving {
 bool Hub::run_collective(const std::shared_ptr<SharedCall>& shared, std::int32_t rank, std::vector<BoundBuffer> buffers,
                          const char* name) {
   const Leaving leaving(collectives_, *shared, current_);  // however it ends: a failed operator must not keep the call
+  if (buffers_in_use_.is_used(current_)) {
+    for (const BoundBuffer& buffer : buffers) use_memory(name, buffer);
+  }
   Collective& call = collectives_.begun(*this, *shared);
   bool is_through = false;
   {

@@ -236,21 +236,64 @@ static bool charge_unpacking(PyObject* layout, std::uint64_t bytes) {
 /// What to type where an object is too long: irecv takes 32 KiB unless it is told otherwise, as in mpi4py.
 constexpr const char* kMoreRoom = "; give the receive more room, as its first argument: irecv(bytearray(1 << 20), ...)";
 
+namespace {
+
+bool is_number(PyObject* object, long number) {
+  if (!PyLong_CheckExact(object)) return false;
+  int overflow = 0;
+  return PyLong_AsLongAndOverflow(object, &overflow) == number && overflow == 0;
+}
+
+/// Whether a message is its sender's rank, or a tuple, list or dict in which that stands: its program knows whose it is.
+bool names_rank(PyObject* object, long rank) {
+  constexpr Py_ssize_t kMost = 8;
+  if (is_number(object, rank)) return true;
+  if (PyTuple_CheckExact(object) || PyList_CheckExact(object)) {
+    const Py_ssize_t items = std::min(PySequence_Fast_GET_SIZE(object), kMost);
+    PyObject* const* item = PySequence_Fast_ITEMS(object);
+    return std::any_of(item, item + items, [rank](PyObject* one) { return is_number(one, rank); });
+  }
+  PyObject* key = nullptr;
+  PyObject* value = nullptr;
+  Py_ssize_t at = 0;
+  for (Py_ssize_t items = 0; PyDict_CheckExact(object) && items < kMost && PyDict_Next(object, &at, &key, &value); ++items) {
+    if (is_number(key, rank) || is_number(value, rank)) return true;
+  }
+  return false;
+}
+
+/// The same of a buffer of integers: whether its first one is the sender's rank.
+bool begins_with(const Payload& payload, long rank) {
+  if (payload.layout != nullptr || payload.bytes < payload.item_bytes || phantom_memory().holds(payload.data)) return false;
+  if (payload.kind == 'q') {
+    std::int64_t first = 0;
+    std::memcpy(&first, payload.data, sizeof first);
+    return first == rank;
+  }
+  std::int32_t first = 0;
+  if (payload.kind == 'i') std::memcpy(&first, payload.data, sizeof first);
+  return payload.kind == 'i' && first == rank;
+}
+
+}  // namespace
+
 PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload* payload, bool is_object,
                          StatusObject* status_out) {
   Engine& engine = hub->engine();
   Status status = engine.status(id);
+  const Rank me = hub->current();
   if (hub->needs_care() && engine.request(id).peer == kAnySource) hub->saw_any(status.source, status.tag);
   PyObject* received = std::exchange(payload->received, nullptr);
   const std::uint64_t capacity = payload->bytes;
   const bool is_unfilled = payload->is_unfilled;
-  if (hub->is_watching()) {
+  if (payload->sent_kind != 0 && hub->is_watching()) {
     const char kinds[3] = {payload->sent_kind, payload->kind, 0};
-    if (payload->sent_kind != 0) hub->warn("elements", from_world(comm, hub, payload->rival), kinds, status.bytes);
-    if (payload->has_rival && status_out == nullptr) {
-      hub->warn("race", from_world(comm, hub, payload->rival), "", static_cast<std::uint64_t>(from_world(comm, hub, status.source)));
-    }
+    hub->warn("elements", from_world(comm, hub, payload->sent_by), kinds, status.bytes);
   }
+  const bool may_race = hub->races().is_watched(me) && engine.request(id).peer == kAnySource && !status.is_cancelled;
+  const Time completion_s = engine.request(id).completion_s;
+  bool is_known = status_out != nullptr || status.is_truncated || is_unfilled;  // from whom it is
+  if (may_race && !is_object && !is_known) is_known = begins_with(*payload, from_world(comm, hub, status.source));
   PyObject* layout = payload->owner == nullptr ? nullptr : Py_NewRef(payload->owner);
   engine.release(id);
   hub->payloads().give(payload);
@@ -258,6 +301,7 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   if (status.is_truncated) status.bytes = capacity;
   fill_status(status_out, comm, hub, status);
   if (layout != nullptr && !charge_unpacking(layout, status.bytes)) return nullptr;
+  if (may_race && (is_known || !is_object)) hub->races().finished(me, id, completion_s, is_known ? -1 : hub->place_of_send(comm->context));
   if (status.is_truncated) {
     Py_XDECREF(received);
     return raise_mpi(kErrTruncate, "%llu bytes from rank %d (tag %d) do not fit into %llu bytes%s",
@@ -275,41 +319,28 @@ PyObject* finish_receive(Hub* hub, const CommObject* comm, RequestId id, Payload
   }
   PyObject* object = PyBytes_GET_SIZE(received) == 0 ? Py_NewRef(Py_None) : pickle_loads(received);
   Py_DECREF(received);
+  if (may_race && !is_known) {
+    is_known = object == nullptr || names_rank(object, from_world(comm, hub, status.source));
+    hub->races().finished(me, id, completion_s, is_known ? -1 : hub->place_of_send(comm->context));
+  }
   return object;
 }
 
 // --- buffers of sends that go on --------------------------------------------------------------------
 
-namespace {
-
-/// Of its first kilobyte: what a program changes too early it mostly changes from the beginning on.
-std::uint64_t sum_of(const Py_buffer& view) {
-  constexpr std::size_t kMost = 1024;
-  const std::size_t bytes = std::min(static_cast<std::size_t>(view.len), kMost);
-  const char* data = static_cast<const char*>(view.buf);
-  std::uint64_t sum = bytes;
-  for (std::size_t at = 0; at < bytes; at += sizeof sum) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, data + at, std::min(sizeof word, bytes - at));
-    sum = (sum ^ word) * 0x9E3779B97F4A7C15ULL;
-    sum ^= sum >> 32U;
-  }
-  return sum;
-}
-
-}  // namespace
-
-Watched* watch_buffer(PyObject* buffer) {
+Watched* watch_buffer(const Payload& send) {
   auto watched = std::make_unique<Watched>();
-  if (PyObject_GetBuffer(buffer, &watched->view, PyBUF_ANY_CONTIGUOUS) < 0) {
+  if (PyObject_GetBuffer(send.view.obj, &watched->view, PyBUF_ANY_CONTIGUOUS) < 0) {
     PyErr_Clear();
     return nullptr;
   }
-  watched->sum = sum_of(watched->view);
+  watched->data = send.data;
+  watched->bytes = send.bytes;
+  watched->sum = sum_of_beginning(send.data, send.bytes);  // what a program changes too early it mostly changes there
   return watched.release();
 }
 
-bool has_changed(const Watched& watched) { return sum_of(watched.view) != watched.sum; }
+bool has_changed(const Watched& watched) { return sum_of_beginning(watched.data, watched.bytes) != watched.sum; }
 
 void forget_buffer(Watched*& watched) {
   if (watched == nullptr) return;

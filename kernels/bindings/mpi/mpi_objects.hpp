@@ -42,10 +42,12 @@ enum class RequestUse : std::uint8_t { null, send, receive, object_receive, oper
 /// The buffer of a send that goes on: the beginning of it may not change before its Wait.
 struct Watched {
   Py_buffer view;
+  const char* data;
+  std::uint64_t bytes;
   std::uint64_t sum;
 };
 /// Nullptr where it cannot be looked at; no Python error is left.
-Watched* watch_buffer(PyObject* buffer);
+Watched* watch_buffer(const Payload& send);
 [[nodiscard]] bool has_changed(const Watched& watched);
 void forget_buffer(Watched*& watched);
 
@@ -60,6 +62,7 @@ struct RequestObject {
   Status status;           ///< of a finished request
   std::shared_ptr<Progress>* progress;  ///< an operation's
   Watched* watched;        ///< a send's buffer, where it is looked whether it changes; or nullptr
+  BuffersInUse::Handle in_use;  ///< of its memory, while that is not the program's
   RequestUse use;
   char is_persistent;
 };

@@ -26,6 +26,32 @@ inline constexpr std::array kSends = {
     SendKind{"Ibsend", SendMode::buffered, false, false},    SendKind{"ibsend", SendMode::buffered, true, false},
     SendKind{"Rsend", SendMode::standard, false, true},      SendKind{"Irsend", SendMode::standard, false, false}};
 
+/// Watch the memory of a send that goes on; without a request (a Python error) forget it.
+void keep_buffer(Hub* hub, PyObject* made, Watched* watched) {
+  if (made == nullptr) return forget_buffer(watched);
+  auto* request = reinterpret_cast<RequestObject*>(made);
+  request->watched = watched;
+  request->in_use = hub->buffers_in_use().begin(hub->current(), watched->data, watched->bytes, nullptr);
+}
+
+/// A receive that goes on into plain memory, which is watched from before it is posted: its message may be there.
+PyObject* post_into(Hub* hub, CommObject* comm, const char* name, Posted& posted) {
+  struct Using {
+    BuffersInUse& all;
+    BuffersInUse::Handle handle;
+    ~Using() { all.end(handle); }
+  } use{hub->buffers_in_use(), 0};
+  Payload& payload = *posted.payload;
+  if (use.all.is_used(hub->current())) hub->use_memory(name, payload, MemoryUse::received_later);
+  payload.is_used = true;
+  use.handle = use.all.begin(hub->current(), payload.data, payload.bytes, &payload);
+  if (use.all.needs_line(payload)) use.all.set_line(payload, hub->current(), hub->place_of_send(comm->context));
+  post_receive(hub, comm, posted);
+  PyObject* request = make_request(comm, hub, posted, RequestUse::receive);
+  if (request != nullptr) reinterpret_cast<RequestObject*>(request)->in_use = std::exchange(use.handle, 0);
+  return request;
+}
+
 template <std::size_t which>
 PyObject* send_method(PyObject* self, Args args, Py_ssize_t count, PyObject* kwnames) {
   constexpr SendKind kind = kSends[which];
@@ -41,16 +67,17 @@ PyObject* send_method(PyObject* self, Args args, Py_ssize_t count, PyObject* kwn
     CommObject* comm = comm_of(self);
     Posted posted;
     if (!prepare_send(hub, comm, values[0], values[1], values[2], kind.is_object, posted)) return nullptr;
-    const bool is_watched = !kind.is_blocking && !kind.is_object && !posted.is_no_proc && hub->is_watching() &&
-                            posted.payload->has_view && PyObject_CheckBuffer(values[0]) != 0 &&
-                            !phantom_memory().holds(posted.payload->data) && kind.mode != SendMode::buffered;
-    Watched* watched = is_watched ? watch_buffer(values[0]) : nullptr;
-    post_send(hub, comm, kind.mode, kind.is_blocking, posted);
+    const bool is_watched = !kind.is_object && !posted.is_no_proc && hub->is_watching() && posted.payload->has_view;
+    if (is_watched && hub->buffers_in_use().is_used(hub->current())) hub->use_memory(kind.name, *posted.payload, MemoryUse::read);
     if (!kind.is_blocking) {
+      const bool is_kept = is_watched && !phantom_memory().holds(posted.payload->data) && kind.mode != SendMode::buffered;
+      Watched* watched = is_kept ? watch_buffer(*posted.payload) : nullptr;
+      post_send(hub, comm, kind.mode, false, posted);
       PyObject* request = make_request(comm, hub, posted, RequestUse::send);
-      if (request != nullptr) reinterpret_cast<RequestObject*>(request)->watched = watched;
+      if (watched != nullptr) keep_buffer(hub, request, watched);
       return request;
     }
+    post_send(hub, comm, kind.mode, true, posted);
     if (posted.is_no_proc) Py_RETURN_NONE;
     if (!hub->engine().wait(hub->current(), posted.id) &&
         !hub->block({kind.name, posted.peer, posted.tag, 0})) {
@@ -80,6 +107,10 @@ PyObject* receive_method(PyObject* self, Args args, Py_ssize_t count, PyObject* 
     CommObject* comm = comm_of(self);
     Posted posted;
     if (!prepare_receive(hub, comm, values[0], values[1], values[2], is_object, true, posted)) return nullptr;
+    if (!is_object && !posted.is_no_proc && hub->buffers_in_use().is_used(hub->current())) {
+      hub->use_memory(name, *posted.payload, MemoryUse::written);
+    }
+    if (!posted.is_no_proc) posted.payload->asks_source = status != nullptr;
     post_receive(hub, comm, posted);
     if (posted.is_no_proc) {
       fill_no_proc(status);
@@ -106,8 +137,11 @@ PyObject* ireceive_method(PyObject* self, Args args, Py_ssize_t count, PyObject*
     Posted posted;
     CommObject* comm = comm_of(self);
     if (!prepare_receive(hub, comm, values[0], values[1], values[2], is_object, false, posted)) return nullptr;
-    post_receive(hub, comm, posted);
     const RequestUse use = is_object ? RequestUse::object_receive : RequestUse::receive;
+    const bool is_watched = !is_object && !posted.is_no_proc && hub->is_watching() && posted.payload->has_view &&
+                            posted.payload->layout == nullptr && !phantom_memory().holds(posted.payload->data);
+    if (is_watched) return post_into(hub, comm, name, posted);
+    post_receive(hub, comm, posted);
     return make_request(comm, hub, posted, use);
   } catch (const std::exception& error) {
     return raise_cpp(error);
@@ -135,8 +169,13 @@ PyObject* exchange(Hub* hub, CommObject* comm, const char* name, PyObject* data,
   if (hub->is_watching() && !sent.is_no_proc && !received.is_no_proc && overlap(*sent.payload, *received.payload)) {
     hub->warn("overlap", sent.peer, name, sent.payload->bytes);
   }
+  if (!is_object && hub->buffers_in_use().is_used(hub->current())) {
+    if (!sent.is_no_proc) hub->use_memory(name, *sent.payload, MemoryUse::read);
+    if (!received.is_no_proc) hub->use_memory(name, *received.payload, MemoryUse::written);
+  }
   // The send goes first, as in SMPI: its overhead delays the receive. With oneself it is a copy and costs nothing.
   const bool is_own = !sent.is_no_proc && sent.peer == hub->current() && received.peer == sent.peer;
+  if (!received.is_no_proc) received.payload->asks_source = status != nullptr;
   post_send(hub, comm, is_own ? SendMode::copy : SendMode::standard, false, sent);
   post_receive(hub, comm, received);
   const std::array ids = {received.id, sent.id};

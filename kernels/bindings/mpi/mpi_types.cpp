@@ -260,7 +260,10 @@ void request_dealloc(PyObject* self) {
   Hub* hub = Hub::active();  // a handle that outlives its run has nothing left to give back
   const bool is_open = request->use == RequestUse::send || request->use == RequestUse::receive ||
                        request->use == RequestUse::object_receive || request->use == RequestUse::operation;
-  if (is_open && hub != nullptr && hub->serial() == request->hub_serial) hub->drop(request->id, request->payload);
+  if (is_open && hub != nullptr && hub->serial() == request->hub_serial) {
+    hub->buffers_in_use().end(request->in_use);
+    hub->drop(request->id, request->payload);
+  }
   Py_CLEAR(request->comm);
   Py_CLEAR(request->result);
   Py_CLEAR(request->alias);

@@ -48,6 +48,7 @@ PyObject* finish_operation(Hub* hub, const CommObject* comm, RequestObject* requ
 
 /// The request is complete: what it gave, and the handle becomes REQUEST_NULL (or, persistent, inactive).
 PyObject* finish(Hub* hub, RequestObject* request, StatusObject* status) {
+  hub->buffers_in_use().end(request->in_use);
   const bool is_kept = request->is_persistent != 0 && request->use != RequestUse::null;
   const RequestUse use = std::exchange(request->use, is_kept ? RequestUse::inactive : RequestUse::null);
   PyObject* comm = std::exchange(request->comm, nullptr);
@@ -191,6 +192,7 @@ PyObject* free_method(PyObject* self, PyObject*) {
                      (*request->progress)->name().c_str());
   }
   try {
+    hub->buffers_in_use().end(request->in_use);
     if (is_open(request)) hub->drop(request->id, std::exchange(request->payload, nullptr));
     request->use = RequestUse::null;
     Py_CLEAR(request->comm);
@@ -355,6 +357,9 @@ PyObject* take_method(PyObject* self, PyObject* value) {
   request->result = std::exchange(other->result, nullptr);
   request->progress = std::exchange(other->progress, nullptr);
   request->payload = std::exchange(other->payload, nullptr);
+  forget_buffer(request->watched);
+  request->watched = std::exchange(other->watched, nullptr);
+  request->in_use = std::exchange(other->in_use, 0);
   request->hub_serial = other->hub_serial;
   request->id = other->id;
   request->status = other->status;

@@ -142,10 +142,12 @@ void PayloadPool::clear(Payload& payload) {
   payload.is_delivered = false;
   payload.is_unfilled = false;
   payload.is_in_use = false;
-  payload.has_rival = false;
+  payload.is_used = false;
+  payload.asks_source = false;
   payload.kind = payload.sent_kind = 0;
   payload.item_bytes = 0;
-  payload.rival = -1;
+  payload.sent_by = -1;
+  payload.clash = 0;
 }
 
 void PayloadPool::give(Payload* payload) {

@@ -39,11 +39,13 @@ struct Payload {
   bool is_delivered = false;       ///< receive: the bytes are there
   bool is_unfilled = false;        ///< receive: a size came where bytes were wanted
   bool is_in_use = false;
-  bool has_rival = false;          ///< receive from any source: another message, with other bytes, could have come
+  bool asks_source = false;        ///< receive: a status will say whose message it was
+  bool is_used = false;            ///< receive: its memory is the program's until its Wait (BuffersInUse)
   char kind = 0;                   ///< of its elements, a letter of the buffer protocol; 0: not known, or bytes
   std::uint32_t item_bytes = 0;    ///< of an element; 0: not known
   char sent_kind = 0;              ///< receive: of what has come, if it is another
-  Rank rival = -1;                 ///< whose it is
+  Rank sent_by = -1;               ///< whose that is
+  std::uint32_t clash = 0;         ///< receive: its group in BuffersInUse; 0: nobody else receives into its memory
   char small[64];                  ///< snapshots of short messages
 };
 

@@ -33,6 +33,7 @@ class _Keyval:
     is_number: bool
     #: one for the key, one for each value: the key goes with the last of them
     uses: int = 1
+    is_freed: bool = False
 
 
 _keyvals: dict[int, _Keyval] = {}
@@ -67,7 +68,11 @@ class Keyed:
     @classmethod
     def Free_keyval(cls, keyval: int) -> int:
         """Give a key back; KEYVAL_INVALID. Values under it stay until they or their objects go."""
-        _given_back(int(keyval), _known(cls._attribute_kind, keyval))
+        key = _known(cls._attribute_kind, keyval)
+        if key.is_freed:
+            raise MPIException(_ERR_OTHER, f"keyval={keyval} has been freed already")
+        key.is_freed = True
+        _given_back(int(keyval), key)
         return _INVALID
 
     def Get_attr(self, keyval: int) -> Any:
@@ -81,10 +86,10 @@ class Keyed:
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Keep a value under a key; one that was there is deleted."""
         key = _known(self._attribute_kind, keyval)
+        key.uses += 1  # first: a freed key goes with its last value
         if int(keyval) in self._kept():
             self.Delete_attr(keyval)
         self._kept()[int(keyval)] = int(attrval) if key.is_number else attrval
-        key.uses += 1
 
     def Delete_attr(self, keyval: int) -> None:
         """Delete the value under a key."""

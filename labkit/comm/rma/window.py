@@ -23,7 +23,7 @@ from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.handles.errhandlers import ErrorHandling
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
-from labkit.comm.handles.info import Info, Keyed
+from labkit.comm.handles.info import Info, Keyed, deleted
 from labkit.comm.handles.operators import OPERATORS, Op
 from labkit.comm.handles.status import Request
 from labkit.comm.place import here
@@ -200,6 +200,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
             raise wrong_sync(f"Free while this rank holds a lock of the window, taken at {place}")
         if epoch.targets is not None or epoch.origins is not None:
             raise wrong_sync("Free between Start and Complete, or Post and Wait")
+        deleted(self)
         wait_for_all(now)
         finish(now, now.me, None)
         wait_for_all(now)

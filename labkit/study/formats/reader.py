@@ -60,6 +60,11 @@ __all__ = ["read_data"]
 Row = dict[str, Any]
 #: a line of TaLPas: JSON with semicolons between its members
 _TALPAS = re.compile(r'\s*\{\s*"parameters"\s*:\s*\{')
+#: a number with a decimal comma; one with commas between thousands, or with any separators; one with its unit
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
+_THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
+_GROUPS = re.compile(r"[+-]?\d[\d.,'’_\s]*(?:[eE][+-]?\d+)?")
+_WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?\s*[a-zA-Zµ%][a-zA-Z/]{0,5}")
 _EXTRAP = re.compile(r"(PARAMETER|POINTS|REGION|METRIC|DATA)(\s|$)")
 
 
@@ -164,10 +169,19 @@ def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list
 
 def _number(text: object, where: str) -> float:
     if isinstance(text, str) and not _is_number(text):
-        raise DataError(f"{where}: {text[:80]!r} is not a number")
+        raise DataError(f"{where}: {text[:80]!r} is not a number{_spelling(text)}")
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise DataError(f"{where}: {str(text)[:80]} is not a number")
     return float(text)
+
+
+def _spelling(text: str) -> str:
+    """Return how a number that is spelled in another way is written here; empty for anything else."""
+    if _GROUPS.fullmatch(text):
+        return ": write it with a decimal point and without separators of thousands, such as 1234.5"
+    if _WITH_UNIT.fullmatch(text):
+        return ": write the number alone; its unit belongs into the name of the metric, such as time_s"
+    return ""
 
 
 def _coordinate(text: object, where: str, parameter: str) -> float:
@@ -504,7 +518,9 @@ def _json_lines(text: str, name: str, left: _Left) -> Iterator[Row]:
 
 
 def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks: list[str]) -> Iterator[Row]:
-    delimiter = next((d for d in ("\t", ";", ",") if d in lines[0]), " ")
+    named = re.fullmatch(r"sep=(.)", lines[0].strip("\r\n"))  # as Excel writes it
+    lines = lines[1:] if named and len(lines) > 1 else lines
+    delimiter = named[1] if named else next((d for d in ("\t", ";", ",") if d in lines[0]), " ")
     reader = csv.reader(
         io.StringIO("\n".join(lines)), delimiter=delimiter, skipinitialspace=True, strict=True
     )
@@ -513,6 +529,7 @@ def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks:
     except csv.Error as error:  # such as a cell of more than 128 KiB
         raise DataError(f"{name}, row {reader.line_num}: not a row of a CSV file ({error})") from None
     table = [[cell.strip() for cell in row if cell.strip() or delimiter != " "] for row in table]
+    table = _with_points(table, delimiter, name, remarks)
     head, body = table[0], table[1:]
     if all(_is_number(cell) for cell in head):
         head, body = ["p", *(f"value{i}" if i > 1 else "value" for i in range(1, len(head)))], table
@@ -522,7 +539,12 @@ def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks:
         )
     for number, row in enumerate(body, 2):
         if len(row) != len(head):
-            raise DataError(f"{name}, row {number}: {len(row)} cells, but the header has {len(head)}")
+            are_numbers = delimiter == "," and len(row) > len(head) and all(map(_is_number, row))
+            hint = "; if these are decimal commas, write points, or separate the columns by semicolons"
+            raise DataError(
+                f"{name}, row {number}: {len(row)} cells, but the header has {len(head)}"
+                f"{hint if are_numbers else ''}"
+            )
     for column, cell in enumerate(head):
         if cell in head[:column]:
             raise DataError(
@@ -539,6 +561,47 @@ def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks:
     chosen = list(parameters or head[:1])
     _refuse_names(chosen, name)
     return _csv_wide(head, body, name, chosen, remarks)
+
+
+def _with_points(table: list[list[str]], delimiter: str, name: str, remarks: list[str]) -> list[list[str]]:
+    """Return a table with decimal points where its numbers have decimal commas.
+
+    Only columns of numbers are looked at. A comma before three digits may be either: the others decide.
+    """
+    is_long = {"value", "metric"} <= set(table[0])
+    if is_long and delimiter == ",":
+        return table  # of labkit itself: a text may be "2,3"
+    is_headless = all(_is_number(cell) or _DECIMAL_COMMA.fullmatch(cell) for cell in table[0])
+    body = table if is_headless else table[1:]
+    found: dict[int, list[tuple[int, str]]] = {}
+    for column in range(len(table[0])):
+        cells = [
+            (number, row[column]) for number, row in enumerate(body) if column < len(row) and row[column]
+        ]
+        commas = [one for one in cells if _DECIMAL_COMMA.fullmatch(one[1]) or _THOUSANDS.fullmatch(one[1])]
+        if commas and all(_is_number(cell) or _DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)
+                          for _, cell in cells):  # fmt: skip
+            found[column] = commas
+    every = [cell for cells in found.values() for _, cell in cells]
+    if not every or (is_long and table[0].index("value") not in found):
+        return table
+    first = 1 if is_headless else 2
+    column, (number, cell) = next((column, cells[0]) for column, cells in found.items())
+    where = f"{name}, row {number + first}, column {table[0][column] if not is_headless else column + 1}"
+    if all(_THOUSANDS.fullmatch(cell) for cell in every):
+        raise DataError(
+            f"{where}: {cell!r} has a comma before three digits: a decimal comma or a separator of "
+            "thousands? Write numbers with a decimal point and without separators of thousands"
+        )
+    if any(_is_number(cell) and "." in cell for row in body for cell in row):
+        raise DataError(f"{where}: {cell!r} has a decimal comma, but other numbers have points; use points")
+    rows = [list(row) for row in body]
+    for column, cells in found.items():
+        for number, cell in cells:
+            rows[number][column] = cell.replace(",", ".", 1)
+    names = "" if is_headless else f" of {', '.join(repr(table[0][column]) for column in found)}"
+    remarks.append(f"decimal commas{names} were read as decimal points")
+    return rows if is_headless else [table[0], *rows]
 
 
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}

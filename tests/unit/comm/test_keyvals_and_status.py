@@ -6,6 +6,7 @@ The expected values were printed by mpi4py 4 on Open MPI 5 for the same calls.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -171,3 +172,73 @@ def test_the_status_of_one_request_keeps_its_error(call: Callable[[Any, Any], An
 
     found = lk.run(program, 2, on="star").results[0]
     assert found[1:] == [before, MPI.ERR_TRUNCATE, before]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_freed_key_lives_on_under_its_values(kind: str) -> None:
+    """MPI: the key goes with the last value under it, and until then all of its callbacks are called."""
+    cls, make = KINDS[kind]
+    gone: list[Any] = []
+
+    def program(comm: Any) -> Any:
+        one = make(comm)
+        key = cls.Create_keyval(delete_fn=lambda of, key, value: gone.append(value))
+        one.Set_attr(key, 1)
+        cls.Free_keyval(key)
+        found = [class_of(lambda: cls.Free_keyval(key)), class_of(lambda: one.Set_attr(key, 2))]
+        found += [class_of(lambda: one.Get_attr(key))]
+        one.Free()
+        return [*found, class_of(lambda: cls.Free_keyval(key)), *gone]
+
+    wanted = [MPI.ERR_OTHER, ("value", None), ("value", 2), MPI.ERR_OTHER, 1, 2]
+    assert lk.run(program, 1, on="star", isolate=False).results[0] == wanted
+
+
+def test_callbacks_of_what_ends() -> None:
+    """A window's are called when it is freed, those of COMM_SELF by Finalize, the last one set first."""
+    gone: list[Any] = []
+
+    def program(comm: Any) -> None:
+        key = MPI.Win.Create_keyval(delete_fn=lambda of, key, value: gone.append((type(of).__name__, value)))
+        window = MPI.Win.Allocate(8, comm=comm)
+        window.Set_attr(key, comm.rank)
+        window.Free()
+        comm.Barrier()
+        keys = [
+            MPI.Comm.Create_keyval(delete_fn=lambda of, key, value: gone.append((of.size, value)))
+            for _ in range(2)
+        ]
+        for number, key in enumerate(keys):
+            MPI.COMM_SELF.Set_attr(key, (comm.rank, number))
+        MPI.Finalize()
+
+    lk.run(program, 2, on="star", isolate=False)
+    assert sorted(gone[:2]) == [("Win", 0), ("Win", 1)]
+    assert [value for _, value in gone[2:]] == [(0, 1), (0, 0), (1, 1), (1, 0)]
+    assert {size for size, _ in gone[2:]} == {1}
+
+
+def test_messages_of_no_process() -> None:
+    """As mpi4py on Open MPI: a handle of MESSAGE_NO_PROC is null once it is received, MPI's own stays."""
+
+    def program(comm: Any) -> Any:
+        room, found = np.full(3, 7.0), []
+        for probe, receive in (
+            (comm.Mprobe, lambda message, status: message.Recv(room, status)),
+            (comm.mprobe, lambda message, status: message.recv(status)),
+            (comm.Improbe, lambda message, status: message.Irecv(room).Wait(status)),
+            (comm.improbe, lambda message, status: message.irecv().wait(status)),
+        ):
+            status = MPI.Status()
+            message = probe(MPI.PROC_NULL, 0, status)
+            found.append((message == MPI.MESSAGE_NO_PROC, bool(message), status.source, status.tag))
+            receive(message, status)
+            null = (message == MPI.MESSAGE_NULL, bool(message))
+            found.append((*null, status.source, status.tag, status.Get_count(MPI.BYTE), room.tolist()))
+            for _ in range(2):
+                receive(MPI.MESSAGE_NO_PROC, status)
+            found.append(class_of(partial(receive, message, status)))
+        return found
+
+    rows = [(True, True, -2, -1), (True, False, -2, -1, 0, [7.0] * 3), MPI.ERR_REQUEST]
+    assert on_one_rank(program) == rows * 4

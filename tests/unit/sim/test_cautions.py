@@ -23,6 +23,7 @@ def cautions(program, ranks=4, **options) -> list[str]:
         "changed before",
         "requires the same type",
         "depends on timing",
+        "before its Wait",
         RENDEZVOUS,
     )
     return [note for note in notes if note.endswith(ends) or any(word in note for word in known)]
@@ -273,15 +274,266 @@ def test_a_buffer_changed_before_its_wait() -> None:
     assert "changed before its Wait" in found
 
 
-def test_a_race_between_two_messages() -> None:
-    def program(comm):
-        if comm.rank:
-            comm.send(comm.rank, 0)
-        comm.Barrier()
-        return [comm.recv(source=MPI.ANY_SOURCE) for _ in range(comm.size - 1)] if comm.rank == 0 else None
+# --- races: what is sent before a receive from any source is complete could have come first ----------
 
-    found = cautions(program, 4)
-    assert any("depends on timing" in note for note in found)
+
+def both_are_there(comm):
+    if comm.rank:
+        comm.isend(str(comm.rank), 0)
+    comm.Barrier()
+    if comm.rank == 0:
+        for _ in range(comm.size - 1):
+            comm.recv(source=MPI.ANY_SOURCE)
+
+
+def receives_are_there_first(comm):
+    if comm.rank == 0:
+        for _ in range(comm.size - 1):
+            comm.recv(source=MPI.ANY_SOURCE)
+    else:
+        lk.compute(seconds=1e-3)
+        comm.ssend(str(comm.rank), 0)
+
+
+def receives_are_pending(comm):
+    if comm.rank == 0:
+        rooms = [np.zeros(1) for _ in range(comm.size - 1)]
+        MPI.Request.Waitall([comm.Irecv(room, MPI.ANY_SOURCE) for room in rooms])
+    else:
+        comm.Ssend(np.full(1, 0.5 * comm.rank), 0)
+
+
+def the_other_receive_names_its_source(comm):
+    """The first one could take what the second one waits for."""
+    if comm.rank == 0:
+        comm.recv(source=MPI.ANY_SOURCE)
+        comm.recv(source=2)
+    elif comm.rank < 3:
+        comm.ssend(str(comm.rank), 0)
+
+
+def long_messages(comm):
+    if comm.rank == 0:
+        for _ in range(comm.size - 1):
+            comm.Recv(np.empty(100_000), MPI.ANY_SOURCE)
+    else:
+        comm.Send(np.full(100_000, 0.5 * comm.rank), 0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(both_are_there, receives_are_there_first, receives_are_pending),
+        *(the_other_receive_names_its_source, long_messages),
+    ],
+)
+@pytest.mark.parametrize("ranks", [3, 5, 8])
+def test_races_between_messages(program, ranks) -> None:
+    (found,) = cautions(program, ranks)
+    assert "depends on timing" in found
+    assert found.startswith("rank 0 at ")
+
+
+def names_itself(comm):
+    if comm.rank == 0:
+        for _ in range(3 * (comm.size - 1)):
+            comm.recv(source=MPI.ANY_SOURCE)
+    else:
+        for message in (comm.rank, (comm.rank, "b"), {"from": comm.rank}):
+            comm.ssend(message, 0)
+
+
+def begins_with_its_rank(comm):
+    if comm.rank == 0:
+        for _ in range(comm.size - 1):
+            comm.Recv(np.empty(3, "i8"), MPI.ANY_SOURCE)
+    else:
+        comm.Ssend(np.array([comm.rank, 7, 8]), 0)
+
+
+def one_after_the_other(comm):
+    """Who sends next is told so by the receiver."""
+    if comm.rank == 0:
+        for next_one in range(1, comm.size):
+            comm.send("go", next_one)
+            comm.recv(source=MPI.ANY_SOURCE)
+    else:
+        comm.recv(source=0)
+        comm.send(str(comm.rank), 0)
+
+
+def a_tag_for_each(comm):
+    if comm.rank == 0:
+        for tag in range(1, comm.size):
+            comm.recv(source=MPI.ANY_SOURCE, tag=tag)
+    else:
+        comm.send(str(comm.rank), 0, comm.rank)
+
+
+def a_communicator_for_each(comm):
+    other = comm.Dup()
+    if comm.rank == 0:
+        other.recv(source=MPI.ANY_SOURCE)
+        comm.recv(source=MPI.ANY_SOURCE)
+    elif comm.rank < 3:
+        (comm, other)[comm.rank % 2].ssend(str(comm.rank), 0)
+
+
+def all_alike(comm):
+    if comm.rank == 0:
+        for _ in range(comm.size - 1):
+            comm.recv(source=MPI.ANY_SOURCE)
+    else:
+        comm.send("done", 0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(names_itself, begins_with_its_rank, one_after_the_other),
+        *(a_tag_for_each, a_communicator_for_each, all_alike),
+    ],
+)
+@pytest.mark.parametrize("ranks", [3, 5, 8])
+def test_receives_from_any_source_that_do_not_race(program, ranks) -> None:
+    assert cautions(program, ranks) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3), st.integers(0, 1)), min_size=2, max_size=6),
+    st.integers(0, 2**20),
+)
+def test_a_race_is_one_that_other_times_show(sends, seed) -> None:
+    """A receive that is said to race gets other messages in some legal order of the run."""
+
+    def program(comm):
+        mine = [(late, tag) for rank, late, tag in sends if rank == comm.rank]
+        for late, tag in mine:
+            lk.compute(seconds=late * 1e-4)
+            comm.send(f"{comm.rank} {tag}", 0, tag)
+        if comm.rank == 0:
+            return [
+                comm.recv(source=MPI.ANY_SOURCE, tag=tag) for _, _, tag in sorted(sends, key=lambda s: s[2])
+            ]
+        return None
+
+    if not cautions(program, 4):
+        return
+    run = lk.run(program, 4, "star", explore=40, seed=seed)
+    assert run.exploration.differences
+
+
+# --- memory of requests that have not been waited for ------------------------------------------------
+
+
+def reads_where_a_receive_writes(comm):
+    values = np.zeros(4)
+    request = comm.Irecv(values, (comm.rank - 1) % comm.size)
+    comm.Send(values[2:], (comm.rank + 1) % comm.size)
+    request.Wait()
+
+
+def exchanges_where_a_receive_writes(comm):
+    values, right, left = np.zeros(8), (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    request = comm.Irecv(values[:4], left, 1)
+    comm.Isend(np.ones(4), right, 1)
+    comm.Sendrecv(np.ones(4), right, 2, [values[3:7], 4, MPI.DOUBLE], left, 2)
+    request.Wait()
+
+
+def receives_where_a_send_reads(comm):
+    values = np.zeros(4)
+    request = comm.Isend([values, 4, MPI.DOUBLE], (comm.rank + 1) % comm.size)
+    other = comm.Irecv(values, (comm.rank - 1) % comm.size)
+    MPI.Request.Waitall([request, other])
+
+
+def started_where_a_receive_writes(comm):
+    values = np.zeros(4)
+    requests = [comm.Recv_init(values, (comm.rank - 1) % comm.size)]
+    requests += [comm.Send_init(values, (comm.rank + 1) % comm.size)]
+    for _ in range(3):
+        MPI.Prequest.Startall(requests)
+        MPI.Request.Waitall(requests)
+
+
+def reduces_where_a_receive_writes(comm):
+    values = np.zeros(4)
+    request = comm.Irecv(values, (comm.rank - 1) % comm.size)
+    comm.Allreduce(MPI.IN_PLACE, values)
+    comm.Send(np.ones(4), (comm.rank + 1) % comm.size)
+    request.Wait()
+
+
+def receives_two_into_one(comm):
+    values = np.zeros(4)
+    if comm.rank == 0:
+        MPI.Request.Waitall([comm.Irecv(values, source) for source in (1, 2)])
+    elif comm.rank < 3:
+        comm.Send(np.full(4, float(comm.rank)), 0)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(reads_where_a_receive_writes, exchanges_where_a_receive_writes, receives_where_a_send_reads),
+        *(started_where_a_receive_writes, reduces_where_a_receive_writes, receives_two_into_one),
+    ],
+)
+@pytest.mark.parametrize("ranks", [3, 4])
+def test_memory_of_requests(program, ranks) -> None:
+    (found,) = cautions(program, ranks)
+    assert "before its Wait" in found or "before their Wait" in found
+    assert "test_cautions.py:" in found
+    assert cautions(program, ranks, warnings=False) == []
+
+
+def a_window_of_messages_into_one_buffer(comm):
+    """As programs that measure bandwidth do: nobody reads what comes."""
+    sent, room = np.ones(4), np.zeros(4)
+    for step in range(3):
+        sent[:] = step
+        if comm.rank == 0:
+            MPI.Request.Waitall([comm.Isend(sent, 1) for _ in range(8)])
+        elif comm.rank == 1:
+            MPI.Request.Waitall([comm.Irecv(room, 0) for _ in range(8)])
+
+
+def arrays_that_are_dropped(comm):
+    """The memory of one may be that of the next."""
+    right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
+    requests = []
+    for step in range(20):
+        requests += [comm.Irecv(np.empty(64), left, step), comm.Isend(np.full(64, float(step)), right, step)]
+        if step % 5 == 4:
+            MPI.Request.Waitall(requests)
+            requests = []
+
+
+def rows_of_one_array(comm):
+    table = np.zeros((4, comm.size, 3))
+    requests = [comm.Irecv(table[step, peer], peer, step) for step in range(4) for peer in range(comm.size)]
+    own = np.ones(3)
+    requests += [comm.Isend(own, peer, step) for step in range(4) for peer in range(comm.size)]
+    MPI.Request.Waitall(requests)
+
+
+def requests_that_are_dropped(comm):
+    values = np.zeros(4)
+    comm.Isend(values, (comm.rank + 1) % comm.size)
+    comm.Recv(values, (comm.rank - 1) % comm.size)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        *(a_window_of_messages_into_one_buffer, arrays_that_are_dropped),
+        *(rows_of_one_array, requests_that_are_dropped),
+    ],
+)
+def test_memory_that_is_free(program) -> None:
+    assert cautions(program, 4) == []
 
 
 def test_more_elements_than_a_c_int_counts() -> None:

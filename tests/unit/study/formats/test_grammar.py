@@ -206,3 +206,64 @@ def test_tables(field, text, what, tmp_path):
 @pytest.mark.parametrize(("row", "what"), LONG_CASES)
 def test_tables_of_rows(row, what, tmp_path):
     _judge(tmp_path / "t.csv", LONG.format(row="2,m,1,0,true"), LONG.format(row=row), what)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("p;time_s\n4;0,5\n8;1,25\n", [0.5, 1.25]),
+        ("p\ttime\n4\t0,5\n8\t1,25\n", [0.5, 1.25]),
+        ("p time\n4 0,5\n8 1,25e-1\n", [0.5, 0.125]),
+        ('p,time\n4,"0,5"\n8,"1,25"\n', [0.5, 1.25]),
+        ("4;0,5\n8;1,25\n", [0.5, 1.25]),
+        ("p;time\n4;0,234\n8;2,345\n", [0.234, 2.345]),
+        ("sep=;\np;time\n4;0,5\n8;1,25\n", [0.5, 1.25]),
+        ("ranks;metric;value;grid\n4;t;0,5;2,2\n8;t;1,25;a\n", [0.5, 1.25]),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le"])
+def test_decimal_commas(text, values, encoding, tmp_path):
+    mark = "\ufeff" if encoding == "utf-16-le" else ""
+    path = tmp_path / "times.csv"
+    path.write_bytes((mark + text).replace("\n", "\r\n").encode(encoding))
+    study = lk.load(path)
+    assert list(study.data["value"]) == values
+    assert any("decimal commas" in remark for remark in study.notes["remarks"])
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("p;time\n4;1,234\n8;2,345\n", r"row 2, column time: '1,234' .*thousands"),
+        ("p;time\n4;1,234,567\n8;2,345,678\n", r"column time: '1,234,567' .*thousands"),
+        ("p;time\n4;1.234,5\n8;2.345,5\n", "'1.234,5' is not a number: .*decimal point"),
+        ("p;time\n4;1'234\n8;2'345\n", "is not a number: .*separators of thousands"),
+        ("p;time\n4;1 234\n8;2 345\n", "is not a number: .*separators of thousands"),
+        ("p;time;x\n4;0,5;0.5\n8;1,25;0.7\n", "decimal comma, but other numbers have points"),
+        ("p,time\n4,0,5\n8,1,25\n", "row 2: 3 cells, but the header has 2; .*decimal commas"),
+        ("p;time\n4;0.5 ms\n8;0.9 ms\n", "'0.5 ms' is not a number: .*unit"),
+    ],
+)
+def test_numbers_that_are_spelled_in_another_way(text, what, tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=what):
+        lk.load(path)
+
+
+@pytest.mark.parametrize(
+    ("metric", "unit"),
+    [("time [s]", "s"), ("time (ms)", "ms"), ("volume[MiB]", "MiB"), ("rate (GB/s)", "GB/s"), ("f(x)", "")],
+)
+def test_units_in_brackets(metric, unit, tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_text(f"p;{metric}\n4;0.5\n8;0.9\n")
+    data = lk.load(path).data
+    assert set(data["unit"]) == {unit}
+    assert set(data["metric"]) == {metric}
+
+
+def test_texts_of_a_study_s_own_table_stay(tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_text('ranks,metric,value,grid\n4,t,0.5,"2,2"\n8,t,0.9,"2,4"\n')
+    assert list(lk.load(path).data["grid"]) == ["2,2", "2,4"]
