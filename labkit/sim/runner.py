@@ -515,6 +515,15 @@ def _elements(peer: int, text: str, number: int) -> str:
     )
 
 
+#: what a call does with memory of a request that has not been waited for
+_USES = (
+    "writes into the buffer of a nonblocking send before its Wait",
+    "reads the buffer of a nonblocking receive before its Wait",
+    "writes into the buffer of a nonblocking receive before its Wait",
+    "uses the buffer of a nonblocking receive before its Wait",
+)
+
+
 _SENTENCES: dict[str, Callable[[int, str, int], str]] = {
     "overlap": lambda peer, text, number: (
         f"the send and receive buffers of {text} overlap, which MPI forbids: the result differs between MPI "
@@ -537,13 +546,6 @@ _SENTENCES: dict[str, Callable[[int, str, int], str]] = {
         "or use another array"
     ),
 }
-#: what a call does with memory of a request that has not been waited for
-_USES = (
-    "writes into the buffer of a nonblocking send before its Wait",
-    "reads the buffer of a nonblocking receive before its Wait",
-    "writes into the buffer of a nonblocking receive before its Wait",
-    "uses the buffer of a nonblocking receive before its Wait",
-)
 #: what the engine finds, of ranks of the world
 _FINDINGS: dict[str, Callable[[int, int], str]] = {
     "race": lambda source, rival: (

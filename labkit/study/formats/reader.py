@@ -578,9 +578,8 @@ def _with_points(table: list[list[str]], delimiter: str, name: str, remarks: lis
         cells = [
             (number, row[column]) for number, row in enumerate(body) if column < len(row) and row[column]
         ]
-        commas = [one for one in cells if _DECIMAL_COMMA.fullmatch(one[1]) or _THOUSANDS.fullmatch(one[1])]
-        if commas and all(_is_number(cell) or _DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell)
-                          for _, cell in cells):  # fmt: skip
+        commas = [one for one in cells if _has_comma(one[1])]
+        if commas and all(_is_number(cell) or _has_comma(cell) for _, cell in cells):
             found[column] = commas
     every = [cell for cells in found.values() for _, cell in cells]
     if not every or (is_long and table[0].index("value") not in found):
@@ -602,6 +601,11 @@ def _with_points(table: list[list[str]], delimiter: str, name: str, remarks: lis
     names = "" if is_headless else f" of {', '.join(repr(table[0][column]) for column in found)}"
     remarks.append(f"decimal commas{names} were read as decimal points")
     return rows if is_headless else [table[0], *rows]
+
+
+def _has_comma(cell: str) -> bool:
+    """Whether a text is a number with a decimal comma, or with commas between thousands."""
+    return bool(_DECIMAL_COMMA.fullmatch(cell) or _THOUSANDS.fullmatch(cell))
 
 
 _TRUTHS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
