@@ -1,11 +1,11 @@
 """Applications on machines of Degomme et al. 2017 (doi:10.1109/TPDS.2017.2669305): figures 8, 9 and 10.
 
-    python benchmarks/applications.py [orbitals] [lu] [cg] [wavefronts] [cases] [--most 2048]
+    python benchmarks/applications.py [orbitals] [lu] [cg] [wavefronts] [cases] [pump] [forecast] [--most N]
 
 Communication is simulated message by message; computation is charged, with stated shares of a core's peak.
 `orbitals` stands for BigDFT on tibidabo, `lu` for LU on graphene and beyond its 144 nodes, `cg` for CG
 class B on graphene, a rank on each node; `wavefronts` are Sweep3D and SMG2000 with 1024 ranks on a Blue
-Gene/P; `cases` are those of docs/case-studies.md.
+Gene/P; `cases`, `pump` and `forecast` are those of docs/case-studies.md.
 """
 
 from __future__ import annotations
@@ -105,9 +105,46 @@ def cases(most: int) -> None:
         print(f"allgather by {name}: {run.what_if(coll=f'allgather={name}')}")
 
 
+def pump(most: int) -> None:
+    """What a finite-element code loses by empty messages on a Blue Gene/P."""
+    solve = registry.get("applications", "finite_elements").function
+    print(
+        "\nfinite elements, class 600k, jugene, a rank a node: ms an iteration, with every rank or partners"
+    )
+    for p in (p for p in (64, 256, 1024) if p <= most):
+        took = {}
+        for every in (True, False):
+            how = {"charged": True, "steps": 1, "iterations": 1, "every": every}
+            is_traced = every and p <= 256
+            run = lk.run(
+                solve, p, "jugene", args=("600k",), kwargs=how, mapping="block:1", trace=is_traced,
+                timeout_s=None,
+            )  # fmt: skip
+            took[every] = run.makespan_s
+            if is_traced:
+                empty, report = (run.trace.messages["bytes"] == 0).mean(), run.report()
+                spent = report.total("synchronisation") / report.total("time")
+                print(
+                    f"  {p:5} ranks: {empty:.0%} of the messages are empty, {spent:.0%} of the time in them"
+                )
+        ratio = took[True] / took[False]
+        print(f"  {p:5} ranks: {1e3 * took[True]:8.2f} {1e3 * took[False]:8.2f}, {ratio:.2f} times")
+
+
+def forecast(most: int) -> None:
+    """What land and sea, and a node that stalls, do to a weather model on graphene."""
+    del most
+    predict = registry.get("applications", "weather").function
+    for balanced in (False, True):
+        how = {"charged": True, "steps": 3, "balanced": balanced}
+        run = lk.run(predict, 64, "graphene", args=("europe",), kwargs=how, trace=True)
+        print(f"\nweather, class europe, 64 ranks on graphene: {1e3 * run.makespan_s:.1f} ms for 3 steps")
+        print(run.waits().reading())
+
+
 def main() -> None:
     """Print the figures named on the command line."""
-    parts = {one.__name__: one for one in (orbitals, cg, lu, wavefronts, cases)}
+    parts = {one.__name__: one for one in (orbitals, cg, lu, wavefronts, cases, pump, forecast)}
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -12,7 +12,7 @@ from scipy.sparse.linalg import spsolve, spsolve_triangular
 
 import labkit as lk
 from labkit import MPI, registry
-from labkit.algorithms.applications import cg, ep, ft, lu, orbitals, smg, sweep3d
+from labkit.algorithms.applications import cg, ep, finite_elements, ft, lu, orbitals, smg, sweep3d, weather
 from labkit.errors import DataError, RankError
 
 NAMES = registry.names("applications")
@@ -175,15 +175,97 @@ def test_multigrid_converges_for_all_coefficients(weights: tuple[float, ...]) ->
         assert np.linalg.norm(found - wanted) <= residuals[-1] * np.linalg.norm(wanted)
 
 
+def heated(steps: int) -> Any:
+    """Solve the systems of all elements directly."""
+    nodes, elements = finite_elements.mesh(*finite_elements.SIZES["T"][:2])
+    places = (np.repeat(nodes, 8, axis=1).ravel(), np.tile(nodes, 8).ravel())
+    numbers = np.tile(finite_elements.ELEMENT.ravel(), len(nodes))
+    stiffness = sp.coo_array((numbers, places), shape=(len(elements),) * 2).tocsc()
+    mass = sp.diags_array((elements >= 0).sum(axis=1) / 8)
+    values = (np.arange(len(elements)) % 5 < 2).astype(float)
+    for _ in range(steps):
+        values = spsolve((mass + finite_elements.STEP * stiffness).tocsc(), mass @ values)
+    return values
+
+
+def test_elements_conduct_what_the_whole_system_does() -> None:
+    wanted = heated(2)
+    for ranks, every in itertools.product(RANKS, (False, True)):
+        results = run(finite_elements.finite_elements, ranks, "T", every=every)
+        found = np.full(len(wanted), np.nan)
+        for one in results:
+            found[one.nodes] = one.values
+            assert one.heat == pytest.approx(one.heat_at_begin, rel=1e-12)
+        assert np.allclose(found, wanted, rtol=1e-10)
+        assert sum(len(one.nodes) for one in results) == len(wanted)
+
+
+def test_an_element_conducts_no_constant() -> None:
+    """Rows add up to 0, and a linear temperature is in balance inside a block of eight elements."""
+    assert np.allclose(finite_elements.ELEMENT.sum(axis=1), 0, atol=1e-15)
+    assert np.allclose(np.linalg.eigvalsh(finite_elements.ELEMENT)[0], 0, atol=1e-15)
+    corners = np.array(list(itertools.product((0, 1), repeat=3)))
+    inside = 0.0
+    for first in itertools.product((0, 1), repeat=3):
+        temperatures = (np.array(first) + corners) @ np.array([1.0, -2.0, 0.5])
+        middle = int(np.flatnonzero((np.array(first) + corners == 1).all(axis=1))[0])
+        inside += float(finite_elements.ELEMENT[middle] @ temperatures)
+    assert inside == pytest.approx(0, abs=1e-14)
+
+
+def forecast(steps: int) -> Any:
+    """Carry and mix moisture cell by cell."""
+    rows, columns, levels, _ = weather.SIZES["T"]
+    north, west = weather.wind(rows, columns)
+    land = weather.is_land(rows, columns)
+    line = np.diag(np.r_[1, np.full(levels - 2, 2.0), 1])
+    line -= np.diag(np.ones(levels - 1), 1) + np.diag(np.ones(levels - 1), -1)
+    field = np.fromfunction(lambda i, j, k: i % 7 + j % 5 + k % 3 + 1, (rows, columns, levels))
+    for _ in range(steps):
+        moved = field.copy()
+        for i, j in itertools.product(range(rows), range(columns)):
+            for to, speed in (((i - 1, j), -north[i, j]), ((i, j - 1), -west[i, j])):
+                if min(to) >= 0:
+                    flow = speed * (field[i, j] if speed > 0 else field[to])
+                    moved[i, j] -= flow
+                    moved[to] += flow
+        for i, j in zip(*np.nonzero(land), strict=True):
+            moved[i, j] = np.linalg.solve(np.eye(levels) + weather.MIXING * line, moved[i, j])
+        field = moved
+    return field
+
+
+def test_weather_is_that_of_cells_one_by_one_and_loses_no_water() -> None:
+    wanted, alone = forecast(4), run(weather.weather, 1, "T")[0]
+    assert np.allclose(alone.moisture, wanted, rtol=1e-12)
+    for ranks, balanced in itertools.product(RANKS, (False, True)):
+        results = run(weather.weather, ranks, "T", balanced=balanced)
+        for one in results:
+            (i, j), (a, b, _) = one.first, one.moisture.shape
+            assert (one.moisture == alone.moisture[i : i + a, j : j + b]).all()
+            assert one.most == alone.moisture.max()
+            assert one.water == pytest.approx(one.water_at_begin, rel=1e-13)
+        assert sum(one.moisture.size for one in results) == wanted.size
+
+
+def test_balanced_blocks_cost_about_the_same() -> None:
+    took = [
+        lk.run(weather.weather, 64, "star", args=("europe",), kwargs={"charged": True, "steps": 1, **how})
+        for how in ({}, {"balanced": True})
+    ]
+    assert took[1].makespan_s < 0.6 * took[0].makespan_s
+
+
 def on_all(comm: Any) -> list[Any]:
     """Return numbers of each application's small class, as a single rank finds them, too."""
     found = []
-    for module in (ep, cg, ft, lu, sweep3d, orbitals, smg):
+    for module in (ep, cg, ft, lu, sweep3d, orbitals, smg, finite_elements, weather):
         one = module.ALGORITHM.function(comm, "T")
         found.append({
             "ep": lambda one: one.counts, "cg": lambda one: one.zeta, "ft": lambda one: one[-1],
             "lu": lambda one: one.norms[1], "sweep3d": lambda one: one.left,
             "orbitals": lambda one: one.energies[0], "smg": lambda one: one.residuals[1],
+            "finite_elements": lambda one: one.heat, "weather": lambda one: one.most,
         }[module.ALGORITHM.name](one))  # fmt: skip
     return found
 
@@ -220,11 +302,17 @@ def test_charged_runs_send_the_same_messages(name: str) -> None:
         ("orbitals", {"repulsion": np.nan}),
         ("smg", {"coefficients": (1.0, 0.0, 1.0)}),
         ("smg", {"coefficients": (1.0, 1.0)}),
+        ("finite_elements", {"iterations": 0}),
     ],
 )
 def test_numbers_out_of_range_are_refused(name: str, given: dict[str, Any]) -> None:
     with pytest.raises(RankError, match=DataError.__name__):
         run(registry.get("applications", name).function, 1, "T", **given)
+
+
+def test_more_ranks_than_rows_of_air_are_refused() -> None:
+    with pytest.raises(RankError, match=DataError.__name__):
+        run(weather.weather, 19, "T")
 
 
 @pytest.mark.parametrize("name", NAMES)
