@@ -225,7 +225,7 @@ def benkert() -> Iterator[Row]:
 
 
 def wylie() -> Iterator[Row]:
-    """Wylie, Geimer, Wolf 2008: messages without payload in a finite-element code that exchanges as XNS did."""
+    """Wylie, Geimer, Wolf 2008: empty messages in a finite-element code that exchanges values as XNS did."""
     for ranks in (64, 256):
         every, lean = (
             lk.run(
