@@ -997,6 +997,21 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [(43_800, "single host"), (8.76, "in a year"), (1.825, "days"), (219, "less often"), (1385, "root")],
         [44.5],
     ),
+    "gray_host": (
+        [7],
+        [(5, "itself"), (2, "combined"), (6, "other way"), (4, "twice"), (3, "both have")],
+        [8],
+    ),
+    "random_links": (
+        [8],
+        [(4, "one dimension"), (16, "farthest"), (10.67, "ends"), (64, "quarter"), (12, "third")],
+        [9],
+    ),
+    "busy_uplinks": (
+        [12],
+        [(3, "one host"), (48, "several"), (0.75, "share the cables"), (0.012, "in ms"), (192, "faster")],
+        [10],
+    ),
     "root_samples": (
         [4],
         [(0.004, "one rank"), (1, "without oversampling"), (4000, "in millions"), (4e6, "asks for")],
