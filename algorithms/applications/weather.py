@@ -41,9 +41,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.algorithms.applications._nas import at_least_one, class_of, room, work
-from labkit.context import phase
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
+from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
