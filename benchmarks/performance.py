@@ -154,30 +154,74 @@ def measured(python: str, cell: str, arguments: list[Any], best: int) -> dict[st
     return {name: statistics.median(run[name] for run in runs) for name in runs[0]}
 
 
-def peers(best: int) -> list[str]:
-    """Return the rows of the same programs in C under smpirun, where that is installed."""
+#: by program: how it is called here, SimGrid's algorithm, and its runs as (ranks, rounds or bytes)
+PEERS: dict[str, tuple[str, str, str, list[tuple[int, int]]]] = {
+    "allreduce by recursive doubling, 8 B": (
+        "allreduce", "recursive_doubling", "rdb", [(p, 8) for p in (64, 256, 1024, 4096)],
+    ),
+    "ring of 256 ranks, by rounds": ("ring", "", "", [(256, rounds) for rounds in (10, 40, 160, 640)]),
+}  # fmt: skip
+
+
+def peers(best: int, picture: Path) -> list[str]:
+    """Return the rows of the same programs in C under smpirun, where that is installed; draw their growth."""
     sys.path.insert(0, str(ROOT / "benchmarks/simgrid"))
     import driver
     import host_time
 
     if not driver.is_there():
         return ["smpirun is not installed on this machine."]
-    lines = ["| program | p | labkit, CPU s | smpirun, CPU s | ratio |", "|---|---|---|---|---|"]
+    lines = [
+        "| program | ranks | messages | labkit, CPU s | smpirun, CPU s | ratio |",
+        "|---|---|---|---|---|---|",
+    ]
+    grown: dict[str, list[tuple[float, float, float]]] = {}
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         source = str(ROOT / "benchmarks/simgrid/peer.c")
         subprocess.run(["smpicc", "-O2", source, "-o", str(folder / "peer")], check=True)
         empty_s, _ = host_time.smpirun_cpu(folder, "start", 2, 0, "", best)
-        for name, ranks, number, algorithm, simgrid in (
-            ("ring", 1024, 20, "", ""),
-            ("allreduce", 1024, 8, "recursive_doubling", "rdb"),
-            ("allreduce", 4096, 8, "recursive_doubling", "rdb"),
+        for title, (name, algorithm, simgrid, runs) in PEERS.items():
+            for ranks, number in runs:
+                mine = host_time.in_child(name, ranks, number, algorithm, "ranks", best)["cpu_s"]
+                peer = host_time.smpirun_cpu(folder, name, ranks, number, simgrid, best)[0] - empty_s
+                messages = ranks * (number if name == "ring" else ranks.bit_length() - 1)
+                lines.append(
+                    f"| {title} | {ranks} | {messages} | {mine:.4f} | {peer:.3f} | {peer / mine:.1f} |"
+                )
+                grown.setdefault(title, []).append((messages if name == "ring" else ranks, mine, peer))
+    slopes = draw(grown, picture)
+    return [*lines, "", f"![CPU seconds of labkit and smpirun]({picture.name})", "", slopes]
+
+
+def draw(grown: dict[str, list[tuple[float, float, float]]], picture: Path) -> str:
+    """Draw the CPU seconds of both programs by size, logarithmically; return the slopes in a sentence."""
+    import matplotlib as mpl
+    import numpy as np
+
+    mpl.use("svg")
+    mpl.rcParams["svg.hashsalt"] = "labkit"
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, len(grown), figsize=(9, 3.4), layout="constrained", sharey=True)
+    said = []
+    for axis, (title, rows) in zip(axes, grown.items(), strict=True):
+        sizes, *both = np.array(rows).T
+        for name, seconds, color, mark in zip(
+            ("labkit", "smpirun"), both, ("#0072B2", "#D55E00"), "os", strict=True
         ):
-            mine = host_time.in_child(name, ranks, number, algorithm, "ranks", best)["cpu_s"]
-            peer = host_time.smpirun_cpu(folder, name, ranks, number, simgrid, best)[0] - empty_s
-            label = f"{name} {algorithm}".strip().replace("_", " ")
-            lines.append(f"| {label}, {number} | {ranks} | {mine:.3f} | {peer:.3f} | {peer / mine:.1f} |")
-    return lines
+            seen = seconds > 0
+            slope = np.polyfit(np.log(sizes[seen][-3:]), np.log(seconds[seen][-3:]), 1)[0]
+            axis.loglog(
+                sizes[seen], seconds[seen], f"{mark}-", color=color, label=f"{name}, slope {slope:.2f}"
+            )
+            said.append(f"{name} {slope:.2f} ({title})")
+        axis.set(title=title, xlabel="messages" if "rounds" in title else "ranks")
+        axis.legend(frameon=False)
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("CPU time (s)")
+    figure.savefig(picture, metadata={"Date": None})
+    return f"Slopes of the last three points: {', '.join(said)}."
 
 
 def growth(best: int, sizes: list[int]) -> list[str]:
@@ -250,9 +294,9 @@ Written by `python benchmarks/performance.py`. CPU seconds (user and system) of 
     lines += growth(asked.best, [*BARRIERS, *([2**16, 2**17] if asked.large else [])])
     lines += ["", "## Next to SimGrid", ""]
     lines += [
-        "The same program, machine and algorithm, in C under smpirun; one run of each.",
+        f"The same program, machine and algorithm, in C under smpirun: the best of {asked.best}, less its start.",
         "",
-        *peers(1),
+        *peers(asked.best, asked.out.with_suffix(".svg")),
         "",
     ]
     asked.out.write_text("\n".join(lines), encoding="utf-8")
