@@ -294,7 +294,7 @@ Written by `python benchmarks/performance.py`. CPU seconds (user and system) of 
     lines += growth(asked.best, [*BARRIERS, *([2**16, 2**17] if asked.large else [])])
     lines += ["", "## Next to SimGrid", ""]
     lines += [
-        f"The same program, machine and algorithm, in C under smpirun: the best of {asked.best}, less its start.",
+        f"The same program, machine, algorithm, in C under smpirun: the best of {asked.best} less its start.",
         "",
         *peers(asked.best, asked.out.with_suffix(".svg")),
         "",
