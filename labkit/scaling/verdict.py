@@ -411,7 +411,8 @@ def course(model: Model, write: Write = str) -> str:
         if model.term.is_falling or min(values[0] / values[least], model.y[0] / model.y.min()) <= _TURN:
             return grows
         if values[-1] <= _TURN * values[least]:
-            return f"falls so far and {grows} in the end"
+            last = f"{model.parameter} = {number(model.x[-1])}"
+            return f"falls to about its least at {last} and {grows} beyond"
         return f"falls up to {model.parameter} = {number(model.x[least])} and {grows} from there on"
     if not model.others:
         # rounded up: no point is farther away than is said

@@ -119,4 +119,4 @@ def test_data_without_a_law_are_told_in_their_own_direction(seed: int, direction
             assert ("falls" in verdict.seen) == (direction < 0)
         elif not verdict.seen:
             assert ("it grows" in told) <= (direction > 0)
-            assert ("it falls" in told) <= (direction < 0 or "falls so far" in told)
+            assert ("it falls" in told) <= (direction < 0 or "falls to about its least" in told)
