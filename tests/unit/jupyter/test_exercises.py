@@ -1012,6 +1012,32 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [(3, "one host"), (48, "several"), (0.75, "share the cables"), (0.012, "in ms"), (192, "faster")],
         [10],
     ),
+    "below_the_roof": (
+        [5, "5 %"],
+        [(25, "Gflop/s"), (20, "one operation"), (0.05, "in %"), (80, "not four"), (100, "memory bring")],
+        [6],
+    ),
+    "less_surface": (
+        [2],
+        [(8, "smaller"), (0.25, "single face"), (4, "larger a face"), (1, "six faces"), (0.5, "other way")],
+        [3],
+    ),
+    "hybrid_messages": (
+        [272],
+        [(16, "more others"), (17, "one rank"), (256, "itself"), (4096, "not three")],
+        [240],
+    ),
+    "replayed_faster": (
+        [1.5],
+        [(1.25, "become faster"), (2.5, "not seconds"), (1, "and the"), (4.5, "less time")],
+        [2],
+    ),
+    "may_be_replayed": (["B", "b"], [("A", "work left"), ("C", "how far"), ("D", "who is first")], []),
+    "trace_size": (
+        [320],
+        [(20, "one rank"), (3.2, "one step"), (320_000, "in kB"), (288, "an action"), (192, "lines of")],
+        [300],
+    ),
     "root_samples": (
         [4],
         [(0.004, "one rank"), (1, "without oversampling"), (4000, "in millions"), (4e6, "asks for")],
