@@ -6,6 +6,7 @@ import importlib.util
 import linecache
 import os
 import re
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from labkit.text.units import ranks_text
 
 __all__ = [
     "Frame",
+    "call_excepthook",
     "is_framework",
     "own_folders",
     "parse_stack",
@@ -87,6 +89,20 @@ def is_framework(file: str, package: str = _PACKAGE) -> bool:
 @cache
 def _framework(package: str) -> tuple[str, ...]:
     return tuple(os.path.join(package, *part.split("/")) for part in _FRAMEWORK)
+
+
+def call_excepthook(error: Exception) -> None:
+    """Call a program's own `sys.excepthook`, if it has one: it may print, or abort all ranks."""
+    if sys.excepthook is sys.__excepthook__:
+        return
+    trace = error.__traceback__
+    while trace is not None and is_framework(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    try:
+        sys.excepthook(type(error), error, trace)
+    except Exception:  # as Python does
+        print("Error in sys.excepthook:", file=sys.stderr)
+        traceback.print_exc()
 
 
 def read_stack(path: Path) -> list[Frame]:

@@ -58,7 +58,7 @@ def load_program(
         sys.modules["numpy"].set_printoptions(legacy=header["numbers"])
     seed_rank(header["seed"] + repetition, rank)
     if header["kind"] == "script":
-        return _with_regions(header, lambda: _run_script(header["script"], header["argv"], header["module"]))
+        return _with_regions(header, lambda: _call_script(header["script"], header["argv"], header["module"]))
     program, args, kwargs = pickle.loads(payload)
     return _with_regions(header, lambda: program(comm(), *args, **kwargs))
 
@@ -87,6 +87,16 @@ def may_use_numpy(header: Mapping[str, Any], payload: bytes) -> bool:
         return "numpy" in text or not {*_IMPORTED.findall(text)} <= sys.stdlib_module_names | {"mpi4py"}
     is_by_name = b"_make_function" not in payload
     return is_by_name or _NAMED.search(payload) is not None
+
+
+def _call_script(path: str, argv: list[str], module: str) -> None:
+    try:
+        _run_script(path, argv, module)
+    except Exception as error:
+        from labkit.process.stacks import call_excepthook  # only now: every rank's start would pay for it
+
+        call_excepthook(error)
+        raise
 
 
 def _run_script(path: str, argv: list[str], module: str) -> None:

@@ -30,6 +30,7 @@ from labkit.comm import environment
 from labkit.comm.module import simulated_module
 from labkit.errors import LabkitError, MachineError, RankError
 from labkit.process.child import ending_text
+from labkit.process.stacks import call_excepthook
 from labkit.process.tree import JOB_VARIABLE, end_processes
 from labkit.process.watchdog import watch_parent
 from labkit.request import RunRequest
@@ -380,6 +381,10 @@ def _simulate(request: RunRequest, folder: Path) -> object:
                 _run_script(comm, line, code, worlds[rank])
         except SystemExit:
             exits.run(rank)
+            raise
+        except Exception as error:
+            if not simulation.hub.is_ending:
+                call_excepthook(error)
             raise
         exits.run(rank)
         if own.has_host_dates:

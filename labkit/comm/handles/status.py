@@ -210,7 +210,7 @@ class Request(Handle, _kernels.RequestBase):
         is_over = all(request._is_over() is not False for request in requests)
         for request, place in zip(requests, _place(statuses, len(requests)), strict=False):
             if is_over:
-                request._peek(place)
+                _peeked(request, place)
         return is_over
 
     @classmethod
@@ -219,10 +219,10 @@ class Request(Handle, _kernels.RequestBase):
         cls._look("Get_status_any")
         states = [request._is_over() for request in requests]
         if True in states:
-            requests[states.index(True)]._peek(status)
+            _peeked(requests[states.index(True)], status)
             return states.index(True), True
         if False not in states:
-            _empty(status)
+            _peeked(REQUEST_NULL, status)
         return UNDEFINED, False not in states
 
     @classmethod
@@ -236,7 +236,7 @@ class Request(Handle, _kernels.RequestBase):
             return None
         found = [index for index, state in enumerate(states) if state]
         for index, place in zip(found, _place(statuses, len(found)), strict=False):
-            requests[index]._peek(place)
+            _peeked(requests[index], place)
         return found
 
     @classmethod
@@ -385,6 +385,13 @@ class Request(Handle, _kernels.RequestBase):
         if all(request._is_over() is None for request in requests):
             return None, None
         return _finish_some(requests, statuses, -1)
+
+
+def _peeked(request: Request, status: Status | None) -> None:
+    """Fill a status without giving the request back; calls for several requests write the error, too."""
+    request._peek(status)
+    if status is not None:
+        status.error = 0
 
 
 def _empty(status: Status | None) -> None:

@@ -12,9 +12,12 @@ import datetime
 import functools
 import gc
 import os
+import queue
 import resource
 import sched
+import select
 import sys
+import threading
 import time
 import timeit
 from collections.abc import Callable, Iterator
@@ -191,6 +194,33 @@ def _program_clock() -> float:
     return _host_clock() if machine is None else float(machine.wtime())
 
 
+_host_monotonic = time.monotonic
+
+
+def _deadline_clock() -> float:
+    """Read the clock of timed waits: theirs pass simulated time, so that their deadlines are in it, too."""
+    machine, owner = simulated(), owner_of_thread()
+    if machine is not None:
+        return float(machine.wtime())
+    return _host_monotonic() if owner is None else float(owner.now())
+
+
+def _select(whole: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(whole)
+    def waits(rlist: Any, wlist: Any, xlist: Any, timeout: Any = None, /) -> Any:
+        machine, owner = simulated(), owner_of_thread()
+        is_sleep = timeout is not None and not (rlist or wlist or xlist)  # an old way to sleep
+        if not is_sleep or timeout < 0 or (machine is None and owner is None):
+            return whole(rlist, wlist, xlist, timeout)
+        if machine is not None:
+            machine.sleep(timeout)
+        else:
+            owner.sleep_in_thread(timeout)
+        return [], [], []
+
+    return waits
+
+
 def _program_sleep(seconds: float) -> None:
     """Let time pass on behalf of the program."""
     machine = simulated()
@@ -214,6 +244,10 @@ def _patches() -> Iterator[Patch]:
         yield function, "__defaults__", defaults
     begin: Any = sched.scheduler.__init__
     yield begin, "__defaults__", (_program_clock, _program_sleep)
+    # those whose waits with a limit of time are simulated, and who have imported a clock by name
+    yield queue, "time", _deadline_clock
+    yield threading, "_time", _deadline_clock
+    yield select, "select", _select(select.select)
 
 
 #: context in which ranks read simulated time

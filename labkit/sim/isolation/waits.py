@@ -393,13 +393,15 @@ class RankWaits:
 
     def join(self) -> None:
         """Wait for the threads that a process waits for at its end; the others end with it."""
-        while True:
-            frames = sys._current_frames()
-            alive = [one for one in self.threads if not one.daemon and _is_alive(one)]
-            left = [one for one in alive if not _is_idle(frames.get(one.ident or 0))]
-            if not left:
-                break
-            self.wait(lambda one=left[0]: not _is_alive(one))  # type: ignore[misc]
+
+        def is_left(one: threading.Thread) -> bool:
+            # one of a pool that nobody has shut down ends when the work is done
+            return (
+                not one.daemon and _is_alive(one) and not _is_idle(sys._current_frames().get(one.ident or 0))
+            )
+
+        while left := [one for one in self.threads if is_left(one)]:
+            self.wait(lambda one=left[0]: not is_left(one))  # type: ignore[misc]
 
     def close(self) -> None:
         """Let threads go that still wait here."""

@@ -242,3 +242,30 @@ def test_messages_of_no_process() -> None:
 
     rows = [(True, True, -2, -1), (True, False, -2, -1, 0, [7.0] * 3), MPI.ERR_REQUEST]
     assert on_one_rank(program) == rows * 4
+
+
+def test_errors_of_statuses_that_are_looked_at() -> None:
+    """As in mpi4py's tests: calls for several requests write it, the one for a single request does not."""
+
+    def program(comm: Any) -> Any:
+        def fresh() -> Any:
+            status = MPI.Status()
+            status.Set_error(MPI.ERR_OTHER)
+            return status
+
+        found = []
+        for requests in (
+            [MPI.Request(), MPI.Request()],
+            [comm.Isend(bytes(1), 0), comm.Irecv(bytearray(1), 0)],
+        ):
+            one, several, some, single = fresh(), [fresh(), fresh()], [fresh(), fresh()], fresh()
+            MPI.Request.Get_status_any(requests, one)
+            MPI.Request.Get_status_all(requests, several)
+            MPI.Request.Get_status_some(requests, some)
+            requests[0].Get_status(single)
+            found.append([one.error, *(status.error for status in (*several, *some)), single.error])
+            MPI.Request.Waitall(requests)
+        return found
+
+    other = MPI.ERR_OTHER
+    assert on_one_rank(program) == [[0, 0, 0, other, other, other], [0, 0, 0, 0, 0, other]]

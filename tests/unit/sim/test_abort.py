@@ -99,3 +99,35 @@ def test_a_script_that_aborts_ends_the_command_with_its_code(tmp_path, capfd, co
     printed = capfd.readouterr()
     assert printed.out == "before\nbefore\n"
     assert f"rank 1 aborted all ranks with error code {code}" in printed.err
+
+
+HOOK = """import sys
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+def hook(kind, error, trace):
+    print("hook of rank", comm.rank, kind.__name__, trace.tb_frame.f_code.co_name, file=sys.stderr)
+    WHAT
+sys.excepthook = hook
+if comm.rank == 1:
+    1 / 0
+comm.Barrier()
+"""
+
+
+@pytest.mark.parametrize("on", ["star", pytest.param("mpi", marks=pytest.mark.mpi)])
+@pytest.mark.parametrize(
+    ("what", "code", "said"),
+    [
+        ("comm.Abort(16)", 16, "aborted"),
+        ("pass", 1, "ZeroDivisionError: division by zero"),
+        ("raise KeyError(1)", 1, "KeyError: 1"),
+    ],
+)
+def test_the_program_s_excepthook_is_called(tmp_path, capfd, on, what, code, said) -> None:
+    """Programs abort all ranks there, as mpi4py's manual advises."""
+    script = tmp_path / "script.py"
+    script.write_text(HOOK.replace("WHAT", what))
+    assert cli(["run", "-n", "2", "--on", on, str(script)]) == code
+    printed = capfd.readouterr().err
+    assert "KeyError" in what or "hook of rank 1 ZeroDivisionError <module>" in printed
+    assert said in printed

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
 import os
+import queue
 import resource
+import select
 import threading
 import time
 import timeit
@@ -127,3 +130,54 @@ def test_arguments_of_clocks_are_looked_at() -> None:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 0 and perf_counter() < 100
 
     assert lk.run(program, 2, "star").results == [True, True]
+
+
+#: waits that end by their limit of 0.5 s: the clock that they read is the one that passes
+LIMITED = {
+    "queue": lambda: queue.Queue().get(timeout=0.5),
+    "full queue": lambda: _full().put(2, timeout=0.5),
+    "condition": lambda: _acquired(threading.Condition()).wait(0.5),
+    "predicate": lambda: _acquired(threading.Condition()).wait_for(lambda: False, 0.5),
+    "semaphore": lambda: threading.Semaphore(0).acquire(timeout=0.5),
+    "barrier": lambda: threading.Barrier(2).wait(0.5),
+    "event": lambda: threading.Event().wait(0.5),
+    "select": lambda: select.select([], [], [], 0.5),
+}
+
+
+def _full():
+    found = queue.Queue(1)
+    found.put(1)
+    return found
+
+
+def _acquired(condition):
+    condition.acquire()
+    return condition
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_limits_of_waits_are_simulated_time(name) -> None:
+    def program(comm):
+        time.sleep(1)
+        before = MPI.Wtime()
+        with contextlib.suppress(queue.Empty, queue.Full, threading.BrokenBarrierError):
+            LIMITED[name]()
+        return MPI.Wtime() - before
+
+    began = time.monotonic()
+    assert lk.run(program, 2, "star", isolate=False).results == pytest.approx([0.5, 0.5], abs=1e-3)
+    assert time.monotonic() - began < 100
+
+
+@pytest.mark.parametrize("main", ["", "time.sleep(0.5)", "f.result(timeout=1)"])
+def test_a_pool_that_nobody_shuts_down_ends_with_its_work(tmp_path, main) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import time\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from mpi4py import MPI\n"
+        "f = ThreadPoolExecutor(1).submit(time.sleep, 3)\n"
+        f"try:\n    {main or 'pass'}\nexcept TimeoutError:\n    pass\n"
+    )
+    assert lk.run(script, 2, "star").makespan_s == pytest.approx(3, abs=0.1)
