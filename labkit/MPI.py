@@ -16,9 +16,9 @@ from labkit.errors import MachineError
 from labkit.process.tree import JOB_VARIABLE
 from labkit.program.context import installed_mpi
 
-#: how Open MPI and MPICH tell a process that it has been spawned
+#: environment variables by which Open MPI and MPICH mark a spawned process
 _SPAWNED = ("OMPI_PARENT_PORT", "PMI_SPAWNED")
-#: how launchers tell a process among how many it is: Open MPI, MPICH and its relatives, Slurm beside PMIx
+#: variables with the number of processes: Open MPI, MPICH and derivatives, Slurm with PMIx
 _SIZES = {
     "OMPI_COMM_WORLD_RANK": "OMPI_COMM_WORLD_SIZE",
     "PMI_RANK": "PMI_SIZE",

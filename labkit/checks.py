@@ -207,7 +207,7 @@ def program_name(program: object) -> str:
     if isinstance(program, str | os.PathLike):
         return Path(program).name
     name = getattr(program, "__name__", None) or type(getattr(program, "func", program)).__name__
-    inner = getattr(program, "func", None)  # functools.partial has no name of its own
+    inner = getattr(program, "func", None)  # functools.partial has no name
     return str(getattr(inner, "__name__", name))
 
 
@@ -250,21 +250,13 @@ def check_tolerance(tolerance: Any, machine: str | None = None) -> float:
 class ToleranceUse:
     """What a tolerance other than 0 came to in one simulated run.
 
-    Attributes
-    ----------
-    tolerance : float
-        The relative error of a link's capacity that was allowed.
-    instants : int
-        How often the links were shared anew.
-    loose_instants : int
-        At how many of these the tolerance was in force: single changes were being repaired, and some link had
-        messages enough. At all others the sharing is exact.
-    certified_instants : int
-        At how many of those the rates were certified, independently of how they were found.
-    perturbation : float
-        The largest change of a capacity that a certificate needed, relative.
-    without_bottleneck : int
-        Messages for which no change of capacities would do; 0 unless labkit has a mistake.
+    `tolerance`: The relative error of a link's capacity that was allowed.
+    `instants`: How often the links were shared anew.
+    `loose_instants`: At how many of these the tolerance was in force: single changes were being repaired, and
+        some link had messages enough. At all others the sharing is exact.
+    `certified_instants`: At how many of those the rates were certified, independently of how they were found.
+    `perturbation`: The largest change of a capacity that a certificate needed, relative.
+    `without_bottleneck`: Messages for which no change of capacities would do; 0 unless labkit has a mistake.
     """
 
     tolerance: float

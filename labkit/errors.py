@@ -198,7 +198,7 @@ class DeadlockError(LabkitError):
     Attributes
     ----------
     waits : mapping of int to (str, tuple of int)
-        What a blocked rank waits for, in words, and the ranks that could end its wait (none: anybody); at
+        What a blocked rank waits for, as text, and the ranks that could end its wait (none: anybody); at
         most 24 ranks, those of the cycle first. `labkit.plot.wait_for` draws it.
     cycle : sequence of int
         The ranks that wait for each other in a circle; empty where there is no circle.
@@ -218,7 +218,7 @@ _GROUPED = re.compile(r"^  \| (\w[\w.]*: .*)", re.MULTILINE)
 
 
 def headline(traceback: str) -> str:
-    """Return the first line of the exception that a traceback tells of.
+    """Return the first line of the exception of a traceback.
 
     A message may have more lines, and notes behind it; of a chain it is the exception raised last.
 
@@ -488,7 +488,7 @@ def __dir__() -> list[str]:
 #: Comparing is quadratic in the length of a name and linear in their number.
 _MOST_NAMES, _MOST_LETTERS = 5000, 200
 _NEAREST_CUTOFF = 0.6
-#: of a word that is only the beginning of a name: "smaple" for "sample_sort"
+#: of a string that is only the beginning of a name: "smaple" for "sample_sort"
 _LEAST_BEGUN, _CUTOFF_BEGUN = 4, 0.8
 
 
@@ -522,7 +522,7 @@ def nearest(
 ) -> str:
     """Suggest such names, as the end of a sentence; empty where none is near.
 
-    What stands in `instead` is suggested for a known word that is no name itself.
+    A known string that is not a name gets its suggestion from `instead`.
 
     Examples
     --------

@@ -36,17 +36,9 @@ __all__ = ["Machine", "RunRequest", "own_parameters", "refuse_for_functions"]
 class RunRequest:
     """One call of `labkit.run`, whose parameters see for the fields; made, it is checked.
 
-    Attributes
-    ----------
-    options : mapping
-        Options that belong to one machine only.
-    trial : Variation or None
-        What `Run.what_if` changes besides; of simulated runs.
-
-    Raises
-    ------
-    LabkitError
-        As `labkit.run`, for what makes no sense on any machine.
+    `options`: Options that belong to one machine only.
+    `trial`: What `Run.what_if` changes besides; of simulated runs.
+    Raises LabkitError: As `labkit.run`, for what makes no sense on any machine.
     """
 
     program: Any
@@ -168,10 +160,7 @@ class Machine:
     def checked(self, request: RunRequest) -> RunRequest:
         """Refuse what this machine does not have, and return the request as `run` takes it.
 
-        Raises
-        ------
-        LabkitError
-            Before any work starts.
+        Raises LabkitError: Before any work starts.
         """
         if self.is_real:
             self._refuse_simulated(request)
@@ -195,10 +184,7 @@ class Machine:
     def run(self, request: RunRequest) -> Run:
         """Run what was checked.
 
-        Raises
-        ------
-        LabkitError
-            The run failed, or the machine did.
+        Raises LabkitError: The run failed, or the machine did.
         """
         raise NotImplementedError
 

@@ -54,21 +54,11 @@ def checked_links(far_links: object) -> int:
 def fit_shares(data: pd.DataFrame, fit: Fit, far_links: int, statistic: str = "median") -> Shares:
     """Find S and the far route's latency.
 
-    Parameters
-    ----------
-    data : pandas.DataFrame
-        Raw measurements with the experiments near, far and share.
-    fit : Fit
-        Of the two near ranks.
-    far_links : int
-        Links of the far rank's route.
-    statistic : str
-        What stands for the repetitions of the round trips.
-
-    Raises
-    ------
-    DataError
-        Nothing of the kind was measured, or the far route is no longer than the near one.
+    `data`: Raw measurements with the experiments near, far and share.
+    `fit`: Of the two near ranks.
+    `far_links`: Links of the far rank's route.
+    `statistic`: What stands for the repetitions of the round trips.
+    Raises DataError: Nothing of the kind was measured, or the far route is no longer than the near one.
     """
     checked_links(far_links)
     rows = data[data["experiment"] == "share"]
@@ -214,7 +204,7 @@ class _Shares:
         return float(self.clock() - begin) / 2, 0.0
 
     def share(self, size: int) -> tuple[float, float]:
-        """Receive from both at once; return when each was done."""
+        """Receive from both concurrently; return when each was done."""
         if self.rank != 0:
             self.comm.Recv(self.token, source=0, tag=TAG)
             sends = [self.comm.Isend(self.out[:size], dest=0, tag=TAG) for _ in range(self.count)]
@@ -236,7 +226,7 @@ class _Shares:
 
 #: New sizes in each bracket of a break, and pieces with fewer points are looked at again.
 _INSIDE, _FEW = 6, 8
-#: Sizes of the round trips that tell two routes' latencies apart, and the largest of them in bytes.
+#: Sizes of the round trips that separate two routes' latencies, and the largest of them in bytes.
 _TRIPS, _SMALL = 12, 1024
 
 
@@ -296,7 +286,7 @@ def calibrate(
         Relative deviation that is not worth a break.
     statistic : str
         What stands for the repetitions: ``"median"``, ``"quartile"`` (the first), or ``"min"``: on a host on
-        which others work, which can only delay messages, the quickest repetition tells of the network.
+        which others work, which can only delay messages, the quickest repetition measures the network.
     timeout_s : float or None
         Limit of host time of each of the ``1 + refine`` launches.
     **options
@@ -455,7 +445,7 @@ def from_measurements(
     Returns
     -------
     Calibration
-        Its `quality` knows what the measurements themselves tell of noise: not the host's load.
+        Its `quality` is the noise of the measurements themselves, without the host's load.
 
     Raises
     ------

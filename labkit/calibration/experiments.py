@@ -49,16 +49,8 @@ _PILOTS = 3
 def measure(comm: Any, plan: Plan) -> dict[str, Any]:
     """Make the measurements of a plan between ranks 0 and 1.
 
-    Parameters
-    ----------
-    comm : communicator
-        Of two ranks or more (the others do nothing).
-    plan : Plan
-
-    Returns
-    -------
-    dict
-        At rank 0: ``rows`` (list of Row), ``tick_s`` (what reading the clock costs) and ``switches``
+    `comm`: Of two ranks or more (the others do nothing).
+    Returns: At rank 0: ``rows`` (list of Row), ``tick_s`` (what reading the clock costs) and ``switches``
         (involuntary context switches of both ranks). At the others: nothing.
     """
     if comm.Get_rank() > 1:
@@ -199,7 +191,7 @@ class _Bench:
         return (float(self.clock() - begin) - self.tick_s) / count, 0.0
 
     def exchange(self, size: int, _: int) -> tuple[float, float]:
-        """Send and receive at once."""
+        """Send and receive concurrently."""
         self.ready(self.rank == 1)
         begin = self.clock()
         self.comm.Sendrecv(

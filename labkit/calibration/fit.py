@@ -46,7 +46,7 @@ _LEAST_WIRE = 0.05
 #: Sizes whose spreads are looked at together: one spread of a few repetitions says little.
 _NEIGHBOURS = 9
 
-#: Sizes that tell what a saturated link carries.
+#: Sizes that measure the bandwidth of a saturated link.
 _LARGE = 0.25
 
 _Cost = tuple[tuple[int, float, float], ...]
@@ -63,7 +63,7 @@ class Shares:
     ratio : float
         What the near rank's messages got where both met, over what the far one's got.
     latency_s : float
-        How much longer the far route's latency is, in seconds (0: no longer than can be told).
+        How much longer the far route's latency is, in seconds (0: no measurable difference).
     weight_s_bytes : float
         S, in bytes: at least 0.
     notes : list of str
@@ -593,18 +593,10 @@ def frame(rows: Sequence[Row]) -> pd.DataFrame:
 def medians(data: pd.DataFrame, statistic: str = "median") -> pd.DataFrame:
     """Sum up the repetitions of each experiment and size.
 
-    Parameters
-    ----------
-    data : pandas.DataFrame
-        Raw measurements.
-    statistic : str
-        What stands for the repetitions, of `STATISTICS`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Columns experiment, bytes, sender_s, receiver_s, late_s (its median always), spread (relative, of the
-        sender's time: 1.4826 times the median deviation from the median), repeats.
+    `data`: Raw measurements.
+    `statistic`: What stands for the repetitions, of `STATISTICS`.
+    Returns: Columns experiment, bytes, sender_s, receiver_s, late_s (its median always), spread (relative, of
+        the sender's time: 1.4826 times the median deviation from the median), repeats.
     """
 
     def spread(values: pd.Series) -> float:
@@ -631,15 +623,8 @@ def thresholds(table: pd.DataFrame) -> tuple[Threshold, Threshold]:
     transferred early, a late receiver gets it in the time of the same Wait after an early Irecv; if not, its
     Recv takes a transfer longer.
 
-    Parameters
-    ----------
-    table : pandas.DataFrame
-        Of `medians`, with the experiments late, early and pingpong.
-
-    Returns
-    -------
-    (Threshold, Threshold)
-        Detached senders, early transfers.
+    `table`: Of `medians`, with the experiments late, early and pingpong.
+    Returns: Detached senders, early transfers.
     """
     late, early, trip = one(table, "late"), one(table, "early"), one(table, "pingpong")
     sizes = late.index.intersection(early.index).intersection(trip.index)

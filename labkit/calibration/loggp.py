@@ -28,7 +28,7 @@ from labkit.program import context
 __all__ = ["fit_loggp", "measure_round_trips", "predicted_round_trips"]
 
 _TAG = 78
-#: steps that are longer than the overhead by so much tell of the gap, not of the processor
+#: steps that exceed the overhead by this factor measure the gap, not the processor
 _BEYOND_OVERHEAD = 1.1
 
 

@@ -52,12 +52,8 @@ _AGREE = 0.01
 class Job:
     """One collective to be timed.
 
-    Attributes
-    ----------
-    problem, algorithm : str
-        As in `labkit.registry`.
-    bytes : int
-        What a rank holds for one other rank (alltoall) or what the root sends (bcast).
+    `problem`, `algorithm`: As in `labkit.registry`.
+    `bytes`: What a rank holds for one other rank (alltoall) or what the root sends (bcast).
     """
 
     problem: str
@@ -114,10 +110,7 @@ def _start(comm: Any, clock: Any) -> float:
 def collect(results: Sequence[Sequence[tuple[int, int, float, float]]], jobs: Sequence[Job]) -> pd.DataFrame:
     """Make a table of makespans: from the agreed begin to the last rank's end.
 
-    Returns
-    -------
-    pandas.DataFrame
-        Columns problem, algorithm, bytes, ranks, round, seconds.
+    Returns: Columns problem, algorithm, bytes, ranks, round, seconds.
     """
     rows = []
     for entries in zip(*results, strict=True):
@@ -141,25 +134,13 @@ def measure_jobs(
     Whatever else the host does can only delay a collective. So a job has settled when its two quickest rounds
     agree: that depends on no prediction.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-        What to time.
-    ranks : int
-        Number of ranks.
-    rounds : int
-        Of each batch, at least 2.
-    batches : int
-        Most batches; from the second on only what has not settled is run.
-    timeout_s : float or None
-        Limit of host time of each batch.
-    **options
-        Of `labkit.run`, such as ``mpi=``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As of `collect`, with the rounds of all batches.
+    `jobs`: What to time.
+    `ranks`: Number of ranks.
+    `rounds`: Of each batch, at least 2.
+    `batches`: Most batches; from the second on only what has not settled is run.
+    `timeout_s`: Limit of host time of each batch.
+    `**options`: Of `labkit.run`, such as ``mpi=``.
+    Returns: As of `collect`, with the rounds of all batches.
     """
     tables: list[pd.DataFrame] = []
     left = list(jobs)
@@ -184,10 +165,7 @@ def is_settled(data: pd.DataFrame, job: Job) -> bool:
 def predict(machine: Platform, model: NetworkModel, ranks: int, jobs: Sequence[Job]) -> pd.DataFrame:
     """Simulate the jobs.
 
-    Returns
-    -------
-    pandas.DataFrame
-        As of `collect`, one round.
+    Returns: As of `collect`, one round.
     """
     done = run(run_jobs, ranks, machine, args=(list(jobs), 1), model=model, timeout_s=None)
     return collect(done.results, jobs)
@@ -213,19 +191,10 @@ def compare_networks(
 ) -> pd.DataFrame:
     """Predict all collectives of a recording and compare them with the quickest rounds.
 
-    Parameters
-    ----------
-    found : Calibration
-        Of two hosts of the same kind.
-    data : pandas.DataFrame
-        Of `collect`, with the columns network (of `NETWORKS`) and congestion.
-    model : NetworkModel, optional
-        Instead of the calibrated one.
-
-    Returns
-    -------
-    pandas.DataFrame
-        As of `compare`, with the columns network and congestion.
+    `found`: Of two hosts of the same kind.
+    `data`: Of `collect`, with the columns network (of `NETWORKS`) and congestion.
+    `model`: Instead of the calibrated one.
+    Returns: As of `compare`, with the columns network and congestion.
     """
     tables = []
     for keys, rows in data.groupby(["network", "congestion"], sort=False):
@@ -241,17 +210,9 @@ def compare_networks(
 def compare(measured: pd.DataFrame, predicted: pd.DataFrame, statistic: str = "median") -> pd.DataFrame:
     """Compare the summed measurements with the prediction.
 
-    Parameters
-    ----------
-    measured, predicted : pandas.DataFrame
-        Of `collect` and `predict`.
-    statistic : str
-        What stands for the rounds, as in `labkit.calibrate`.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per job: problem, algorithm, bytes, ranks, measured_s, spread (relative, 1.4826 times the
+    `measured`, `predicted`: Of `collect` and `predict`.
+    `statistic`: What stands for the rounds, as in `labkit.calibrate`.
+    Returns: One row per job: problem, algorithm, bytes, ranks, measured_s, spread (relative, 1.4826 times the
         median deviation), rounds, predicted_s, error (predicted / measured - 1).
     """
     keys = ["problem", "algorithm", "bytes", "ranks"]

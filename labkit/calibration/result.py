@@ -79,18 +79,11 @@ def judge_quality(
 ) -> Quality:
     """Judge the noise of a measurement.
 
-    Parameters
-    ----------
-    data, table : pandas.DataFrame
-        Raw measurements and their medians.
-    switches : int
-        Involuntary context switches of both ranks.
-    seconds : float
-        How long was measured.
-    load : float or None
-        Load average of the host before; None on a simulated machine, which nothing disturbs.
-    is_valid : bool
-        Whether the run counts as one rank per core.
+    `data`, `table`: Raw measurements and their medians.
+    `switches`: Involuntary context switches of both ranks.
+    `seconds`: How long was measured.
+    `load`: Load average of the host before; None on a simulated machine, which nothing disturbs.
+    `is_valid`: Whether the run counts as one rank per core.
     """
     trips = data[data["experiment"] == "pingpong"]
     middle = trips.groupby("bytes")["sender_s"].transform("median")
@@ -340,19 +333,11 @@ def save(
 ) -> list[Path]:
     """Write everything into a folder; see `labkit.calibration.Calibration.save`.
 
-    Parameters
-    ----------
-    folder : Path
-        Made where it is missing.
-    name : str
-        What the machine and the files are called.
-    star : Platform
-        Of the calibrated link.
-    model : NetworkModel
-    source : str
-        Where the figures come from, and what is assumed.
-    data, residuals : pandas.DataFrame
-        The tables.
+    `folder`: Made where it is missing.
+    `name`: What the machine and the files are called.
+    `star`: Of the calibrated link.
+    `source`: Where the figures come from, and what is assumed.
+    `data`, `residuals`: The tables.
     """
     stem = "".join(c if c.isalnum() or c in "-_" else "-" for c in name) or "calibrated"
     texts: dict[str, Callable[[], str]] = {

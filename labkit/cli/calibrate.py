@@ -87,11 +87,20 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     options = {key: value for key in ("mpi", "model") if (value := getattr(arguments, key)) is not None}
     found = calibrate(
-        arguments.on, name=arguments.name, max_bytes=arguments.max_bytes, points=arguments.points,
-        repeats=arguments.repeats, refine=arguments.refine, hosts=arguments.hosts,
-        pairs=arguments.pairs, far_links=arguments.far_links, seed=arguments.seed,
-        statistic=arguments.statistic, timeout_s=arguments.timeout, **options,
-    )  # fmt: skip
+        arguments.on,
+        name=arguments.name,
+        max_bytes=arguments.max_bytes,
+        points=arguments.points,
+        repeats=arguments.repeats,
+        refine=arguments.refine,
+        hosts=arguments.hosts,
+        pairs=arguments.pairs,
+        far_links=arguments.far_links,
+        seed=arguments.seed,
+        statistic=arguments.statistic,
+        timeout_s=arguments.timeout,
+        **options,
+    )
     files = found.save(arguments.out)
     page = files[0].with_name(files[0].name.removesuffix(".model.toml") + ".html")
     plot.page(f"{found.name}: calibration", [found, plot.calibration(found)], page)

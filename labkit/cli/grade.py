@@ -81,10 +81,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Grade, print, write; 1 if some could not be graded.
 
-    Raises
-    ------
-    LabkitError
-        For input that cannot be used.
+    Raises LabkitError: For input that cannot be used.
     """
     from labkit.grading.dashboard import write_dashboard
     from labkit.grading.find import find_assignment

@@ -80,10 +80,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Check, print, and return the exit code.
 
-    Raises
-    ------
-    LabkitError
-        For input that cannot be used: exit code 3.
+    Raises LabkitError: For input that cannot be used: exit code 3.
     """
     if arguments.list:
         return _list(arguments)

@@ -98,10 +98,7 @@ def refuse_with(parser: argparse.ArgumentParser, code: int) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Judge as the command line says, print, and return the exit code.
 
-    Raises
-    ------
-    LabkitError
-        For input that cannot be used: exit code 3.
+    Raises LabkitError: For input that cannot be used: exit code 3.
     """
     verdict = _judge(arguments)
     if arguments.html:

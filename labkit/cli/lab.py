@@ -60,12 +60,8 @@ _STUB = ("# YOUR CODE HERE", "raise NotImplementedError()")
 class Update:
     """What became of a working copy.
 
-    Attributes
-    ----------
-    folder : Path
-    added, renewed, set_aside, left : list of str
-        Files that were put there, that followed the course, whose own version went to `KEPT`, and that
-        somebody changed here while the course has a newer version.
+    `added`, `renewed`, `set_aside`, `left`: Files that were put there, that followed the course, whose own
+        version went to `KEPT`, and that somebody changed here while the course has a newer version.
     """
 
     folder: Path

@@ -9,7 +9,7 @@ __all__ = ["configure", "execute"]
 
 _DESCRIPTION = """\
 Check measurements against the twelve rules for reporting performance of parallel computers (T. Hoefler and
-R. Belli, SC 2015): which is met, which is violated, which cannot be told from the file, and what to do.
+R. Belli, SC 2015): which is met, which is violated, which is unknown from the file, and what to do.
 
 The file is one that labkit judge takes; only a saved study knows how it was measured.
 """
@@ -39,10 +39,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Check, print, and return the exit code.
 
-    Raises
-    ------
-    LabkitError
-        For input that cannot be used: exit code 3.
+    Raises LabkitError: For input that cannot be used: exit code 3.
     """
     from labkit.study import Study
     from labkit.study.formats.reader import read_data

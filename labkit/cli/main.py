@@ -60,15 +60,8 @@ exit codes:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        Arguments without the program's name; default: ``sys.argv[1:]``.
-
-    Returns
-    -------
-    int
-        The exit code, see `EXIT_CODES`.
+    `argv`: Arguments without the program's name; default: ``sys.argv[1:]``.
+    Returns: The exit code, see `EXIT_CODES`.
     """
     argv = list(sys.argv[1:] if argv is None else argv)
     if isinstance(sys.stdout, io.TextIOWrapper):  # a program may print what the terminal cannot show

@@ -182,7 +182,7 @@ def _failure(cell: Any) -> object:
 
 
 def only_static(outputs: Sequence[Any]) -> list[Any]:
-    """Return a cell's outputs without widgets: their still pictures, or else a word in their place.
+    """Return a cell's outputs without widgets: their still pictures, or else a note in their place.
 
     Progress that has been taken back is left out: an empty text.
     """

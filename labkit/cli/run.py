@@ -145,7 +145,7 @@ def _save_trace(run: Run) -> str | None:
 
 
 def _save_profile(run: Run) -> str:
-    """Write the sums by call path there; of a run that was traced, what its trace tells."""
+    """Write the sums by call path there; of a traced run, its report."""
     return _as_csv(run, "profile", run.profile())
 
 

@@ -107,10 +107,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Do what the command line says, and return the exit code.
 
-    Raises
-    ------
-    LabkitError
-        For what cannot be run or written: exit code 3.
+    Raises LabkitError: For what cannot be run or written: exit code 3.
     """
     from labkit.study.declared import Results, Work, judge_all, read_declaration, table_text
 

@@ -79,10 +79,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Tune, print, write; 0.
 
-    Raises
-    ------
-    LabkitError
-        For input that cannot be used: exit code 3.
+    Raises LabkitError: For input that cannot be used: exit code 3.
     """
     from labkit.errors import DataError
     from labkit.tuning.off_line import off_line

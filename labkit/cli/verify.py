@@ -60,10 +60,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Verify, print what was found, and return the exit code.
 
-    Raises
-    ------
-    DataError
-        The bundle is refused: exit code 3.
+    Raises DataError: The bundle is refused: exit code 3.
     """
     from labkit.study.bundle import verify
 

@@ -92,7 +92,8 @@ _BY_NAME: dict[str, Callable[[object], object]] = {
     **_words(
         "color key split_type dest tag source sendtag recvtag root keyval rank direction order partition "
         "partition_low partition_high target_rank assertion lock_type amode whence error errorcode "
-        "errorclass nnodes local_leader remote_leader partitions required n", _SHORT,
+        "errorclass nnodes local_leader remote_leader partitions required n",
+        _SHORT,
     ),
     **_words(
         "count blocklength stride lb extent position size disp disp_unit target_disp offset base addr1 addr2",
@@ -101,11 +102,12 @@ _BY_NAME: dict[str, Callable[[object], object]] = {
     **_words("reorder commute nopython", _truth),
     **_words(
         "dims periods index edges sources destinations sourceweights destweights weights degrees coords "
-        "remain_dims ranks distribs dargs psizes", _SHORTS,
+        "remain_dims ranks distribs dargs psizes",
+        _SHORTS,
     ),
     **_words("recvcounts blocklengths displacements sizes subsizes starts gsizes", _WIDES),
     **_words("name datarep pset_name stringtag", _text),
-}  # fmt: skip
+}
 #: where a name means something else: by class and method, parameter and conversion; None: it is not converted
 _ELSEWHERE: dict[tuple[str, str], dict[str, Callable[[object], object] | None]] = {
     ("Cartcomm", "Shift"): {"disp": _SHORT},
@@ -134,9 +136,16 @@ _ELSEWHERE: dict[tuple[str, str], dict[str, Callable[[object], object] | None]] 
 }
 #: the classes of objects, by parameter
 _OBJECTS = {
-    "info": "Info", "group": "Group", "group1": "Group", "group2": "Group", "errhandler": "Errhandler",
-    "status": "Status", "comm": "Comm", "datatype": "Datatype", "op": "Op",
-}  # fmt: skip
+    "info": "Info",
+    "group": "Group",
+    "group1": "Group",
+    "group2": "Group",
+    "errhandler": "Errhandler",
+    "status": "Status",
+    "comm": "Comm",
+    "datatype": "Datatype",
+    "op": "Op",
+}
 _INTRA = {
     ("Win", "Create"),
     ("Win", "Allocate"),
@@ -204,8 +213,10 @@ def _converting(owner: str, function: Callable[..., object], classes: Mapping[st
             head.append(text)
         value = f"_to_{text}({text})" if text in found else text
         passed.append(f"{text}={value}" if one.kind is one.KEYWORD_ONLY else value)
-    space |= {f"_to_{text}": _unless_default(signature.parameters[text].default, convert)
-              for text, convert in found.items()}  # fmt: skip
+    space |= {
+        f"_to_{text}": _unless_default(signature.parameters[text].default, convert)
+        for text, convert in found.items()
+    }
     exec(_compiled(f"def made({', '.join(head)}):\n    return _function({', '.join(passed)})\n"), space)
     made = space.pop("made")
     name_as(made, name, function.__qualname__)

@@ -113,7 +113,10 @@ def Iflush_buffer() -> Request:
 
 #: name in the module -> object
 BUFFERING: dict[str, object] = {
-    "Attach_buffer": Attach_buffer, "Detach_buffer": Detach_buffer, "Flush_buffer": Flush_buffer,
-    "Iflush_buffer": Iflush_buffer, "BUFFER_AUTOMATIC": BUFFER_AUTOMATIC,
+    "Attach_buffer": Attach_buffer,
+    "Detach_buffer": Detach_buffer,
+    "Flush_buffer": Flush_buffer,
+    "Iflush_buffer": Iflush_buffer,
+    "BUFFER_AUTOMATIC": BUFFER_AUTOMATIC,
     "BufferAutomaticType": BufferAutomaticType,
-}  # fmt: skip
+}

@@ -35,7 +35,7 @@ __all__ = [
 
 _NOTHING = np.empty(0, np.uint8)
 
-#: the letters of kinds of elements that MPI tells apart, for the compiled calls: integers and floats by size
+#: one-letter codes of MPI's element types, for the compiled calls: integers and floats by size
 _LETTERS = {("i", 2): "h", ("i", 4): "i", ("i", 8): "q", ("f", 4): "f", ("f", 8): "d", ("f", 16): "g"}
 _KINDS = {
     (kind, size): ord(letter)

@@ -313,7 +313,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         return Prequest._of(lambda: begin(buf, peer, tag))
 
     def _check_message(self, buf: object, peer: int, tag: int, is_receive: bool) -> None:
-        """Refuse at once what would be refused at every start."""
+        """Refuse now what would be refused at every start."""
         rank, number = int(peer), int(tag)  # a float is cut off, as by mpi4py
         if rank != PROC_NULL:
             parse_simple(buf, is_receive)

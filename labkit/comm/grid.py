@@ -304,9 +304,12 @@ def check_peers(peers: Sequence[int], size: int) -> None:
 
 
 def gathered_nodes(
-    comm: Any, sources: tuple[int, ...], degrees: tuple[int, ...], targets: tuple[int, ...],
+    comm: Any,
+    sources: tuple[int, ...],
+    degrees: tuple[int, ...],
+    targets: tuple[int, ...],
     weights: tuple[int, ...] | None,
-) -> Node:  # fmt: skip
+) -> Node:
     """Find the calling rank's neighbours in a graph of which every rank gave some edges.
 
     The edges are gathered at every rank, in messages as real MPI's; a rank's neighbours are in the order of

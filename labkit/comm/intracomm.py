@@ -483,7 +483,7 @@ class Intracomm(ObjectCollectives, Comm):
         """Agree on their own messages for the starts; what is wrong with the call is said now."""
         *given, _ = arguments  # info
         if name == "Reduce_scatter_init" and given[2] is None and not is_in_place(given[0]):
-            # the ranks tell each other once, not at every start
+            # the ranks exchange this once, not at every start
             given[2] = counts_of(self, None, parse_simple(given[1], True).count, True)
         private = self._own_context(name, make(self, problem, name, *given).facts)
         return Prequest._of(lambda: start(private, make(self, problem, name, *given)))
@@ -521,9 +521,13 @@ def _method(method: Method) -> Callable[..., object]:
     problem = PROBLEMS[method.problem]
     rest = f", {method.arguments}" if method.arguments else ""
     space = {
-        "perform": perform, "start": start, "make": maker_of(method), "problem": problem,
-        "SUM": OPERATORS["SUM"], "__name__": __name__,
-    }  # fmt: skip
+        "perform": perform,
+        "start": start,
+        "make": maker_of(method),
+        "problem": problem,
+        "SUM": OPERATORS["SUM"],
+        "__name__": __name__,
+    }
     expression = _EXPRESSIONS[method.form].format(name=method.name, rest=rest)
     function = made(method, expression, space, "Intracomm")
     if method.form != "blocking" or problem.layout == "table":

@@ -190,7 +190,7 @@ def Get_error_class(errorcode: int) -> int:
 
 
 def Get_error_string(errorcode: int) -> str:
-    """MPI's words for an error code, or the program's own."""
+    """The text of an error code, MPI's or the program's."""
     return text_of(_checked(errorcode))
 
 
@@ -215,12 +215,12 @@ def Add_error_code(errorclass: int) -> int:
 
 
 def Add_error_string(errorcode: int, string: str) -> None:
-    """Give an added class or code its words."""
+    """Set the text of an added class or code."""
     codes_in_use().texts[_added(errorcode)] = str(string)
 
 
 def Remove_error_class(errorclass: int) -> None:
-    """Take an added class away; it must have no codes and no words any more."""
+    """Take an added class away; it must have no codes and no text."""
     number, codes = _added(errorclass), codes_in_use()
     if not codes.is_class(number) or codes.is_used(number):
         raise MPIException(_ERR_ARG, f"{number} is no error class, or has codes or a string still")
@@ -228,7 +228,7 @@ def Remove_error_class(errorclass: int) -> None:
 
 
 def Remove_error_code(errorcode: int) -> None:
-    """Take an added code away; it must have no words any more."""
+    """Remove an added code; it must have no text."""
     number, codes = _added(errorcode), codes_in_use()
     if codes.is_class(number) or number in codes.texts:
         raise MPIException(_ERR_ARG, f"{number} is an error class, or has a string still")
@@ -236,7 +236,7 @@ def Remove_error_code(errorcode: int) -> None:
 
 
 def Remove_error_string(errorcode: int) -> None:
-    """Take the words of an added class or code away."""
+    """Remove the text of an added class or code."""
     number, codes = _added(errorcode), codes_in_use()
     if number not in codes.texts:
         raise MPIException(_ERR_ARG, f"error code {number} has no string")
@@ -305,9 +305,14 @@ def Free_mem(mem: Any) -> None:
 
 #: name in the module -> object
 MEMORY: dict[str, Any] = {
-    "Get_address": Get_address, "Aint_add": Aint_add, "Aint_diff": Aint_diff, "buffer": _kernels.Buffer,
-    "Alloc_mem": Alloc_mem, "Free_mem": Free_mem, "memory": _kernels.Buffer,
-}  # fmt: skip
+    "Get_address": Get_address,
+    "Aint_add": Aint_add,
+    "Aint_diff": Aint_diff,
+    "buffer": _kernels.Buffer,
+    "Alloc_mem": Alloc_mem,
+    "Free_mem": Free_mem,
+    "memory": _kernels.Buffer,
+}
 
 
 # Methods of `MPI.Comm` that communicators of one and of two groups do in their own ways.

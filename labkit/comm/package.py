@@ -166,10 +166,16 @@ def simulated_package(simulated: ModuleType) -> ModuleType:
     made = _Package("mpi4py", "mpi4py on a simulated machine.")
     made.__path__, made.__spec__, made.__package__ = folders, own, "mpi4py"
     vars(made).update(
-        MPI=simulated, rc=Rc(), __version__=_version(own.origin), __all__=["MPI"],
-        __author__="Lisandro Dalcin", __credits__="MPI Forum, MPICH Team, Open MPI Team",
-        get_config=get_config, get_include=get_include, profile=profile,
-    )  # fmt: skip
+        MPI=simulated,
+        rc=Rc(),
+        __version__=_version(own.origin),
+        __all__=["MPI"],
+        __author__="Lisandro Dalcin",
+        __credits__="MPI Forum, MPICH Team, Open MPI Team",
+        get_config=get_config,
+        get_include=get_include,
+        profile=profile,
+    )
     if own.origin:
         made.__file__ = own.origin
     return made

@@ -1,7 +1,7 @@
 """Process creation: `Spawn`, ports, and the intercommunicators of ranks that have met.
 
 New ranks are a separate world (`Comm.Get_parent` leads back). What it costs is what its messages cost on
-the simulated network: the root sends each new rank the words of its command line, a rank's program begins
+the simulated network: the root sends each new rank its command line, a rank's program begins
 when they have come, each answers, and `Spawn` is over when the root has all answers and has told its
 communicator. To start a process takes no simulated time besides.
 """

@@ -13,7 +13,7 @@ row) and the names of `space`, which has the values of the defaults ``ANY_SOURCE
 where a row needs them. One that is None leaves a method out. A method made so is plain Python: no unpacked
 arguments, so that a rank that waits inside it keeps little stack.
 
-Collectives come from `labkit.schedule.problem.PROBLEMS`: a new one there has all its methods at once.
+Collectives come from `labkit.schedule.problem.PROBLEMS`: a new one there gets all its methods automatically.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def _collectives() -> Iterator[Method]:
     for problem in PROBLEMS.values():
         yield from _forms(problem.method, "collective", problem.arguments, problem.doc, problem.name)
     doc = (
-        "Send a block to every rank and receive one from every rank, each of a size and datatype of its own: "
+        "Send a block to every rank and receive one from every rank, each with its own size and datatype: "
         "``[buffer, counts, displacements, datatypes]``, displacements in bytes."
     )
     yield from _forms("Alltoallw", "collective", ("sendbuf", "recvbuf"), doc, "alltoallv")
@@ -206,7 +206,7 @@ def _collectives() -> Iterator[Method]:
         ("allgatherv", "Send a buffer to every neighbour, and receive a block of any size from each."),
         ("alltoall", "Send a block to each neighbour, and receive one from each."),
         ("alltoallv", "Send a block of any size to each neighbour, and receive one from each."),
-        ("alltoallw", "Exchange blocks of sizes and datatypes of their own with the neighbours."),
+        ("alltoallw", "Exchange blocks with the neighbours, each with its own size and datatype."),
     ):
         yield from _forms(f"Neighbor_{name}", "neighbor", ("sendbuf", "recvbuf"), doc)
     reduced = ("sendobj", "op")
@@ -301,9 +301,15 @@ REQUESTS: tuple[Method, ...] = tuple(_requests())
 
 #: what an upper-case wait or test returns of its lower-case twin's answer: as an index, or just True
 ANSWERS = {
-    "Wait": "", "Waitall": "", "Waitany": "[0]", "Waitsome": "[0]",
-    "Test": "[0]", "Testall": "[0]", "Testany": "[:2]", "Testsome": "[0]",
-}  # fmt: skip
+    "Wait": "",
+    "Waitall": "",
+    "Waitany": "[0]",
+    "Waitsome": "[0]",
+    "Test": "[0]",
+    "Testall": "[0]",
+    "Testany": "[:2]",
+    "Testsome": "[0]",
+}
 
 
 def made(method: Method, expression: str, space: Mapping[str, Any], owner: str = "") -> Callable[..., Any]:

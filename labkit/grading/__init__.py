@@ -2,7 +2,7 @@
 
 An `Assignment` names the function that students write and lists its checks with their points. `grade`
 runs a submission in the sandbox (`labkit.grading.sandbox` says why its verdict can be trusted, and what
-is not contained) and gives a `Grade`: points and words for each check. `Assignment.try_out` judges a
+is not contained) and gives a `Grade`: points and feedback for each check. `Assignment.try_out` judges a
 function in this process, on simulated machines or on real MPI: for students' own trials.
 """
 

@@ -219,15 +219,10 @@ class Told:
         self._sentences: set[str] = set()
 
     def once(self, title: str, verdict: Verdict, fault: Fault | None) -> Verdict:
-        """Return a check's verdict, with the cause in short where an earlier check has told it.
+        """Return a check's verdict, with a short cause if an earlier check has reported it.
 
-        Parameters
-        ----------
-        title : str
-            The check's.
-        verdict : Verdict
-        fault : Fault or None
-            What was wrong with the run that the verdict is about.
+        `title`: The check's.
+        `fault`: What was wrong with the run that the verdict is about.
         """
         verdict = replace(verdict, hint=_without(verdict.hint, ()))
         if verdict.score >= 1 or fault is None:

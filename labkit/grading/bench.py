@@ -61,13 +61,8 @@ class Bench(Protocol):
 class SandboxBench:
     """A submission's source in the sandbox: what grading uses.
 
-    Attributes
-    ----------
-    sandbox : Sandbox
-        Started.
-    source, function : str
-    also : sequence of str
-        Other functions that are asked for.
+    `sandbox`: Started.
+    `also`: Other functions that are asked for.
     """
 
     sandbox: Sandbox
@@ -124,7 +119,7 @@ class SandboxBench:
         return outcome
 
     def _tried(self, run: Callable[[], Outcome]) -> Outcome:
-        """Run beside other submissions; what has met a limit of time once more, alone and with all limits.
+        """Run concurrently with others; repeat what has reached a time limit, alone and with all limits.
 
         Work of others on the machine makes every processor slower: it must cost nobody points.
         """
@@ -160,13 +155,8 @@ def _lines_named(message: str, source: str) -> str:
 class OpenBench:
     """A function of this process: for a student's own trials, and for a teacher's trusted code.
 
-    Attributes
-    ----------
-    function : callable, or dict of str to callable
-        One function, whichever is asked for; or those of an assignment by name.
-    on : str, optional
-        ``"mpi"``: every run on real MPI, where nothing is counted. Default: simulated machines.
-    limits : Limits, optional
+    `function`: One function, whichever is asked for; or those of an assignment by name.
+    `on`: ``"mpi"``: every run on real MPI, where nothing is counted. Default: simulated machines.
     """
 
     function: Callable[..., Any] | Mapping[str, Callable[..., Any]]
@@ -219,10 +209,16 @@ class OpenBench:
             outcome.output = list(error.output)
             return outcome
         return Outcome(
-            "finished", ranks, results=[result for result, _ in found.results], makespan_s=found.makespan_s,
-            messages=found.messages, bytes=found.bytes, trace=found.trace, output=list(found.output),
+            "finished",
+            ranks,
+            results=[result for result, _ in found.results],
+            makespan_s=found.makespan_s,
+            messages=found.messages,
+            bytes=found.bytes,
+            trace=found.trace,
+            output=list(found.output),
             tasks=[done for _, done in found.results],
-        )  # fmt: skip
+        )
 
     def _named(self, name: str | None) -> Callable[..., Any]:
         if not isinstance(self.function, Mapping):
@@ -283,7 +279,7 @@ class _MessagesOnly:
         return getattr(self._comm, name)
 
 
-# Turns of graders that work side by side: a run beside others; alone, where it is repeated.
+# Turns of concurrent graders: a run next to others; alone, where it is repeated.
 
 
 #: bytes of the file: who holds the first runs; who holds the second keeps others from beginning

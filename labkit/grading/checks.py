@@ -163,7 +163,7 @@ _NAMES = {
     "rounds": "rounds (messages one after another; a rank sends one and receives one at a time)",
     "chain": "messages in a chain, each sent after its sender has received the one before",
     "received": "bytes received by the busiest rank",
-    "told": "bytes, packed, told to the busiest rank",
+    "told": "bytes, packed, delivered to the busiest rank",
     "sent": "bytes sent by the busiest rank",
     "seconds": "of simulated time",
 }

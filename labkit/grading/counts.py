@@ -10,11 +10,19 @@ from typing import Any
 import numpy as np
 
 __all__ = [
-    "ENVELOPE_BYTES", "Cut", "busiest_bytes", "chain_of", "long_messages", "most_told", "packed_bytes",
-    "received_from", "rounds_of", "uncounted",
-]  # fmt: skip
+    "ENVELOPE_BYTES",
+    "Cut",
+    "busiest_bytes",
+    "chain_of",
+    "long_messages",
+    "most_told",
+    "packed_bytes",
+    "received_from",
+    "rounds_of",
+    "uncounted",
+]
 
-#: what a message counts beside its content: its tag, and that it came, tell something as well
+#: what a message counts in addition to its content: its tag and its arrival carry information, too
 ENVELOPE_BYTES = 16
 
 #: less is not packed: that would be longer
@@ -27,7 +35,7 @@ Cut = tuple[int, int, int, int]
 def _posted(trace: Any, name: str) -> Any:
     """Return a column of all messages that were posted: those that were received, then those that were not.
 
-    A probe tells of a message that nobody receives, too, and its sender has sent it.
+    A probe also reports a message that nobody receives, and its sender has sent it.
     """
     column = trace.messages[name].to_numpy()
     left = getattr(trace, "unreceived", None)
@@ -52,14 +60,14 @@ def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) ->
 
 
 def long_messages(trace: Any, least_bytes: int) -> int:
-    """Return how many messages have at least so many bytes, those that nobody has received included."""
+    """Return the number of messages with at least this many bytes, unreceived ones included."""
     return int((_posted(trace, "bytes") >= least_bytes).sum())
 
 
 def packed_bytes(data: Any) -> int:
     """Return how many bytes of data are left when they are packed.
 
-    Objects are pickled with many bytes that tell nothing, and numbers are wider than what they hold: a bound
+    Pickles of objects have many bytes without information, and numbers are wider than what they hold: a bound
     on what a rank learns must not cost points for either, nor be met by who packs it.
     """
     n_bytes = memoryview(data).nbytes
@@ -67,7 +75,7 @@ def packed_bytes(data: Any) -> int:
 
 
 def most_told(trace: Any, told: Sequence[int], envelope_bytes: int = 0) -> int:
-    """Return the bytes, packed, that the rank was told which was told most."""
+    """Return the bytes, packed, that the busiest rank received."""
     came = np.bincount(_posted(trace, "destination").astype(np.int64), minlength=len(told))
     return int((np.asarray(told) + came * envelope_bytes).max())
 
@@ -122,7 +130,7 @@ def _without(messages: Any, cut: Counter[Cut]) -> Any:
 def chain_of(trace: Any, ranks: int) -> int:
     """Return the length of the longest chain of messages, each sent after its sender had received the last.
 
-    Unlike rounds, messages that a rank sends or receives beside each other are one behind the same one.
+    Unlike rounds, messages that a rank sends or receives concurrently are one behind the same one.
     """
     messages = trace.messages
     columns = (messages[name].tolist() for name in ("send_posted_s", "end_s", "source", "destination"))

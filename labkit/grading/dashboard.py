@@ -39,41 +39,39 @@ def dashboard(
 ) -> str:
     """Return a page of HTML about a class, without scripts and links.
 
-    Parameters
-    ----------
-    grades : sequence of Grade
-    assignment : Assignment
-    submissions : dict of str to path, optional
-        The files that were graded: they are compared with each other.
-    given : sequence of str
-        Sources that everybody was given.
-
-    Returns
-    -------
-    str
+    `submissions`: The files that were graded: they are compared with each other.
+    `given`: Sources that everybody was given.
     """
     graded = [grade for grade in grades if grade.status == "graded"]
     alike = similar(_sources(submissions or {}, assignment), given)
     return render(
         "grading/templates/dashboard.html.j2",
-        assignment=assignment, most=number(assignment.max_points), count=len(grades),
-        points=_points(graded, assignment), checks=_checks(graded, assignment), causes=_causes(graded),
-        attempts=_attempts(grades), alike=alike, has_sources=submissions is not None,
+        assignment=assignment,
+        most=number(assignment.max_points),
+        count=len(grades),
+        points=_points(graded, assignment),
+        checks=_checks(graded, assignment),
+        causes=_causes(graded),
+        attempts=_attempts(grades),
+        alike=alike,
+        has_sources=submissions is not None,
         percent=lambda share: f"{share:.0%}",
         ungraded=[(grade.student, grade.message) for grade in grades if grade.status != "graded"],
-        students=sorted(graded, key=lambda grade: (-grade.points, grade.student)), number=number,
-    )  # fmt: skip
+        students=sorted(graded, key=lambda grade: (-grade.points, grade.student)),
+        number=number,
+    )
 
 
 def write_dashboard(
-    path: Path, grades: Sequence[Grade], assignment: Assignment, submissions: Mapping[str, Found],
+    path: Path,
+    grades: Sequence[Grade],
+    assignment: Assignment,
+    submissions: Mapping[str, Found],
     given: Sequence[str] = (),
-) -> None:  # fmt: skip
+) -> None:
     """Write the page.
 
-    Raises
-    ------
-    OSError
+    Raises OSError.
     """
     replace_file(path, dashboard(grades, assignment, submissions, given))
 
@@ -98,10 +96,13 @@ def _points(grades: Sequence[Grade], assignment: Assignment) -> dict[str, Any]:
     tenths = Counter(min(int(10 * points / most), 10) for points in reached)
     highest = max(tenths.values())
     bars = [
-        {"label": f"{10 * t} %" if t == 10 else f"{10 * t} to {10 * t + 9} %", "count": tenths[t],
-         "width": round(100 * tenths[t] / highest)}
+        {
+            "label": f"{10 * t} %" if t == 10 else f"{10 * t} to {10 * t + 9} %",
+            "count": tenths[t],
+            "width": round(100 * tenths[t] / highest),
+        }
         for t in range(11)
-    ]  # fmt: skip
+    ]
     return {"bars": bars, "mean": number(mean(reached)), "median": number(median(reached))}
 
 
@@ -112,9 +113,18 @@ def _checks(grades: Sequence[Grade], assignment: Assignment) -> list[dict[str, A
         status = Counter(r.status for grade in grades for r in grade.results if r.name == check.name)
         total = sum(status.values())
         share = status["failed"] / total if total else 0.0
-        rows.append({"title": check.title, "name": check.name, "is_bonus": check.is_bonus, "total": total,
-                     "failed": status["failed"], "partial": status["partial"], "passed": status["passed"],
-                     "share": share})  # fmt: skip
+        rows.append(
+            {
+                "title": check.title,
+                "name": check.name,
+                "is_bonus": check.is_bonus,
+                "total": total,
+                "failed": status["failed"],
+                "partial": status["partial"],
+                "passed": status["passed"],
+                "share": share,
+            }
+        )
     return sorted(rows, key=lambda row: (row["is_bonus"], -row["share"], row["name"]))
 
 

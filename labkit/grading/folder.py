@@ -61,9 +61,16 @@ __all__ = [
 
 #: what grading needs: loaded once, before the processes that grade are forked
 _NEEDED = (
-    "labkit.MPI", "labkit.launch.run", "labkit.scaling", "labkit.sim.machine", "labkit.sim.runner",
-    "labkit.sim.calls.stand_ins", "labkit.trace.trace", "labkit.trace.waiting", "pandas",
-)  # fmt: skip
+    "labkit.MPI",
+    "labkit.launch.run",
+    "labkit.scaling",
+    "labkit.sim.machine",
+    "labkit.sim.runner",
+    "labkit.sim.calls.stand_ins",
+    "labkit.trace.trace",
+    "labkit.trace.waiting",
+    "pandas",
+)
 #: beyond an assignment's own budget, before the process that grades it is ended
 _GRACE_S = 120.0
 
@@ -123,7 +130,7 @@ def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Found]:
 
 
 def _is_submission(file: Path) -> bool:
-    """Whether a file can be a submission; ._sort.py is a Mac's note beside sort.py."""
+    """Whether a file can be a submission; ._sort.py is a Mac's metadata of sort.py."""
     is_hidden = file.name.startswith(".")
     return not is_hidden and file.suffix.lower() in _ENDINGS and file.is_file()
 
@@ -369,7 +376,7 @@ _KEY_BYTES = 32
 
 
 def kept_folder(submissions: str | os.PathLike[str]) -> Path:
-    """Return the folder for the grades of a folder of submissions: one of the teacher's, not beside them."""
+    """Return the folder for the grades of a folder of submissions: one of the teacher's, not next to them."""
     place = hashlib.sha256(os.fsencode(os.path.realpath(submissions))).hexdigest()[:16]
     return _state() / "grades" / place
 

@@ -218,9 +218,13 @@ def _nbgrader(course: Path, *arguments: str) -> None:
     """Run one of nbgrader's commands in the course."""
     with tempfile.TemporaryFile() as words:
         with ChildProcess(
-            module_words("nbgrader", *arguments), environment=_environment(), cwd=course, stdout=words,
-            stderr=subprocess.STDOUT, preexec_fn=partial(die_with_parent, os.getpid()),
-        ) as done:  # fmt: skip
+            module_words("nbgrader", *arguments),
+            environment=_environment(),
+            cwd=course,
+            stdout=words,
+            stderr=subprocess.STDOUT,
+            preexec_fn=partial(die_with_parent, os.getpid()),
+        ) as done:
             done.wait(None)
             code = done.code
         words.seek(0)

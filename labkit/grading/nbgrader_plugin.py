@@ -5,7 +5,7 @@ powers, and takes the outputs of its test cells for points: whatever the student
 kernel decides. Here a test cell is not run. Its text, which nbgrader restores from the teacher's
 notebook, says which check of which assignment it stands for (``points("sort", "easy",
 parallel_sort)``); the check is judged on the source of the student's cells by `labkit.grading`,
-outside any kernel, and its points and words become the cell's output. Cells of students are shown, but
+outside any kernel, and its points and feedback become the cell's output. Cells of students are shown, but
 have no outputs.
 
 A bonus check has a test cell of 0 points: the sum to reach stays, and what the check is worth comes on top as
@@ -74,7 +74,7 @@ class SandboxExecute(NbGraderPreprocessor):  # type: ignore[misc]
     )
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        """Give every test cell its points and words."""
+        """Give every test cell its points and feedback."""
         student = resources["nbgrader"]["student"]
         cells = [cell for cell in nb.cells if cell.cell_type == "code"]
         for cell in cells:
@@ -124,7 +124,7 @@ def _result(grade: Grade, check: str) -> CheckResult | None:
 
 
 def _score(result: CheckResult | None, most: float) -> float | None:
-    """Return what a cell of so many points gets; a bonus cell has 0, and gets what the check is worth."""
+    """Return the points of a cell; a bonus cell has 0 and gets what the check is worth."""
     if result is None:
         return None
     if result.is_bonus and most == 0:

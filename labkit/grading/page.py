@@ -30,7 +30,7 @@ def _head(grade: Marks) -> str:
 
 
 def grade_text(grade: Marks) -> str:
-    """Return a grade in words."""
+    """Return a grade as text."""
     lines = [f"{grade.assignment}: {grade.student}: {_head(grade)}"]
     if grade.status != "graded":
         lines.append(f"NOT GRADED: {grade.message}")
@@ -52,18 +52,28 @@ def check_html(result: CheckResult) -> str:
     first, _, rest = result.feedback.partition("\n")
     return render(
         "grading/templates/check.html.j2",
-        result=result, color=_COLORS[result.status], sign=_SIGNS[result.status], first=first, rest=rest,
-        points=number(result.points), most=number(result.max_points), hint=result.hint, pre=PRE,
-    )  # fmt: skip
+        result=result,
+        color=_COLORS[result.status],
+        sign=_SIGNS[result.status],
+        first=first,
+        rest=rest,
+        points=number(result.points),
+        most=number(result.max_points),
+        hint=result.hint,
+        pre=PRE,
+    )
 
 
 def grade_html(grade: Marks) -> str:
-    """Return a fragment of HTML without scripts, links or colours of its own but the signs'."""
+    """Return a fragment of HTML without scripts, links and colors, except those of the signs."""
     checks = Markup("".join(check_html(result) for result in grade.results))
     return render(
         "grading/templates/grade.html.j2",
-        grade=grade, head=_head(grade), message=grade.message, checks=checks,
-    )  # fmt: skip
+        grade=grade,
+        head=_head(grade),
+        message=grade.message,
+        checks=checks,
+    )
 
 
 def grade_page(grade: Marks) -> str:
@@ -75,7 +85,7 @@ class Grade(Marks):
     """The grade of one submission; its attributes are those of `labkit.grading.result.Marks`."""
 
     def text(self) -> str:
-        """Return the grade in words, for a terminal."""
+        """Return the grade as text, for a terminal."""
         return grade_text(self)
 
     def html(self) -> str:

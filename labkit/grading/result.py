@@ -1,4 +1,4 @@
-"""Results: points and words for each check, and their sum."""
+"""Results: points and feedback for each check, and their sum."""
 
 from __future__ import annotations
 

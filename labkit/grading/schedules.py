@@ -41,7 +41,7 @@ class Task:
     parts: Callable[[int], int] = lambda ranks: 1
 
     def ask(self, trial: Trial, size: int, ranks: list[int] | None = None, root: int = 0) -> Schedule | str:
-        """Return the submission's schedule, or what is wrong in words."""
+        """Return the submission's schedule, or an error message."""
         parts = self.parts(size)
         names = list(self.temporaries)
         outcome = trial.bench.rows([self.problem, size, root, self.commutative, parts, names, ranks])
@@ -49,9 +49,14 @@ class Task:
             return failure_words(outcome)[0]
         try:
             return schedule_from(
-                outcome.results[0], self.problem, size, root=root, commutative=self.commutative, parts=parts,
+                outcome.results[0],
+                self.problem,
+                size,
+                root=root,
+                commutative=self.commutative,
+                parts=parts,
                 temporaries=self.temporaries,
-            )  # fmt: skip
+            )
         except ScheduleError as error:
             return str(error)
         except Exception as error:
@@ -123,7 +128,7 @@ class Proved:
 
 
 def _checked(found: Schedule) -> Any:
-    """Prove a submission's schedule; return in words what that raises on it."""
+    """Prove a submission's schedule; return the message of what that raises."""
     try:
         return check(found)
     except Exception as error:

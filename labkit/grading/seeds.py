@@ -1,7 +1,7 @@
-"""A student's own inputs, from a keyed generator: nobody without the key can tell them.
+"""A student's own inputs, from a keyed generator: nobody without the key can predict them.
 
 The key is a student's, from the course's secret by HMAC. Numbers come from SHAKE-256 over the key and a label
-of their own for each case and each rank: what a rank is given tells nothing about what another one is given.
+of their own for each case and each rank: a rank's input reveals nothing about that of another one.
 The key never leaves the grader. How many ranks are tried is drawn anew for every grading.
 """
 
@@ -56,13 +56,13 @@ def student_seed(student: str, assignment: str, secret: str = "") -> int:
 
 
 class Stream:
-    """Random words of a label, as `numpy.random.PCG64.random_raw` gives them."""
+    """Random 64-bit integers of a label, as `numpy.random.PCG64.random_raw` gives them."""
 
     def __init__(self, key: bytes) -> None:
         self._key, self._calls = key, 0
 
     def random_raw(self, size: int) -> NDArray[np.uint64]:
-        """Return the next words of 64 bits."""
+        """Return the next 64-bit integers."""
         self._calls += 1
         text = self._key + self._calls.to_bytes(8, "big")
         return np.frombuffer(hashlib.shake_256(text).digest(8 * size), "<u8").astype(np.uint64)
@@ -71,12 +71,8 @@ class Stream:
 class Seed(int):
     """A student's seed: a whole number, and what can be drawn from it.
 
-    Parameters
-    ----------
-    value : int
-        The student's (`student_seed`).
-    draw : int, optional
-        Of this grading; by default a new one.
+    `value`: The student's (`student_seed`).
+    `draw`: Of this grading; by default a new one.
     """
 
     draw: int
@@ -98,7 +94,7 @@ class Seed(int):
         return hmac.new(abs(int(self)).to_bytes(size, "big"), words, hashlib.sha256).digest()
 
     def stream(self, *label: object) -> Stream:
-        """Return the random words of a label."""
+        """Return the random integers of a label."""
         return Stream(self._key("stream", *label))
 
     def number(self, *label: object) -> int:

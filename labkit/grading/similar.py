@@ -32,7 +32,7 @@ from labkit.process.limited import limited
 __all__ = ["Alike", "Pair", "similar"]
 
 _PASSAGE, _WINDOW = 12, 6
-#: shared by so much of the class, and by at least so many, a passage is what the task brings with it
+#: a passage shared by this share of the class, and by at least this number, belongs to the task
 _COMMON_SHARE, _COMMON_LEAST = 0.4, 4
 #: sources with fewer distinct passages than this are not compared
 _FEWEST = 12
@@ -44,17 +44,10 @@ _MOST_TOKENS = 20_000
 class Pair:
     """Two submissions that share passages.
 
-    Attributes
-    ----------
-    students : (str, str)
-    share : float
-        Of the shorter one's passages, how many are in the other one: 0 to 1.
-    passages : int
-        So many are shared.
-    longest : int
-        Tokens in the longest passage that both have.
-    lines : ((int, int), (int, int))
-        Where it is in each, first and last line.
+    `share`: Of the shorter one's passages, how many are in the other one: 0 to 1.
+    `passages`: So many are shared.
+    `longest`: Tokens in the longest passage that both have.
+    `lines`: Where it is in each, first and last line.
     """
 
     students: tuple[str, str]
@@ -68,16 +61,10 @@ class Pair:
 class Alike:
     """What a comparison of a class has found.
 
-    Attributes
-    ----------
-    pairs : list of Pair
-        The most alike first.
-    usual : float
-        The median share of all pairs: what is normal for this task and class.
-    compared, short : int
-        How many submissions were compared, and how many are too short for it.
-    threshold : float
-        From which share on a pair is listed.
+    `pairs`: The most alike first.
+    `usual`: The median share of all pairs: what is normal for this task and class.
+    `compared`, `short`: How many submissions were compared, and how many are too short for it.
+    `threshold`: From which share on a pair is listed.
     """
 
     pairs: list[Pair]
@@ -90,18 +77,9 @@ class Alike:
 def similar(sources: Mapping[str, str], given: Sequence[str] = (), threshold: float = 0.6) -> Alike:
     """Compare all pairs of submissions.
 
-    Parameters
-    ----------
-    sources : dict of str to str
-        Python source by student.
-    given : sequence of str
-        Sources that everybody has: the notebook that was given out.
-    threshold : float
-        The smallest share that is listed.
-
-    Returns
-    -------
-    Alike
+    `sources`: Python source by student.
+    `given`: Sources that everybody has: the notebook that was given out.
+    `threshold`: The smallest share that is listed.
     """
     tokens = {student: _tokens_of(source) for student, source in sources.items()}
     prints = {student: _fingerprints([kind for kind, _ in own]) for student, own in tokens.items()}
@@ -130,7 +108,7 @@ def similar(sources: Mapping[str, str], given: Sequence[str] = (), threshold: fl
 
 
 def _tokens_of(source: str) -> list[tuple[str, int]]:
-    """Return the tokens of an untrusted source; none where these cannot be told within the limits."""
+    """Return the tokens of an untrusted source; none where they are not found within the limits."""
     try:
         return [(kind, line) for kind, line in limited(_tokens, source)]
     except DataError:

@@ -21,20 +21,11 @@ class SpeedUp:
     What a submission charges itself, or sleeps, does not pass. A task takes its time whoever has it done, and
     as often as it is done (`labkit.grading.sandbox.outcome.Work`).
 
-    Attributes
-    ----------
-    name, title : str
-    points : float
-    cases : callable
-        ``cases(seed)``: cases with `Work`, the smallest first.
-    oracle : callable
-    levels : sequence of (float, float)
-        An efficiency (speed-up over ranks), and which share of the points it is worth; the worst case counts.
-    hint : str
-    is_bonus : bool
-    against : callable, optional
-        ``against(case, tasks)``: for the last case, and which tasks each rank has had done in it, one whose
-        costs are bad for who deals them out so. No fixed pattern is good for that.
+    `cases`: ``cases(seed)``: cases with `Work`, the smallest first.
+    `levels`: An efficiency (speed-up over ranks), and which share of the points it is worth; the worst case
+        counts.
+    `against`: ``against(case, tasks)``: for the last case, and which tasks each rank has had done in it, one
+        whose costs are bad for who deals them out so. No fixed pattern is good for that.
     """
 
     name: str
@@ -73,7 +64,7 @@ class SpeedUp:
 
 
 def _measured(case: Case, outcome: Outcome) -> tuple[float, str]:
-    """Return the efficiency, and what is behind it in words."""
+    """Return the efficiency, and its explanation as text."""
     assert case.work is not None
     alone_s = sum(case.work.seconds[task] for task in case.work.wanted())
     busy = [sum(case.work.seconds[task] for task in own) for own in outcome.tasks]
@@ -89,16 +80,7 @@ def _measured(case: Case, outcome: Outcome) -> tuple[float, str]:
 class Once:
     """No task is done twice.
 
-    Attributes
-    ----------
-    name, title : str
-    points : float
-    cases : callable
-    oracle : callable
-    hint : str
-    task : str
-        What a task is, as students call it.
-    is_bonus : bool
+    `task`: What a task is, as students call it.
     """
 
     name: str

@@ -322,8 +322,12 @@ def _magic(node: ast.AST, method: str) -> list[str] | None:
 def _with_timed_lines(text: str, tree: ast.Module) -> str:
     """Put the statement of a ``%time`` line at its place."""
     lines = text.split("\n")
-    inner = [part for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
-             for part in ast.walk(node)]  # fmt: skip
+    inner = [
+        part
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        for part in ast.walk(node)
+    ]
     not_mine = {id(part) for part in inner}  # there it binds no name of the function's, in IPython neither
     for node in ast.walk(tree):
         found = None if id(node) in not_mine else _magic(node, "run_line_magic")
@@ -345,7 +349,7 @@ def _with_timed_lines(text: str, tree: ast.Module) -> str:
 # A notebook's JSON; of a large one only what grading needs is ever built: its cells' kinds, texts and.
 
 
-#: a text of so many characters is at most some 100 MB as objects
+#: a text of this length is at most some 100 MB as objects
 _SMALL = 4 << 20
 #: of lines of a cell, as JSON: more than the code that may be handed in takes
 _MOST_LINES = 8 << 20

@@ -97,14 +97,9 @@ Oracle = Callable[[Case, list[Any]], str | None]
 class Fault:
     """What was wrong with a run.
 
-    Attributes
-    ----------
-    words : str
-        All that is told about it.
-    kind : str
-        As in `Outcome.kind`, or "wrong" for a wrong result.
-    cause : str
-        The same for runs that fail for the same reason: without numbers of ranks.
+    `words`: Its description.
+    `kind`: As in `Outcome.kind`, or "wrong" for a wrong result.
+    `cause`: The same for runs that fail for the same reason: without numbers of ranks.
     """
 
     words: str
@@ -178,11 +173,11 @@ class Trial:
         return outcome
 
     def _programs_seed(self) -> int:
-        """Return the seed of a program's own random numbers, which tells nothing of the inputs'."""
+        """Return the seed of a program's own random numbers, which is independent of the inputs'."""
         return Seed.of(self.seed).number("program") % (1 << 31)
 
     def fault(self, case: Case, oracle: Oracle, **how: Any) -> tuple[str, str, Outcome]:
-        """Run a case and judge its results: what is wrong in words, a hint, and the outcome."""
+        """Run a case and judge its results: an error message, a hint, and the outcome."""
         outcome = self.run(case, **how)
         if not outcome.is_finished:
             words, hint = failure_words(outcome)
@@ -255,7 +250,7 @@ def unjudged(error: Exception) -> str:
 
 
 def _digest(arguments: Sequence[Sequence[Any]]) -> object:
-    """Return what tells arguments apart: by their values, or, where they are not plain, by themselves."""
+    """Return a key of arguments: their values, or, where they are not plain, the objects."""
     found = hashlib.sha256()
     try:
         for own in arguments:
@@ -332,7 +327,7 @@ _HINTS = {
 
 
 def failure_words(outcome: Outcome) -> tuple[str, str]:
-    """Return how a run failed, in words for the student, and a hint."""
+    """Return how a run failed, as a message for the student, and a hint."""
     where = f" (rank {outcome.rank} of {outcome.ranks})" if outcome.rank is not None else ""
     message = outcome.message.strip()
     hint = _HINTS.get(outcome.kind, "")
@@ -352,7 +347,7 @@ def cause_of(outcome: Outcome) -> str:
 
 
 def headline(words: str) -> str:
-    """Return the first line of what is wrong, and a rest of one line; of a longer one others have told."""
+    """Return the first line of what is wrong, and a rest of one line; longer ones are reported elsewhere."""
     head, *rest = words.splitlines() or [""]
     return f"{head} {rest[0].strip()}" if len(rest) == 1 and head.endswith(":") else head.rstrip(":")
 

@@ -39,12 +39,8 @@ _EMPTY: tuple[object, ...] = (None, "", "?")
 class Trap:
     """A likely wrong answer.
 
-    Attributes
-    ----------
-    caught : callable
-        Whether an answer is this one.
-    hint : str
-        What to think about; it does not say the right answer.
+    `caught`: Whether an answer is this one.
+    `hint`: What to think about; it does not say the right answer.
     """
 
     caught: Callable[[Any], bool]
@@ -55,11 +51,7 @@ class Trap:
 class Answer:
     """What is said of an answer; true in a condition when it is right.
 
-    Attributes
-    ----------
-    state : str
-        "right", "wrong" or "open".
-    text : str
+    `state`: "right", "wrong" or "open".
     """
 
     state: str
@@ -80,21 +72,13 @@ class Answer:
 class Exercise:
     """One question and its check.
 
-    Attributes
-    ----------
-    form : str
-        How an answer looks, such as "a number of ranks".
-    reads : callable
-        Makes an answer comparable; raises ValueError, TypeError, KeyError or a LabkitError for one that has
-        another form.
-    right : callable
-        Whether such an answer is right.
-    because : str
-        The explanation that a right answer earns.
-    hint : str
-        For a wrong answer that is none of the likely ones.
-    traps : tuple of Trap
-        The likely wrong answers.
+    `form`: How an answer looks, such as "a number of ranks".
+    `reads`: Makes an answer comparable; raises ValueError, TypeError, KeyError or a LabkitError for one that
+        has another form.
+    `right`: Whether such an answer is right.
+    `because`: The explanation that a right answer earns.
+    `hint`: For a wrong answer that is none of the likely ones.
+    `traps`: The likely wrong answers.
     """
 
     form: str
@@ -105,7 +89,7 @@ class Exercise:
     traps: tuple[Trap, ...]
 
     def check(self, answer: Any) -> Answer:
-        """Say at once what an answer is worth."""
+        """Show immediately what an answer is worth."""
         if _is_empty(answer):
             return Answer("open", f"write {self.form} in place of the question mark.")
         try:

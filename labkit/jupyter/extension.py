@@ -27,10 +27,7 @@ _loaded: dict[int, Spmd] = {}
 def load_ipython_extension(shell: Any) -> None:
     """Register labkit's magics.
 
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-        The running IPython.
+    `shell`: The running IPython.
     """
     from labkit.jupyter.magic import Spmd, documentation
 
@@ -57,7 +54,7 @@ def load_ipython_extension(shell: Any) -> None:
 def load_when_called() -> None:
     """Let ``%%spmd`` load labkit's extension when it is called first, where nobody has loaded it.
 
-    Tab knows the words of its line before that.
+    Tab completion has the line before that.
     """
     from IPython import get_ipython
 
@@ -190,7 +187,7 @@ def matcher(shell: Any) -> Any:
 
 
 def show_plain_numbers() -> None:
-    """Let NumPy write its numbers without their types in the running IPython, unless it was told how.
+    """Let NumPy write its numbers without their types in the running IPython, unless print options are set.
 
     Values stay what they are. ``numpy.set_printoptions(legacy=False)`` brings the types back.
     """

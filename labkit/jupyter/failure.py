@@ -115,7 +115,7 @@ def failure_lines(
         head = _named(head, readable)
     lines = [f"{paint(kind, _RED)}: {head}", *([""] if body else []), *body]
     for note in getattr(error, "__notes__", ()):
-        if " had printed" not in note.partition("\n")[0]:  # that is shown beside, in full
+        if " had printed" not in note.partition("\n")[0]:  # that is shown next to it, in full
             lines += ["", unmarked(note)]
     return ["\n".join(lines)]
 

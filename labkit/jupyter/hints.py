@@ -26,7 +26,7 @@ _INDEXED = {
     "Study": "the table of a study is study.data, and study.filter(n=1000) is a part of it",
     "Run": "run.results has an entry for each rank",
     "_Problems": "dir(lk.algorithms) lists the problems, dir(lk.algorithms.bcast) the algorithms of one",
-    "Verdict": "verdict.match is a verdict's word, verdict.model its model",
+    "Verdict": "verdict.match is the verdict as a string, verdict.model its model",
 }
 #: what a cell has called that is no function
 _VALUE = re.compile(r"'[\w.]+' object is not callable")

@@ -35,11 +35,7 @@ _CODE = (
 class Lecture:
     """A readable form next to the algorithm in use.
 
-    Attributes
-    ----------
-    problem, name : str
-    form : callable
-        The readable form: ``form(comm, ...)``.
+    `form`: The readable form: ``form(comm, ...)``.
     """
 
     problem: str
@@ -61,26 +57,12 @@ class Lecture:
     ) -> Race:
         """Run both on the same machine with the same input.
 
-        Parameters
-        ----------
-        ranks : iterable of int
-        on : str, Platform or cluster
-            As in `labkit.sweep`. On a real machine a collective races with that of the MPI library, and what
-            processes that share a core show is not to be judged.
-        n : int
-            Keys of a rank (a sort), or numbers of a message (a collective; of an alltoall, a gather and the
+        `on`: As in `labkit.sweep`. On a real machine a collective races with that of the MPI library, and
+            what processes that share a core show is not to be judged.
+        `n`: Keys of a rank (a sort), or numbers of a message (a collective; of an alltoall, a gather and the
             like: of a block). Mini sort has one key.
-        **options
-            Further arguments of `labkit.sweep`.
-
-        Returns
-        -------
-        Race
-
-        Raises
-        ------
-        LabkitError
-            As from `labkit.sweep`: a form says what it needs.
+        `**options`: Further arguments of `labkit.sweep`.
+        Raises LabkitError: As from `labkit.sweep`: a form says what it needs.
         """
         numbers = list(ranks)
         is_collective = self.problem != "sorting"
@@ -118,11 +100,7 @@ class Lecture:
 class Race:
     """Times of both forms.
 
-    Attributes
-    ----------
-    name : str
-    studies : mapping of str to Study
-        The readable form's first.
+    `studies`: The readable form's first.
     """
 
     name: str

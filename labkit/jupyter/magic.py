@@ -48,16 +48,10 @@ _COMM, _STAGE, _RANK, _VALUE, _NAMES = (
 class Cell:
     """A cell as a program.
 
-    Attributes
-    ----------
-    name : str
-        What tracebacks call it, such as ``Cell In[3]``.
-    program : function
-        ``program(comm)``.
-    names : tuple of str
-        The names it assigns, that come back.
-    is_quiet : bool
-        Whether its last expression ends with a semicolon: then its value is not shown.
+    `name`: What tracebacks call it, such as ``Cell In[3]``.
+    `program`: ``program(comm)``.
+    `names`: The names it assigns, that come back.
+    `is_quiet`: Whether its last expression ends with a semicolon: then its value is not shown.
     """
 
     name: str
@@ -230,12 +224,7 @@ def _ends_with_semicolon(tree: ast.Module, source: str) -> bool:
 
 
 class Spmd:
-    """The magic, and what it remembers of the session.
-
-    Parameters
-    ----------
-    shell : IPython.core.interactiveshell.InteractiveShell
-    """
+    """The magic, and what it remembers of the session."""
 
     def __init__(self, shell: Any) -> None:
         self.shell = shell
@@ -431,7 +420,7 @@ Run a cell as one SPMD program: on every rank of a simulated machine, of real MP
     got = comm.recv(source=left)
     got
 
-Switch the machine by one word, with the very same cell:
+Switch the machine by one option, with the very same cell:
 
     %%spmd -n 4 --on mpi           real MPI processes on this host
     %%spmd -n 4 --on cluster       engines that labkit starts once and keeps

@@ -1,4 +1,4 @@
-"""The words behind ``%%spmd``: those of ``labkit run``, and what only a notebook has."""
+"""The options of ``%%spmd``: those of ``labkit run``, and those of notebooks only."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class _Parser(argparse.ArgumentParser):
                 hint = f"; the number of ranks is -n {words}"
             elif not hint and not words.startswith("-"):
                 hint = "; an option begins with --, as in --on torus:4x4"
-            message = f"{words!r} is no option here{hint}"
+            message = f"{words!r} is not an option here{hint}"
         raise ProgramError(f"{self.prog}: {message}; %%spmd? shows the options")
 
 
@@ -88,7 +88,7 @@ def help_text() -> str:
 
 
 def cell_options(line: str) -> dict[str, Any]:
-    """Read the words behind ``%%spmd``: only what was given."""
+    """Read the options of ``%%spmd``: only what was given."""
     found = _read(line, is_session=False)
     out = found.get("out")
     if out is not None and not out.isidentifier():
@@ -97,7 +97,7 @@ def cell_options(line: str) -> dict[str, Any]:
 
 
 def session_options(line: str) -> dict[str, Any]:
-    """Read the words behind ``%spmd``: only what was given."""
+    """Read the options of ``%spmd``: only what was given."""
     return _read(line, is_session=True)
 
 
@@ -144,7 +144,7 @@ def describe(session: dict[str, Any]) -> str:
     return f"every %%spmd cell from now on: {' '.join(words)}"
 
 
-# The machine behind the word of ``--on``: a name of the notebook, the session's cluster, or a text.
+# The machine that ``--on`` names: a name of the notebook, the session's cluster, or a text.
 
 #: engines that are started at least: the next cell may well want a few ranks more
 _FEWEST_ENGINES = 4
@@ -171,10 +171,7 @@ def is_own_machine(value: object) -> bool:
 class Machines:
     """Finds machines, and keeps the cluster that ``--on cluster`` started.
 
-    Parameters
-    ----------
-    say : callable
-        Tells the user something at once.
+    `say`: Prints a line for the user immediately.
     """
 
     def __init__(self, say: Callable[[str], None] = print) -> None:
@@ -182,12 +179,9 @@ class Machines:
         self._cluster: Any = None
 
     def named(self, word: str, names: Mapping[str, Any]) -> Any:
-        """Return the cluster or platform that has this name in the notebook, else the word itself.
+        """Return the cluster or platform that has this name in the notebook, else the name itself.
 
-        Raises
-        ------
-        MachineError
-            It is the name of a text, and of no machine.
+        Raises MachineError: It is the name of a text, and of no machine.
         """
         value = names.get(word.strip()) if word.strip().isidentifier() else None
         if is_own_machine(value):

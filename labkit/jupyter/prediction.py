@@ -24,12 +24,8 @@ _REMINDER = "Write your prediction in place of each question mark, then run this
 class Prediction:
     """What somebody expects: a growth, or numbers by name.
 
-    Attributes
-    ----------
-    what : Expectation, or dict of str to float; None if the reader has not predicted anything yet
-        A number that is not predicted yet is NaN.
-    unit : str
-        Of the numbers.
+    `what`: A number that is not predicted yet is NaN.
+    `unit`: Of the numbers.
     """
 
     def __init__(self, what: Expectation | dict[str, float] | None, unit: str = "") -> None:
@@ -38,23 +34,10 @@ class Prediction:
     def beside(self, found: object, *, title: str = "Predicted and found", label: str = "") -> Figure:
         """Draw the prediction next to what came out; of an open prediction only what came out.
 
-        Parameters
-        ----------
-        found : Verdict, Model, number, or mapping of str to number
-            A verdict or a model for a predicted growth; else the numbers, by the predicted names.
-        title : str
-            Above a picture of numbers.
-        label : str
-            Below it: what the numbers are; the unit, unless given.
-
-        Returns
-        -------
-        labkit.plot.Figure
-
-        Raises
-        ------
-        DataError
-            When it is something else than what was predicted.
+        `found`: A verdict or a model for a predicted growth; else the numbers, by the predicted names.
+        `title`: Above a picture of numbers.
+        `label`: Below it: what the numbers are; the unit, unless given.
+        Raises DataError: When it is something else than what was predicted.
         """
         if not isinstance(found, Verdict | Model | Mapping):
             found = {_ONE: found}

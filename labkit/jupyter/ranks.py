@@ -34,14 +34,9 @@ class Text(str):
 class CellValue:
     """A rank's result and names, on their way to the notebook.
 
-    Attributes
-    ----------
-    value : object
-        The cell's last expression.
-    names : dict
-        What the cell assigned, by name.
-    missing : dict
-        Why a name is not brought back, by name.
+    `value`: The cell's last expression.
+    `names`: What the cell assigned, by name.
+    `missing`: Why a name is not brought back, by name.
     """
 
     def __init__(self, value: Any, names: dict[str, Any], missing: dict[str, str] | None = None) -> None:
@@ -105,10 +100,7 @@ def _is_data(value: Any) -> bool:
 class Stage:
     """Context in which a cell runs on one rank.
 
-    Parameters
-    ----------
-    comm : communicator
-        The rank's.
+    `comm`: The rank's.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -158,7 +150,7 @@ def _display(*things: Any, **options: Any) -> None:
 
 
 class _Marked:
-    """Standard error that marks what is written to it, so that the notebook can tell it apart."""
+    """Standard error that marks what is written to it, so that the notebook recognizes it."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream

@@ -40,14 +40,9 @@ def unmarked(text: str) -> str:
 class Printed:
     """What ranks printed, and their results, as a notebook shows them.
 
-    Parameters
-    ----------
-    output : sequence of str
-        Of each rank, with the marks of standard error.
-    results : sequence of str
-        The texts of the ranks' results, empty where there is none to show.
-    where : str
-        What holds all of it, for what is left out.
+    `output`: Of each rank, with the marks of standard error.
+    `results`: The texts of the ranks' results, empty where there is none to show.
+    `where`: What holds all of it, for what is left out.
     """
 
     def __init__(self, output: Sequence[str], results: Sequence[str] = (), where: str = "_spmd") -> None:
@@ -73,15 +68,10 @@ class Printed:
 class CellRun(Run):
     """The run of a ``%%spmd`` cell.
 
-    Attributes
-    ----------
-    results : list
-        The cell's last expression on each rank, in rank order; None where the cell ends otherwise.
-    values : dict
-        What the cell's names were when it had ended: a list by rank for each name, None where a rank had
-        none. Modules, functions, classes and names that begin with an underscore do not come back.
-    missing : dict
-        Why a name did not come back.
+    `results`: The cell's last expression on each rank, in rank order; None where the cell ends otherwise.
+    `values`: What the cell's names were when it had ended: a list by rank for each name, None where a rank
+        had none. Modules, functions, classes and names that begin with an underscore do not come back.
+    `missing`: Why a name did not come back.
     """
 
     values: dict[str, list[Any]] = field(default_factory=dict)

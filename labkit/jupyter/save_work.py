@@ -272,7 +272,7 @@ def restore_work(archive: str | os.PathLike[str], folder: str | os.PathLike[str]
     """
     path = Path(archive)
     if not path.is_file():
-        raise DataError(f"there is no archive {os.fspath(archive)!r}; upload it beside this notebook first")
+        raise DataError(f"there is no archive {os.fspath(archive)!r}; upload it next to this notebook first")
     return Restored(path, read_archive(path, Path(folder), LIMIT_BYTES))
 
 
@@ -307,20 +307,12 @@ def save_button(folder: str | os.PathLike[str] = ".", *, everything: bool = Fals
 class SavedWork:
     """An archive of somebody's work.
 
-    Attributes
-    ----------
-    path : Path
-        The archive.
-    files : list of str
-        What is in it.
-    left_out : list of (str, str)
-        What is not, and why.
-    size_bytes : int
-        Its size.
-    stale : list of str
-        Notebooks in it that were saved a while ago: what was typed since is not in them.
-    is_since_start : bool
-        Whether files that were there before the session began were left aside.
+    `path`: The archive.
+    `files`: What is in it.
+    `left_out`: What is not, and why.
+    `size_bytes`: Its size.
+    `stale`: Notebooks in it that were saved a while ago: what was typed since is not in them.
+    `is_since_start`: Whether files that were there before the session began were left aside.
     """
 
     path: Path

@@ -18,7 +18,7 @@ __all__ = [
     "tolerance_of",
 ]
 
-#: the flags of each option, its default, and what argparse is told besides
+#: the flags of each option, its default, and further arguments of argparse
 _OPTIONS: tuple[tuple[tuple[str, ...], Any, dict[str, Any]], ...] = (
     (("-n", "-np", "--ranks"), None, {
         "type": int, "metavar": "RANKS",
@@ -160,7 +160,7 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def collectives_of(words: list[str]) -> Any:
-    """Read the values of ``--coll``, each a word or several between commas."""
+    """Read the values of ``--coll``, each one or several separated by commas."""
     if not words:
         return None
     from labkit.selector import of_words

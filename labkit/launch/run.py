@@ -54,7 +54,7 @@ def _checked(
     machine = machine_of(on)
     if isinstance(on, int | float):
         raise PlatformError(
-            f"a machine is named in words, such as on='star:64'; got {on!r}. The program's own parameters go "
+            f"`on` must be a platform string such as 'star:64', got {on!r}. Pass the program's parameters "
             "by name, as in labkit.run(program, 4, n=1000)"
         )
     try:
@@ -75,7 +75,7 @@ def _checked(
 
 
 def _or_a_word(error: PlatformError, on: object) -> PlatformError:
-    """Add what a platform's reader cannot know: a text may be a misspelt word for another kind of machine."""
+    """Add a hint: the text may be a misspelt name of another kind of machine."""
     words = [word for machine in MACHINES for word in machine.words]
     meant = near(on.strip(), words, 1, cutoff=0.65) if isinstance(on, str) else []
     if not meant:
@@ -86,7 +86,7 @@ def _or_a_word(error: PlatformError, on: object) -> PlatformError:
 
 @contextlib.contextmanager
 def together(calls: Sequence[tuple[object, int, Mapping[str, object]]]) -> Iterator[Callable[..., Run]]:
-    """Yield a `run` for calls known beforehand: a machine with a queue gets all of its own at once."""
+    """Yield a `run` for calls known beforehand: a machine with a queue gets all of its calls together."""
     with contextlib.ExitStack() as stack:
         runners: dict[Machine, Callable[[RunRequest], Run]] = {}
         for machine in MACHINES:
@@ -105,10 +105,7 @@ def together(calls: Sequence[tuple[object, int, Mapping[str, object]]]) -> Itera
 class Again:
     """Runs a request again, with changes.
 
-    Parameters
-    ----------
-    request : RunRequest
-        As it was checked.
+    `request`: As it was checked.
     """
 
     def __init__(self, request: RunRequest) -> None:

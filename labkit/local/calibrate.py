@@ -73,14 +73,9 @@ def fit_cost(cells: list[Cell]) -> Cost:
 def measure(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> dict[tuple[str, int], Cost]:
     """Measure every kernel for every item size on this machine.
 
-    Parameters
-    ----------
-    samples : int
-        Samples per cell and round, of which the least is kept.
-    rounds : int
-        How many times the cells of a kernel are gone through.
-    sample_s : float
-        Least length of a sample, in seconds.
+    `samples`: Samples per cell and round, of which the least is kept.
+    `rounds`: How many times the cells of a kernel are gone through.
+    `sample_s`: Least length of a sample, in seconds.
     """
     costs = {}
     for kernel in work.KERNELS:

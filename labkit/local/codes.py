@@ -112,7 +112,7 @@ def decode(codes: Keys, dtype: np.dtype[Any]) -> Keys:
 
 
 def _all_ones_where_signed(bits: Keys) -> Keys:
-    """Spread the top bit over the whole word (an arithmetic shift; three times as fast as np.where)."""
+    """Spread the top bit over the whole integer (an arithmetic shift; three times as fast as np.where)."""
     signed = bits.view(f"i{bits.itemsize}")
     return (signed >> (8 * bits.itemsize - 1)).view(bits.dtype)
 

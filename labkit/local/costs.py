@@ -116,7 +116,7 @@ class KernelCosts:
     memory_bytes_per_s : float or None
         What one core copies while all cores of its host do (bytes read and bytes written are both counted).
     facts : tuple of (str, str)
-        Where the figures come from: what, and its value with the source or the word assumed.
+        Where the figures come from: what, and its value with the source, or "assumed".
     is_derived : bool
         Whether the costs are those of another calibration, scaled, and not measured.
     """

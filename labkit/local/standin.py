@@ -1,7 +1,7 @@
 """Stand-in data: keys that are known by their distribution, for inputs that no memory holds.
 
 A `StandIn` is n keys of one rank, sorted or not, of which only the distribution is kept: how many keys lie
-in which ranges. It has the length and the dtype of an array; sorted, it tells the key at any place and
+in which ranges. It has the length and the dtype of an array; sorted, it gives the key at any place and
 counts the keys up to any limit, exactly and without holding them. So a sorter that cuts sorted keys by
 splitters learns who sends how much to whom as it would from the keys themselves, and its messages are
 phantom buffers (`labkit.sized`). `labkit.local`'s kernels charge for it what they charge for keys.
@@ -114,7 +114,7 @@ class _Ranges:
             places = places - back
         while (on := comes_before(places)).any():
             which = np.searchsorted(self.first, places, side="right") - 1
-            is_one_value = on & (self.widths[which] <= 1.0)  # such a range is passed at once
+            is_one_value = on & (self.widths[which] <= 1.0)  # such a range is passed in one step
             places = np.where(is_one_value, self.first[which] + self.counts[which], places + on)
         counted: Counts = places
         return counted
@@ -123,16 +123,10 @@ class _Ranges:
 class Digits(NamedTuple):
     """What a rank in a radix sort knows of its keys.
 
-    Attributes
-    ----------
-    passes : Passes
-        What the sort's ranks share.
-    rank : int
-        This rank among them.
-    sorted : tuple of (int, int)
-        The digits that all keys have been sorted by, each in a pass: lowest bit, width.
-    local : tuple of (int, int), optional
-        The digit that this rank's keys have been put in the order of, before their exchange.
+    `passes`: What the sort's ranks share.
+    `rank`: This rank among them.
+    `sorted`: The digits that all keys have been sorted by, each in a pass: lowest bit, width.
+    `local`: The digit that this rank's keys have been put in the order of, before their exchange.
     """
 
     passes: Passes
@@ -190,7 +184,7 @@ class StandIn(Sized):
         """Count how many times each value of a digit occurs: in a radix sort."""
         if self._digits is None:
             raise DataError(
-                "counting digits looks at every key, and a stand-in holds none; sorters tell all ranks "
+                "counting digits looks at every key, and a stand-in has no keys; sorters send all ranks "
                 "their distributions first (labkit.local.StandIns)"
             )
         passes, rank, history, _ = self._digits
@@ -296,7 +290,7 @@ DIGITS = (
 
 @dataclass
 class _Sheet:
-    """What the ranks of one sort tell each other."""
+    """What the ranks of one sort exchange."""
 
     ranges: list[list[tuple[int, int, int]] | None]
     passes: Passes | None = None
@@ -310,7 +304,7 @@ class StandIns:
     """The distributions of all ranks that take part in one sort.
 
     Every rank makes one before the ranks' first collective operation in which all wait for all, and calls
-    `with_digits` after it. Of keys themselves nothing is told.
+    `with_digits` after it. Keys themselves are not exchanged.
 
     Parameters
     ----------
@@ -376,7 +370,7 @@ class StandIns:
 #
 # Where ranks differ, the pieces grow in number with every pass: after pass i, every pattern of the digits so
 # far has its piece of every rank. When they are too many to distinguish, and all bits so far are free in all
-# cells, the next state takes them as mixed evenly: what so many random bits do.
+# cells, the next state takes them as mixed evenly, as that many random bits do.
 
 
 Shares = NDArray[np.float64]
@@ -418,15 +412,11 @@ def cells_of(keys: int, begin: int, width: int, bits: int) -> list[Cell]:
 class Mixture:
     """Cells and how many keys each has; the digits below are sorted away.
 
-    Attributes
-    ----------
-    firsts : ndarray of uint64, shape (c,)
-        Each cell's first key, shifted right by the bits that are sorted away.
-    free : ndarray of int64, shape (c,)
-        Each cell's free bits that are left.
-    keys : ndarray of float64, shape (c,)
-    number : int
-        Its place in `Mixtures`.
+    `firsts` (ndarray of uint64, shape (c,)): Each cell's first key, shifted right by the bits that are sorted
+        away.
+    `free` (ndarray of int64, shape (c,)): Each cell's free bits that are left.
+    `keys` (ndarray of float64, shape (c,))
+    `number`: Its place in `Mixtures`.
     """
 
     firsts: NDArray[np.uint64]
@@ -445,14 +435,11 @@ class Mixture:
 class Split:
     """What the lowest digit does to a mixture.
 
-    Attributes
-    ----------
-    up_to : ndarray of float64, shape (2**bits + 1,)
-        Keys with a smaller digit; the last entry is all of them.
-    children : ndarray of int64, shape (2**bits,)
-        The number of the mixture that remains; -1 where no key has the digit.
-    only_child : int
-        That number if it is the same for all digits that occur; else -1.
+    `up_to` (ndarray of float64, shape (2**bits + 1,)): Keys with a smaller digit; the last entry is all of
+        them.
+    `children` (ndarray of int64, shape (2**bits,)): The number of the mixture that remains; -1 where no key
+        has the digit.
+    `only_child`: That number if it is the same for all digits that occur; else -1.
     """
 
     up_to: Shares
@@ -462,17 +449,10 @@ class Split:
     def share_out(self, totals: Counts, rounding: Shares, bounds: slice) -> Counts:
         """Divide numbers of keys among the digits: return, for each, how many have a digit below each bound.
 
-        Parameters
-        ----------
-        totals : ndarray of int64, shape (m,)
-        rounding : ndarray of float64, shape (m,)
-            From 0 to below 1: where the odd keys go.
-        bounds : slice
-            Which of the 2**bits + 1 bounds.
-
-        Returns
-        -------
-        ndarray of int64, shape (m, number of bounds)
+        `totals` (ndarray of int64, shape (m,))
+        `rounding` (ndarray of float64, shape (m,)): From 0 to below 1: where the odd keys go.
+        `bounds`: Which of the 2**bits + 1 bounds.
+        Returns: ndarray of int64, shape (m, number of bounds).
         """
         every, up_to = self.up_to[-1], self.up_to[bounds]
         exact = up_to[None, :] * (totals / every)[:, None]
@@ -580,7 +560,7 @@ _STEP, _TURN = 0x9E3779B9, 0x85EBCA6B
 
 EVENLY_MIXED = (
     "stand-in data: where ranks differ, the keys of all ranks are taken as mixed evenly once more digits "
-    "are sorted than their pieces can be told apart"
+    "are sorted than their pieces can be distinguished"
 )
 
 #: the digits sorted so far: lowest bit, width
@@ -590,18 +570,11 @@ History = tuple[tuple[int, int], ...]
 class Order:
     """The keys of all ranks in the order of the digits so far.
 
-    Attributes
-    ----------
-    low : int
-        Bits that are sorted away.
-    bounds : ndarray of int64, shape (p + 1,)
-        Where each rank's keys begin and end in the sequence.
-    mixtures : ndarray of int64, shape (m,)
-        The pieces' mixtures.
-    ends : ndarray of int64, shape (m,)
-        Where the pieces end.
-    is_blended : bool
-        Whether pieces have been taken as mixed evenly.
+    `low`: Bits that are sorted away.
+    `bounds` (ndarray of int64, shape (p + 1,)): Where each rank's keys begin and end in the sequence.
+    `mixtures` (ndarray of int64, shape (m,)): The pieces' mixtures.
+    `ends` (ndarray of int64, shape (m,)): Where the pieces end.
+    `is_blended`: Whether pieces have been taken as mixed evenly.
     """
 
     def __init__(
@@ -715,10 +688,7 @@ class Order:
 class Passes:
     """What all ranks of one sort share: the order of their keys after every pass, each made once.
 
-    Parameters
-    ----------
-    ranges : list of list of (int, int, int)
-        Every rank's ranges: keys, begin, width (`labkit.local.Range`).
+    `ranges`: Every rank's ranges: keys, begin, width (`labkit.local.Range`).
     """
 
     def __init__(self, ranges: Sequence[Sequence[tuple[int, int, int]]]) -> None:
@@ -728,10 +698,7 @@ class Passes:
     def counts(self, history: History, rank: int, shift: int, bits: int) -> Counts:
         """Return how many keys of each value of a digit a rank holds, after the passes of `history`.
 
-        Raises
-        ------
-        DataError
-            The distributions are too unlike for that.
+        Raises DataError: The distributions are too unlike for that.
         """
         key = (history, shift, bits)
         if key not in self._orders:

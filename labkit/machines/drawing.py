@@ -26,23 +26,14 @@ def circle(count: int) -> Iterator[Point]:
 class Layout:
     """A drawing: named points, and each cable as one line or, round an end, two stubs.
 
-    Attributes
-    ----------
-    hosts, switches : dict of str to (x, y)
-    cables : dict
-        (name, name), in rising order of drawing, to the lines that draw it.
-    tints : dict
-        Colours of cables, by their names as in `cables`; others are grey.
-    notes : list of (x, y, text)
-        The text next to the drawing.
-    said : str
-        How to read it.
-    links : dict
-        Cable to the names of the links that it consists of, where these are not named after its ends.
-    host_points : list of (str or None), or None
-        The point of each host, None for one that is not drawn; None where they are named ``host 0``, ...
-    is_tree : bool
-        Rows from the hosts upwards, which may be stretched; everything else keeps its proportions.
+    `cables`: (name, name), in rising order of drawing, to the lines that draw it.
+    `tints`: Colours of cables, by their names as in `cables`; others are grey.
+    `notes`: The text next to the drawing.
+    `said`: How to read it.
+    `links`: Cable to the names of the links that it consists of, where these are not named after its ends.
+    `host_points`: The point of each host, None for one that is not drawn; None where they are named ``host
+        0``, ...
+    `is_tree`: Rows from the hosts upwards, which may be stretched; everything else keeps its proportions.
     """
 
     hosts: dict[str, Point] = field(default_factory=dict)

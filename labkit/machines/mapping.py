@@ -42,20 +42,9 @@ class RankMapping(ABC):
     def place(self, ranks: int, hosts: int, cores: int) -> Hosts:
         """Place the ranks.
 
-        Parameters
-        ----------
-        ranks, hosts, cores : int
-            Each at least 1; there may be more ranks than cores in all.
-
-        Returns
-        -------
-        ndarray of int32, shape (ranks,)
-            The host of each rank, from 0 on.
-
-        Raises
-        ------
-        PlatformError
-            The rule cannot place this number of ranks.
+        `ranks`, `hosts`, `cores`: Each at least 1; there may be more ranks than cores in all.
+        Returns (ndarray of int32, shape (ranks,)): The host of each rank, from 0 on.
+        Raises PlatformError: The rule cannot place this number of ranks.
         """
 
     def least_hosts(self, ranks: int) -> int:
@@ -73,10 +62,7 @@ class RankMapping(ABC):
 class BlockMapping(RankMapping):
     """The first ranks on the first host, as many as it has cores (or evenly, where there are more ranks).
 
-    Attributes
-    ----------
-    per_host : int or None
-        Ranks on a host, where not as many as it has cores: 1 gives each rank its own host.
+    `per_host`: Ranks on a host, where not as many as it has cores: 1 gives each rank its own host.
     """
 
     per_host: int | None = None
@@ -126,10 +112,7 @@ class RandomMapping(RankMapping):
 
     The cores are sorted by keys of PCG64's raw stream, which no release of NumPy changes.
 
-    Attributes
-    ----------
-    seed : int
-        From 0 on.
+    `seed`: From 0 on.
     """
 
     seed: int = 0
@@ -150,10 +133,7 @@ class FragmentedMapping(RankMapping):
 
     The hosts are sorted by keys of PCG64's raw stream, which no release of NumPy changes.
 
-    Attributes
-    ----------
-    seed : int
-        From 0 on.
+    `seed`: From 0 on.
     """
 
     seed: int = 0
@@ -171,14 +151,9 @@ class FragmentedMapping(RankMapping):
 class ListedMapping(RankMapping):
     """Host by host, as a list or a file says.
 
-    Attributes
-    ----------
-    listed : tuple of int
-        The host of each rank; a list longer than a run's ranks is used from its beginning.
-    source : str
-        The file, for messages; empty for a list.
-    lines : tuple of int
-        The line of each entry, where it came from a file.
+    `listed`: The host of each rank; a list longer than a run's ranks is used from its beginning.
+    `source`: The file, for messages; empty for a list.
+    `lines`: The line of each entry, where it came from a file.
     """
 
     listed: tuple[int, ...]

@@ -39,14 +39,9 @@ MOST_ROWS = 2**21
 class Diameter:
     """The longest route between two hosts, and the largest latency of any route.
 
-    Attributes
-    ----------
-    links : int
-        Cables, and the backbone of a star; not limiters.
-    latency_s : float
-        Sum of the latencies of its links; factors of a network model come on top.
-    is_exact : bool
-        Otherwise it was found on some of the routes: a lower bound.
+    `links`: Cables, and the backbone of a star; not limiters.
+    `latency_s`: Sum of the latencies of its links; factors of a network model come on top.
+    `is_exact`: Otherwise it was found on some of the routes: a lower bound.
     """
 
     links: int
@@ -63,16 +58,10 @@ class Diameter:
 class Bisection:
     """The least bandwidth between two halves of the hosts, whatever the halves.
 
-    Attributes
-    ----------
-    bytes_per_s : float
-        Each way where cables have two links, else both ways together.
-    is_exact : bool
-        Otherwise it is an upper bound: a cut that is there, but perhaps not the narrowest.
-    cut : str
-        Which cut it is.
-    is_each_way : bool
-        Whether both directions have it.
+    `bytes_per_s`: Each way where cables have two links, else both ways together.
+    `is_exact`: Otherwise it is an upper bound: a cut that is there, but perhaps not the narrowest.
+    `cut`: Which cut it is.
+    `is_each_way`: Whether both directions have it.
     """
 
     bytes_per_s: float
@@ -90,16 +79,10 @@ class Bisection:
 class LinkKind:
     """Links that are alike.
 
-    Attributes
-    ----------
-    kind : str
-        What they are for, as explanations of runs call it: ``links out of hosts``, ``limiters``, ...
-    count : int
-        How many.
-    bytes_per_s, latency_s : float
-        Of each.
-    sharing : str
-        ``shared`` or ``fatpipe``.
+    `kind`: What they are for, as explanations of runs call it: ``links out of hosts``, ``limiters``, ...
+    `count`: How many.
+    `bytes_per_s`, `latency_s`: Of each.
+    `sharing`: ``shared`` or ``fatpipe``.
     """
 
     kind: str
@@ -140,19 +123,8 @@ def _columns(built: Any) -> tuple[list[str], list[str], list[float], list[float]
 def link_table(built: Any) -> pd.DataFrame:
     """Tabulate the links of a machine.
 
-    Parameters
-    ----------
-    built : labkit._kernels.Platform
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per link: link (its name), kind, bytes_per_s, latency_s, sharing.
-
-    Raises
-    ------
-    PlatformError
-        There are more than 2^21.
+    Returns: A row per link: link (its name), kind, bytes_per_s, latency_s, sharing.
+    Raises PlatformError: There are more than 2^21.
     """
     import pandas as pd
 

@@ -108,14 +108,9 @@ _TEXTS = ("title", "source", "base")
 class ModelValueError(PlatformError):
     """A value that no model can have.
 
-    Attributes
-    ----------
-    key : str
-        The field.
-    row : int or None
-        The row of its table.
-    why : str
-        What is wrong, without the model's name.
+    `key`: The field.
+    `row`: The row of its table.
+    `why`: What is wrong, without the model's name.
     """
 
     def __init__(self, model: str, key: str, why: str, row: int | None = None) -> None:
@@ -133,44 +128,33 @@ _Cost = tuple[tuple[int, float, float], ...]
 class NetworkModel:
     """Everything that turns a message into time, apart from the platform's links.
 
-    Attributes
-    ----------
-    name, title, source : str
-        What it is called, what it is, and where its numbers come from.
-    weight_s_bytes : float
-        S of the sharing weight: a link adds S / bandwidth seconds to a flow's weight.
-    latency_factor, bandwidth_factor : tuple of (threshold_bytes, factor)
-        The factor of the largest threshold strictly below the size (payload and envelope); 1 below the first.
-    message_latency : tuple of (threshold_bytes, a_s, b_s_per_byte)
-        What a message takes besides the latencies of its links, a + b * payload of the last section strictly
-        below the payload: while it lasts, neither an end of the message nor a link is busy. Empty: nothing.
-    tcp_gamma_bytes : float
-        Largest window: a flow's rate is at most gamma / (2 latency); 0 for no such bound.
-    cross_traffic : bool
-        Whether 5 % of a flow loads the way back.
-    penalties : tuple of float, empty or (Be, Bs, ys)
-        Where several transfers leave or enter one host, their windows shrink: see the model ``ib``.
-    sharing : str
-        "maxmin": transfers share the links they cross. "delay": no link is shared; each message takes L + G k
-        behind the messages before it at its two hosts' interfaces (LogGPS).
-    latency_s, gap_s, gap_per_byte_s : float
-        Of "delay" only: L, g and G. L and G may be negative: that of the message's route and factors.
-    collective_network : tuple of (operation, least_s, start_s, stage_s, per_byte_s)
-        Operations of all ranks that the machine carries out on a separate network, such as the collective
-        tree of a Blue Gene: max(least, start + stage * log2(ranks)) + per_byte * bytes. Empty: there is none.
-    envelope_bytes : int
-        What travels with every payload.
-    detached_below_bytes : int
-        A smaller payload lets the sender go on; its transfer waits for the receive to be posted.
-    eager_below_bytes : int
-        A smaller payload is transferred at once, whether or not the receive is posted.
-    send_overhead, isend_overhead, recv_overhead : tuple of (threshold_bytes, a_s, b_s_per_byte)
-        os, ois, or: a + b * payload of the last section strictly below the payload. Empty: free.
-    match_s : float
-        What an entry of a matching queue costs the receiver when it is looked at in vain. A message looks
-        through the receives that are posted, a receive through the messages that have come, oldest first.
-    wtime_s, test_s, iprobe_s : float
-        What each such call costs its caller.
+    `name`, `title`, `source`: What it is called, what it is, and where its numbers come from.
+    `weight_s_bytes`: S of the sharing weight: a link adds S / bandwidth seconds to a flow's weight.
+    `latency_factor`, `bandwidth_factor`: The factor of the largest threshold strictly below the size (payload
+        and envelope); 1 below the first.
+    `message_latency`: What a message takes besides the latencies of its links, a + b * payload of the last
+        section strictly below the payload: while it lasts, neither an end of the message nor a link is busy.
+        Empty: nothing.
+    `tcp_gamma_bytes`: Largest window: a flow's rate is at most gamma / (2 latency); 0 for no such bound.
+    `cross_traffic`: Whether 5 % of a flow loads the way back.
+    `penalties`: Where several transfers leave or enter one host, their windows shrink: see the model ``ib``.
+    `sharing`: "maxmin": transfers share the links they cross. "delay": no link is shared; each message takes
+        L + G k behind the messages before it at its two hosts' interfaces (LogGPS).
+    `latency_s`, `gap_s`, `gap_per_byte_s`: Of "delay" only: L, g and G. L and G may be negative: that of the
+        message's route and factors.
+    `collective_network`: Operations of all ranks that the machine carries out on a separate network, such as
+        the collective tree of a Blue Gene: max(least, start + stage * log2(ranks)) + per_byte * bytes. Empty:
+        there is none.
+    `envelope_bytes`: What travels with every payload.
+    `detached_below_bytes`: A smaller payload lets the sender go on; its transfer waits for the receive to be
+        posted.
+    `eager_below_bytes`: A smaller payload is transferred at once, whether or not the receive is posted.
+    `send_overhead`, `isend_overhead`, `recv_overhead`: os, ois, or: a + b * payload of the last section
+        strictly below the payload. Empty: free.
+    `match_s`: What an entry of a matching queue costs the receiver when it is looked at in vain. A message
+        looks through the receives that are posted, a receive through the messages that have come, oldest
+        first.
+    `wtime_s`, `test_s`, `iprobe_s`: What each such call costs its caller.
     """
 
     name: str
@@ -307,12 +291,7 @@ class NetworkModel:
         return 0
 
     def build(self) -> Any:
-        """Make the engine's model object of these numbers.
-
-        Returns
-        -------
-        labkit._kernels.Model
-        """
+        """Make the engine's model object of these numbers."""
         from labkit import _kernels
 
         return _kernels.Model(**{name: getattr(self, name) for name in ("name", *OPTIONS)})
@@ -440,7 +419,7 @@ def read_options(text: str, words: list[str]) -> dict[str, Any]:
         key = key.strip()
         if not sign or key not in OPTIONS:
             raise PlatformError(
-                f"model {text!r}: {word!r} is no option; write NAME=VALUE with one of {', '.join(OPTIONS)}"
+                f"model {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(OPTIONS)}"
             )
         if key in options:
             raise PlatformError(f"model {text!r}: option {key!r} is given twice")
@@ -547,7 +526,7 @@ def get(model: str | os.PathLike[str] | NetworkModel | None = None, **options: A
 
 
 def _shown(value: Any) -> str:
-    """Write a changed value; a long table by its length and a sum that tells it from others."""
+    """Write a changed value; a long table by its length and a checksum."""
     text = repr(value)
     if len(text) <= 60:
         return text

@@ -27,14 +27,9 @@ __all__ = ["Machine", "load", "names"]
 class Machine:
     """A named machine as its file says.
 
-    Attributes
-    ----------
-    name, title : str
-        What it is called, and what it is.
-    spec : MachineSpec
-        What it is made of.
-    facts : list of (str, str)
-        Each figure and, behind it, its source or the word assumed.
+    `name`, `title`: What it is called, and what it is.
+    `spec`: What it is made of.
+    `facts`: Each figure and, behind it, its source, or "assumed".
     """
 
     def __init__(self, name: str, title: str, spec: MachineSpec, facts: list[tuple[str, str]]) -> None:
@@ -48,10 +43,7 @@ class Machine:
 def load(name: str) -> Machine:
     """Read a named machine.
 
-    Raises
-    ------
-    PlatformError
-        There is none of that name, or its file is broken.
+    Raises PlatformError: There is none of that name, or its file is broken.
     """
     if name not in names():
         raise PlatformError(f"machine {name!r} is not known; allowed: {', '.join(names())}")

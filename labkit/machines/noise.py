@@ -124,7 +124,7 @@ class Noise:
             name, sign, value = word.strip().partition("=")
             if not sign or name not in names:
                 raise PlatformError(
-                    f"noise {text!r}: {word!r} is no option; write NAME=VALUE with one of {', '.join(names)}"
+                    f"noise {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(names)}"
                 )
             try:
                 values[names[name]] = _read(names[name], value)
@@ -201,7 +201,7 @@ class Noise:
         return slow
 
     def settings(self, built: Any) -> tuple[list[int], tuple[int, float, float, list[float]]]:
-        """Return the slow hosts, and what the engine is told: seed, period, mean detour, slowdowns.
+        """Return the slow hosts, and the engine's parameters: seed, period, mean detour, slowdowns.
 
         Parameters
         ----------

@@ -304,12 +304,12 @@ class Platform(Shown):
 
     @property
     def lacks_costs(self) -> str:
-        """What is said where a machine has a speed and no node-local costs of its own; else empty."""
+        """The note for a machine with a speed and no node-local costs; else empty."""
         if self.description.calibration is not None or self.description.speed == REFERENCE_FLOPS_PER_S:
             return ""
         cpu = find_calibration(DEFAULT_CALIBRATION).machine["cpu"]
         return (
-            f"{self.name} has no node-local costs of its own: sorting, merging and the other kernels of "
+            f"{self.name} has no node-local costs: sorting, merging and the other kernels of "
             f"labkit.local cost what they do on one core of {cpu}, whatever the speed, because a peak flop "
             "rate does not say how fast a core sorts; calibration= names other costs"
         )

@@ -39,17 +39,28 @@ _LONGEST_S = 1e9
 _SLOWEST = 1e-30
 #: what SimGrid's files have besides; a bare number has the unit ""
 _MORE_BANDWIDTHS = {
-    "": 1.0, "EBps": 1e18, "Ebps": 0.125e18, "PiBps": 2.0**50, "Pibps": 2.0**47, "EiBps": 2.0**60,
+    "": 1.0,
+    "EBps": 1e18,
+    "Ebps": 0.125e18,
+    "PiBps": 2.0**50,
+    "Pibps": 2.0**47,
+    "EiBps": 2.0**60,
     "Eibps": 2.0**57,
-}  # fmt: skip
+}
 _LONG_TIMES = {"": 1.0, "w": 604800.0, "d": 86400.0, "h": 3600.0, "m": 60.0}
 _MORE_SPEEDS = {"": 1.0, "Ef": 1e18, "Zf": 1e21, "Yf": 1e24} | {
     word + "flops": f
     for word, f in {
-        "kilo": 1e3, "mega": 1e6, "giga": 1e9, "tera": 1e12, "peta": 1e15, "exa": 1e18, "zetta": 1e21,
+        "kilo": 1e3,
+        "mega": 1e6,
+        "giga": 1e9,
+        "tera": 1e12,
+        "peta": 1e15,
+        "exa": 1e18,
+        "zetta": 1e21,
         "yotta": 1e24,
     }.items()
-}  # fmt: skip
+}
 
 
 def _parse(
@@ -189,12 +200,8 @@ def format_time(seconds: float) -> str:
 class Storage:
     """What the files of a run are on (see `labkit.comm.files`).
 
-    Attributes
-    ----------
-    bandwidth : float
-        Bytes per second of all requests together.
-    latency_s : float
-        What every request takes besides.
+    `bandwidth`: Bytes per second of all requests together.
+    `latency_s`: What every request takes besides.
     """
 
     bandwidth: float = 1e9

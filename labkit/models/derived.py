@@ -42,10 +42,20 @@ __all__ = [
 
 #: the terms that a closed form is made of, at most three of them
 _BASIS: tuple[sympy.Expr, ...] = (
-    sympy.Integer(1), P, sympy.log(P, 2), 1 / P, P * sympy.log(P, 2), sympy.sqrt(P), 1 / sympy.sqrt(P),
-    sympy.log(P, 2) / P, P**2, sympy.log(P, 2) ** 2, sympy.cbrt(P), P ** sympy.Rational(-1, 3),
+    sympy.Integer(1),
+    P,
+    sympy.log(P, 2),
+    1 / P,
+    P * sympy.log(P, 2),
+    sympy.sqrt(P),
+    1 / sympy.sqrt(P),
+    sympy.log(P, 2) / P,
+    P**2,
+    sympy.log(P, 2) ** 2,
+    sympy.cbrt(P),
+    P ** sympy.Rational(-1, 3),
     P ** sympy.Rational(2, 3),
-)  # fmt: skip
+)
 _MOST_TERMS = 3
 
 #: ranks at which a closed form is found, and at which it must hold
@@ -201,7 +211,7 @@ def _distance(machine: Platform, fabric: Fabric) -> sympy.Expr:
 
 
 def _ports(machine: Platform) -> int:
-    """Return over how many links a host can send at once."""
+    """Return over how many links a host can send concurrently."""
     description = machine.description
     if not isinstance(description, TorusSpec):
         return 1

@@ -484,11 +484,7 @@ def _text(formula: sympy.Expr, has_unit: bool = False) -> str:
 class Comparison:
     """A model and measured times.
 
-    Attributes
-    ----------
-    model : CommunicationModel
-    data : DataFrame
-        ranks, bytes, measured_s, lower_s, upper_s.
+    `data`: ranks, bytes, measured_s, lower_s, upper_s.
     """
 
     model: CommunicationModel

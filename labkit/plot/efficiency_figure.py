@@ -37,7 +37,7 @@ Floats = NDArray[np.float64]
 _SCALINGS = ("strong", "weak")
 #: in names of parameters: what they say about the input
 _NAMES = {"weak": ("local", "per_rank", "each"), "strong": ("total", "overall", "global")}
-#: exponents of the work over the ranks that are this near to 0 and 1 tell strong and weak scaling
+#: exponents of the work over the ranks that are this near to 0 and 1 mean strong and weak scaling
 _FLAT = 0.35
 #: by how much an efficiency is above 1 before it is called superlinear: less is within what repeats scatter
 _SUPERLINEAR = 0.05
@@ -61,8 +61,8 @@ def efficiency(
         Measurements over the ranks; several are lines of one figure.
     scaling : "strong" or "weak"
         Whether all ranks together work on the same input however many they are, or each on the same. By
-        default the study tells: a parameter called like ``n_total`` or ``n_local``, else comparisons that
-        stay the same or grow with the ranks; what tells nothing counts as strong, and the reading says so.
+        default from the study: a parameter called like ``n_total`` or ``n_local``, else comparisons that
+        stay the same or grow with the ranks; anything else counts as strong, and the reading says so.
     baseline_s : float, optional
         Seconds of the best program on one rank (weak: with one rank's input). By default each line's own
         time at its fewest ranks counts as perfectly efficient: relative speedup, which flatters.
@@ -103,7 +103,7 @@ def _scaling_of(studies: Mapping[str, Study]) -> tuple[str, str]:
     found = {name: _told(study) for name, study in studies.items()}
     known = {name: told for name, told in found.items() if told is not None}
     if not known:
-        return "strong", ', as the studies do not tell; scaling="weak" if every rank has its own input'
+        return "strong", ', which the studies do not record; scaling="weak" if every rank has its own input'
     kinds = {kind for kind, _ in known.values()}
     if len(kinds) > 1:
         said = ", ".join(f"{name!r}: {kind} ({why})" for name, (kind, why) in known.items())
@@ -115,7 +115,7 @@ def _scaling_of(studies: Mapping[str, Study]) -> tuple[str, str]:
 
 
 def _told(study: Study) -> tuple[str, str] | None:
-    """What a study tells of its scaling, and by what: a parameter's name, or its comparisons."""
+    """The scaling of a study, and its evidence: a parameter's name, or its comparisons."""
     for column in map(str, study.data.columns):
         for kind, words in _NAMES.items():
             if any(word in column.lower() for word in words):
@@ -234,7 +234,7 @@ def _reading(
 
 
 def _above_ideal(p: Floats, share: Floats) -> str:
-    """Say that more than p times as fast was found, and where: why, the times alone do not tell."""
+    """Say that more than p times as fast was found, and where; the times alone do not show why."""
     best = int(np.argmax(share))
     if share[best] <= 1 + _SUPERLINEAR:
         return ""

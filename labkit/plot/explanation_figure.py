@@ -95,8 +95,8 @@ def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520)
 def _need_links(explanation: Explanation) -> Bottlenecks:
     if explanation.bottlenecks is None:
         raise DataError(
-            f"{explanation.program} ran on {explanation.on}, and a real run does not tell which links its "
-            "messages used; labkit.plot.critical_path and labkit.plot.gantt show what it does tell"
+            f"{explanation.program} ran on {explanation.on}, and a real run does not record which links its "
+            "messages used; labkit.plot.critical_path and labkit.plot.gantt show what it does record"
         )
     return explanation.bottlenecks
 
@@ -196,24 +196,24 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
         if len(rows) and state.step != "transfer":
             label = state.reading if state.step == "probe" else state.name
             drawn = fig.hbar(
-                y="rank", left="begin_s", right="end_s", source=_steps(rows), height=0.7,
-                fill_color=state.color, line_color=None, hatch_pattern=state.hatch,
-                hatch_color=state.hatch_color, hatch_alpha=0.55, hatch_scale=7, legend_label=label,
-            )  # fmt: skip
+                y="rank",
+                left="begin_s",
+                right="end_s",
+                source=_steps(rows),
+                height=0.7,
+                fill_color=state.color,
+                line_color=None,
+                hatch_pattern=state.hatch,
+                hatch_color=state.hatch_color,
+                hatch_alpha=0.55,
+                hatch_scale=7,
+                legend_label=label,
+            )
             tips = [("rank", "@rank"), (label, "@text"), ("phase", "@phase")]
             fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     moved = path[path["kind"] == "transfer"]
     if len(moved):
-        sent = messages.iloc[moved["message"].to_numpy()]
-        source = _steps(moved)
-        for end in ("source", "destination"):
-            source.add(sent[end].to_numpy(), end)
-        lines = fig.segment(
-            x0="begin_s", x1="end_s", y0="source", y1="destination", source=source,
-            color=STATES[MESSAGE].color, line_width=1.6, legend_label=STATES[MESSAGE].name,
-        )  # fmt: skip
-        tips = [("message", "@source to @destination"), ("under way", "@text"), ("phase", "@phase")]
-        fig.add_tools(HoverTool(renderers=[lines], tooltips=tips))
+        _draw_transfers(fig, moved, messages)
     ranks = len(explanation.trace.ends_s)
     fig.y_range.start, fig.y_range.end = -0.8, ranks - 0.2
     fig.yaxis.axis_label = "rank"
@@ -233,6 +233,18 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
         f"is {_spoken(largest)}."
     )
     return Figure(fig, reading, f"Time line of the critical path over the ranks. {reading}")
+
+
+def _draw_transfers(fig: Any, moved: pd.DataFrame, messages: pd.DataFrame) -> None:
+    """Draw the transfers of the path as lines between ranks."""
+    sent, source = messages.iloc[moved["message"].to_numpy()], _steps(moved)
+    for end in ("source", "destination"):
+        source.add(sent[end].to_numpy(), end)
+    ends = {"x0": "begin_s", "x1": "end_s", "y0": "source", "y1": "destination"}
+    state = STATES[MESSAGE]
+    lines = fig.segment(source=source, color=state.color, line_width=1.6, legend_label=state.name, **ends)
+    tips = [("message", "@source to @destination"), ("under way", "@text"), ("phase", "@phase")]
+    fig.add_tools(HoverTool(renderers=[lines], tooltips=tips))
 
 
 def _steps(rows: pd.DataFrame) -> ColumnDataSource:

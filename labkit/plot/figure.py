@@ -40,10 +40,20 @@ __all__ = ["VARIABLE", "Figure", "find_browser", "page", "render_page"]
 LIMIT_S = 90
 
 _FLAGS = (
-    "--headless", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
-    "--force-device-scale-factor=2", "--window-size=1600,1200", "--virtual-time-budget=30000", "--dump-dom",
-)  # fmt: skip
+    "--headless",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--hide-scrollbars",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-extensions",
+    "--force-device-scale-factor=2",
+    "--window-size=1600,1200",
+    "--virtual-time-budget=30000",
+    "--dump-dom",
+)
 
 _MARK = "labkit-file"
 
@@ -69,7 +79,7 @@ window.addEventListener("load", () => setTimeout(labkitTry, 200))
 
 @runtime_checkable
 class Pictured(Protocol):
-    """A picture with its words: `labkit.plot.Figure`."""
+    """A picture with its description: `labkit.plot.Figure`."""
 
     layout: Any
     reading: str

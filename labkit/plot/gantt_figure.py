@@ -239,7 +239,7 @@ def gantt(
         if arrows or (arrows is None and len(run.trace) <= MOST_ARROWS):
             said = " Arrows are messages." if _arrows(panel, run) else ""
         if len(run.trace.operations):
-            said += " A thin bar below a rank: a nonblocking collective that goes on beside it."
+            said += " A thin bar below a rank: a nonblocking collective in progress."
         parts.append(panel)
     for part in parts[:-1]:
         part.xaxis.visible = False
@@ -383,7 +383,7 @@ def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:
         line_color="white",
         line_width=0.5,
     )
-    tips = [("rank", "@rank"), ("beside it", "@name"), ("under way", "@text"), ("from", "@at")]
+    tips = [("rank", "@rank"), ("concurrently", "@name"), ("under way", "@text"), ("from", "@at")]
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=tips))
     return [LegendItem(label="nonblocking collective", renderers=[drawn])]
 

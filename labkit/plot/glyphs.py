@@ -25,14 +25,33 @@ _DASHES: dict[str, object] = {
     "dashdot": (0, (5, 2, 1.2, 2)),
 }
 _MARKERS = {
-    "circle": "o", "square": "s", "triangle": "^", "diamond": "D", "inverted_triangle": "v", "plus": "P",
-    "star": "*", "hex": "H", "x": "X", "cross": "P", "dash": "_", "dot": ".",
-}  # fmt: skip
+    "circle": "o",
+    "square": "s",
+    "triangle": "^",
+    "diamond": "D",
+    "inverted_triangle": "v",
+    "plus": "P",
+    "star": "*",
+    "hex": "H",
+    "x": "X",
+    "cross": "P",
+    "dash": "_",
+    "dot": ".",
+}
 _HATCHES = {
-    "right_diagonal_line": "//", "dot": "..", "horizontal_line": "--", "left_diagonal_line": "\\\\",
-    "cross": "++", "vertical_line": "||", "diagonal_cross": "xx", "ring": "oo", "horizontal_dash": "-",
-    "vertical_dash": "|", "right_diagonal_dash": "/", "left_diagonal_dash": "\\",
-}  # fmt: skip
+    "right_diagonal_line": "//",
+    "dot": "..",
+    "horizontal_line": "--",
+    "left_diagonal_line": "\\\\",
+    "cross": "++",
+    "vertical_line": "||",
+    "diagonal_cross": "xx",
+    "ring": "oo",
+    "horizontal_dash": "-",
+    "vertical_dash": "|",
+    "right_diagonal_dash": "/",
+    "left_diagonal_dash": "\\",
+}
 _ALIGNED = {"middle": "center", "top": "top", "bottom": "bottom", "alphabetic": "baseline", "hanging": "top"}
 
 

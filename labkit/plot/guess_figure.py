@@ -46,7 +46,7 @@ def guess(
     if isinstance(predicted, Expectation) and isinstance(found, Verdict | Model):
         return _growth(predicted, found, width)
     if isinstance(predicted, Expectation) or isinstance(found, Verdict | Model):
-        raise DataError("a growth is drawn beside a verdict or a model, numbers beside numbers")
+        raise DataError("a growth is drawn with a verdict or a model, numbers with numbers")
     if set(predicted) != set(found):
         raise DataError(
             f"predicted were {', '.join(map(str, predicted)) or 'nothing'}, found were "

@@ -45,7 +45,7 @@ def predictions(table: pd.DataFrame, by: str = "network", *, width: int = 170, h
     table : pandas.DataFrame
         Of `labkit.calibration.reality.compare`, with a column `by`.
     by : str
-        The column that tells the small figures apart.
+        The column that distinguishes the small figures.
     width, height : int
         Pixels inside the axes of one small figure.
 

@@ -225,7 +225,7 @@ def _said(ranks: int, source: Any, destination: Any, n_bytes: Any) -> str:
 
 # Payloads between ranks: messages, and of a real run's collectives the blocks, by the definition of each.
 #
-# A simulated run's collectives are messages. A real run tells the operation, not the messages that its
+# A simulated run's collectives are messages. A real run records the operation, not the messages that its
 # library made of it. An alltoall is a block from each rank to each, a gather one from each to the root; what
 # is combined on its way (reductions, scans) has no blocks.
 

@@ -122,11 +122,20 @@ _READING_PX = 13.0
 _AXIS_PX, _NAMED_AXIS_PX, _LETTER_PX = 72.0, 44.0, 6.8
 #: places of a legend inside a figure
 _PLACES = {
-    "top_left": "upper left", "top_right": "upper right", "bottom_left": "lower left",
-    "bottom_right": "lower right", "top_center": "upper center", "bottom_center": "lower center",
-    "center_left": "center left", "center_right": "center right", "center": "center", "top": "upper center",
-    "bottom": "lower center", "left": "center left", "right": "center right",
-}  # fmt: skip
+    "top_left": "upper left",
+    "top_right": "upper right",
+    "bottom_left": "lower left",
+    "bottom_right": "lower right",
+    "top_center": "upper center",
+    "bottom_center": "lower center",
+    "center_left": "center left",
+    "center_right": "center right",
+    "center": "center",
+    "top": "upper center",
+    "bottom": "lower center",
+    "left": "center left",
+    "right": "center right",
+}
 #: where a legend or title stands outside: matplotlib's place, and the anchor in shares of the frame
 _OUTSIDE = {
     "below": ("upper center", (0.5, 0.0)),
@@ -151,7 +160,7 @@ def is_live() -> bool:
 def still_bundle(figures: Sequence[Drawn]) -> tuple[dict[str, str], dict[str, Any]]:
     """Return one PNG of figures, one below the other, as a notebook stores it, and how to show it.
 
-    That is its size, and that it is drawn on white: JupyterLab's word for it, which the dark theme of
+    That is its size, and that it is drawn on white: JupyterLab's marker for it, which the dark theme of
     `labkit lab` follows. Both are empty where there is no matplotlib.
     """
     from PIL import Image
@@ -230,7 +239,7 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
 
 
 def with_words(png: bytes, figure: Drawn, colors: int = 0, **options: object) -> bytes:
-    """Return a PNG with its words inside, a title and a description as its standard names them.
+    """Return a PNG with its description inside, a title and a description as its standard names them.
 
     With a palette of `colors` it is a third of the size.
     """

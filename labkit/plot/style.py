@@ -302,7 +302,7 @@ class Drawn(SuggestsNames):
         return {"reading": reading, "alt": self.alt, "title": self.reading, "name": self.file_name()}
 
     def file_name(self) -> str:
-        """Return a name for its files, made of the first words of the reading.
+        """Return a name for its files, made of the beginning of the reading.
 
         Returns
         -------
@@ -347,7 +347,7 @@ def grid_of(small: Sequence[object], columns: int | None = None) -> Any:
 
 
 def dress(layout: Any, words: dict[str, str]) -> None:
-    """Replace the save tool of a layout's toolbars by one for PNG and one for SVG, words included."""
+    """Replace the save tool of a layout's toolbars by one for PNG and one for SVG, descriptions included."""
     parts = list(layout.references())
     for toolbar in (one for one in parts if isinstance(one, Toolbar)):
         saves = any(isinstance(tool, SaveTool) for tool in toolbar.tools)
@@ -367,7 +367,7 @@ def _action(kind: str, root: str, words: dict[str, str]) -> CustomAction:
 
 
 def _icon(text: str) -> str:
-    """A button's picture: a word over an arrow down."""
+    """A button's picture: a label over an arrow down."""
     drawn = (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24"><g fill="none" stroke="#5f5f5f" '
         'stroke-width="1.8"><path d="M12 1v9M8 7l4 4 4-4"/></g><text x="12" y="22" font-family="sans-serif" '

@@ -27,7 +27,7 @@ _FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 
 @dataclass(frozen=True)
 class Drawing:
-    """A still picture with its words.
+    """A still picture with its description.
 
     Attributes
     ----------

@@ -216,7 +216,7 @@ def _table(rows: pd.DataFrame, amount: str, title: str, ranks: int, size: int, w
 def _labels(texts: list[str]) -> list[str]:
     r"""Return texts of a call path and a share in two lines at most, no two the same.
 
-    Where one is longer its outer phases go: the inner ones tell call paths apart.
+    Where one is longer its outer phases go: the inner ones distinguish call paths.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A Bokeh picture as a notebook widget that brings BokehJS along, with its words and save buttons."""
+"""A Bokeh picture as a notebook widget that brings BokehJS along, with its description and save buttons."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from labkit.process.watchdog import PARENT_VARIABLE
 __all__ = ["ChildProcess", "ending_text", "given_input", "module_words", "telling_words"]
 
 
-#: how much of a process's last words is read
+#: how much of a process's last output is read
 _TAIL_BYTES = 4000
 #: how often a fork is looked at whose end has a limit and no descriptor
 _LOOK_S = 0.01
@@ -38,28 +38,16 @@ class ChildProcess:
 
     It leads its own session: Ctrl-C in a terminal reaches this process only, which then ends the child.
 
-    Parameters
-    ----------
-    words : sequence of str
-        Its command line.
-    target : callable, optional
-        What it runs instead in a fork of this process, where that is allowed (`may_fork`, no other thread).
-    environment : mapping, optional
-        Default: this process's. The token by which its descendants are found is added.
-    token : str, optional
-        That token; default: a new one.
-    is_watched : bool
-        Whether the child gets a pipe whose other end only this process holds, for
+    `words`: Its command line.
+    `target`: What it runs instead in a fork of this process, where that is allowed (`may_fork`, no other
+        thread).
+    `environment`: Default: this process's. The token by which its descendants are found is added.
+    `token`: That token; default: a new one.
+    `is_watched`: Whether the child gets a pipe whose other end only this process holds, for
         `labkit.process.watchdog.watch_parent`.
-    pass_fds : sequence of int
-        Descriptors that it inherits.
-    **streams
-        ``stdin`` (default: nothing), ``stdout``, ``stderr`` and ``cwd``, as for `subprocess.Popen`.
-
-    Raises
-    ------
-    OSError
-        It cannot be started.
+    `pass_fds`: Descriptors that it inherits.
+    `**streams`: ``stdin`` (default: nothing), ``stdout``, ``stderr`` and ``cwd``, as for `subprocess.Popen`.
+    Raises OSError: It cannot be started.
     """
 
     def __init__(
@@ -115,7 +103,7 @@ class ChildProcess:
     def wait(self, seconds: float | None) -> bool:
         """Wait until it has ended, or the time is over; whether it has ended.
 
-        A process descriptor wakes at once; `subprocess.Popen.wait` with a limit looks every 50 ms at worst,
+        A process descriptor wakes it; `subprocess.Popen.wait` with a limit polls every 50 ms at worst,
         which would be added to every launch.
         """
         if self._descriptor is not None and seconds is not None and self.popen.returncode is None:

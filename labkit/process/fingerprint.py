@@ -28,28 +28,29 @@ __all__ = ["engine_digest", "fingerprint", "labkit_digest", "names_of"]
 
 #: parts of a class that say nothing about it, or are made again in every process
 _CLASS_NOISE = {
-    "__dict__", "__weakref__", "__module__", "__doc__", "__firstlineno__", "__static_attributes__",
-    "_abc_impl", "__slotnames__", "__annotations_cache__",
-}  # fmt: skip
+    "__dict__",
+    "__weakref__",
+    "__module__",
+    "__doc__",
+    "__firstlineno__",
+    "__static_attributes__",
+    "_abc_impl",
+    "__slotnames__",
+    "__annotations_cache__",
+}
 
 
 def fingerprint(*things: object) -> str:
     """Return a digest of what `things` are.
 
-    Parameters
-    ----------
-    *things
-        Functions, classes, arrays, containers, plain data.
-
-    Returns
-    -------
-    str
-        32 hexadecimal digits; equal for equal content in any process under the same minor version of Python.
+    `*things`: Functions, classes, arrays, containers, plain data.
+    Returns: 32 hexadecimal digits; equal for equal content in any process under the same minor version of
+        Python.
     """
     walk = _Walk()
     try:
         walk.add(things)
-    except RecursionError:  # deep data: the pickle tells equal ones apart at worst
+    except RecursionError:  # deep data: at worst the pickles of equal ones differ
         import cloudpickle
 
         walk.digest.update(cloudpickle.dumps(things))

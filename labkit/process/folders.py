@@ -40,7 +40,7 @@ _UNMAPPED_S = 60.0
 # labkit-PID-TABLE-START-RANDOM: the table of processes in which the id is valid, and the owner's start time,
 # without which another process that was given the same id later would be taken for the owner.
 _NAME = re.compile(r"labkit-(\d+)-([0-9a-f]{8})-(\d+)-[a-z0-9_]+")
-# Without the two nothing but the id tells whose it is; so only in shared memory, where labkit alone uses it.
+# Without the two only the id identifies the owner; so only in shared memory, where labkit alone uses it.
 _SHORT_NAME = re.compile(r"labkit-(\d+)-[A-Za-z0-9_]+")
 
 
@@ -48,17 +48,11 @@ _SHORT_NAME = re.compile(r"labkit-(\d+)-[A-Za-z0-9_]+")
 class Leftover:
     """A folder that its owner has not removed.
 
-    Attributes
-    ----------
-    path : str
-        Where it is.
-    n_bytes : int
-        The memory or disk space that its files take.
-    is_certain : bool
-        Whether the owner is known to have ended; of an owner in another container, or before the last boot,
-        that cannot be known from here.
-    age_s : float
-        Seconds since the last change of it and of the files in it.
+    `path`: Where it is.
+    `n_bytes`: The memory or disk space that its files take.
+    `is_certain`: Whether the owner is known to have ended; of an owner in another container, or before the
+        last boot, that cannot be known from here.
+    `age_s`: Seconds since the last change of it and of the files in it.
     """
 
     path: str

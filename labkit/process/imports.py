@@ -22,9 +22,17 @@ __all__ = ["imported_files", "is_installed", "program_digests"]
 
 #: names that import modules, or run files, that are given as texts
 _BY_NAME = frozenset(
-    {"import_module", "__import__", "run_module", "run_path", "spec_from_file_location", "SourceFileLoader",
-     "exec", "execfile"}
-)  # fmt: skip
+    {
+        "import_module",
+        "__import__",
+        "run_module",
+        "run_path",
+        "spec_from_file_location",
+        "SourceFileLoader",
+        "exec",
+        "execfile",
+    }
+)
 
 
 def program_digests(file: Path, package: str = "") -> dict[str, str]:
@@ -77,7 +85,7 @@ def _compiled(path: Path) -> CodeType | None:
 
 @functools.lru_cache(256)
 def _compile(path: str, changed_ns: int, size: int) -> CodeType | None:
-    del changed_ns, size  # they tell the versions of a file apart
+    del changed_ns, size  # they distinguish the versions of a file
     with contextlib.suppress(OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return compile(Path(path).read_bytes(), path, "exec", dont_inherit=True)
     return None

@@ -29,16 +29,10 @@ __all__ = ["ReadLimits", "limited"]
 class ReadLimits(NamedTuple):
     """What a child may use.
 
-    Attributes
-    ----------
-    memory_bytes : int
-        Beyond what this process uses already.
-    cpu_s : int
-        CPU time.
-    deadline_s : float
-        Wall-clock time, on however busy a machine.
-    answer_bytes : int
-        Of the answer.
+    `memory_bytes`: Beyond what this process uses already.
+    `cpu_s`: CPU time.
+    `deadline_s`: Wall-clock time, on however busy a machine.
+    `answer_bytes`: Of the answer.
     """
 
     memory_bytes: int

@@ -1,4 +1,4 @@
-"""The words behind `python` on a command line: a file, ``-m module`` or ``-c code``, and its arguments."""
+"""The arguments of `python` on a command line: a file, ``-m module`` or ``-c code``, and its arguments."""
 
 from __future__ import annotations
 
@@ -26,19 +26,13 @@ _POOLS = ("mpi4py.futures", "mpi4py.futures.__main__")
 
 @dataclass(frozen=True)
 class PythonLine:
-    """A program and its arguments, as Python is told them.
+    """A program and its arguments, as on Python's command line.
 
-    Attributes
-    ----------
-    program : str
-        A file; the text of a program, where `module` is ``"-c"``; empty for a module that has to be found.
-    args : tuple of str
-    module : str
-        The name behind ``-m``, ``"-c"``, or empty for a file.
-    rc : mapping
-        Settings of `mpi4py.rc` that ``-m mpi4py -rc ...`` gives.
-    is_pool : bool
-        Whether rank 0 runs the program and the others are its workers (``-m mpi4py.futures``).
+    `program`: A file; the text of a program, where `module` is ``"-c"``; empty for a module that has to be
+        found.
+    `module`: The name behind ``-m``, ``"-c"``, or empty for a file.
+    `rc`: Settings of `mpi4py.rc` that ``-m mpi4py -rc ...`` gives.
+    `is_pool`: Whether rank 0 runs the program and the others are its workers (``-m mpi4py.futures``).
     """
 
     program: str
@@ -55,7 +49,7 @@ def is_python(words: Sequence[str]) -> bool:
 
 
 def python_line(words: Sequence[str]) -> PythonLine:
-    """Read the words of a command line: ``prog.py args``, ``-m module args``, ``-c code args``.
+    """Read the arguments of a command line: ``prog.py args``, ``-m module args``, ``-c code args``.
 
     The name of an interpreter before them, as mpiexec needs it, is passed over with its options.
 

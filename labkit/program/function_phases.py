@@ -96,12 +96,9 @@ class Regions:
     itself the outermost call counts. A generator is in its phase while it runs, not while it waits. Functions
     written in C are not seen.
 
-    Parameters
-    ----------
-    names : sequence of str
-        Each the name of a function, with as much of its class and module as is needed to tell it from others
-        (``merge``, ``Grid.smooth``, ``solver.merge``), or a pattern with ``*`` and ``?``. Functions of labkit
-        itself, but for its algorithms, need their module. With ``!`` before it a name leaves out what
+    `names`: Each the name of a function, with as much of its class and module as is needed to tell it from
+        others (``merge``, ``Grid.smooth``, ``solver.merge``), or a pattern with ``*`` and ``?``. Functions of
+        labkit itself, but for its algorithms, need their module. With ``!`` before it a name leaves out what
         others let in.
     """
 

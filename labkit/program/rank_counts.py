@@ -23,10 +23,7 @@ Row = dict[str, Any]
 class Tally:
     """Counts for the ranks of this process; the machine's context asks it while the program runs.
 
-    Parameters
-    ----------
-    traffic : callable, optional
-        Returns the values of `TRAFFIC` of a rank so far; none where messages are counted elsewhere.
+    `traffic`: Returns the values of `TRAFFIC` of a rank so far; none where messages are counted elsewhere.
     """
 
     def __init__(self, traffic: Callable[[int], tuple[int, ...]] | None = None) -> None:
@@ -136,16 +133,9 @@ def tally_frame(rows: Iterable[Mapping[str, object]]) -> pd.DataFrame:
 def metrics_of(counts: pd.DataFrame) -> list[tuple[str, str, float]]:
     """Return what a study keeps of a run's counts: (metric, phase, value).
 
-    Parameters
-    ----------
-    counts : DataFrame
-        `Run.counts`.
-
-    Returns
-    -------
-    list of tuple
-        The whole run first. ``messages``, ``bytes`` and what the program counts: the sum over the ranks, and
-        with ``rank_`` before its name the most of one rank (sent or received, whichever is more);
+    `counts`: `Run.counts`.
+    Returns: The whole run first. ``messages``, ``bytes`` and what the program counts: the sum over the ranks,
+        and with ``rank_`` before its name the most of one rank (sent or received, whichever is more);
         ``rounds`` and ``rank_memory_bytes``: the most of one rank.
     """
     found: list[tuple[str, str, float]] = []

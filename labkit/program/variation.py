@@ -13,15 +13,10 @@ __all__ = ["Variation"]
 class Variation:
     """A change of a simulated run: its program and its machine description stay the same.
 
-    Attributes
-    ----------
-    computation : mapping of str to sequence of float
-        By phase, a factor of each rank's computation in the phase and in phases inside it. Factors of nested
-        phases multiply; a phase nested in itself counts once.
-    visits : mapping of str to sequence of sequences of float
-        By phase and rank, a factor for each time that the rank enters the phase; 1 for later visits.
-    links : mapping of str to float
-        By kind of links (`labkit.machines.measure.kind_of`), a factor of the bandwidth.
+    `computation`: By phase, a factor of each rank's computation in the phase and in phases inside it. Factors
+        of nested phases multiply; a phase nested in itself counts once.
+    `visits`: By phase and rank, a factor for each time that the rank enters the phase; 1 for later visits.
+    `links`: By kind of links (`labkit.machines.measure.kind_of`), a factor of the bandwidth.
     """
 
     computation: Mapping[str, Sequence[float]] = field(default_factory=dict)

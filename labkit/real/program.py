@@ -215,14 +215,9 @@ def measuring(repeats: Repeats, warmup: int) -> dict[str, Any]:
 class Turns:
     """The numbers of the repetitions, one after the other, and what happens around each.
 
-    Parameters
-    ----------
-    header : mapping
-        Of the job: ``repeats``, and ``measuring`` where times are measured.
-    comm : callable
-        Returns a communicator of all ranks for what is agreed between the runs, and for nothing else.
-    barrier : callable
-        What comes before a run that is not measured.
+    `header`: Of the job: ``repeats``, and ``measuring`` where times are measured.
+    `comm`: Returns a communicator of all ranks for what is agreed between the runs, and for nothing else.
+    `barrier`: What comes before a run that is not measured.
     """
 
     def __init__(

@@ -28,12 +28,8 @@ _MOST_UNPACKED = 1 << 30
 class Computation:
     """What the ranks of one run have computed.
 
-    Parameters
-    ----------
-    stretches : sequence of ndarray
-        For each rank (n_calls,) int64: nanoseconds of CPU time between its calls of MPI.
-    scale : float
-        Simulated seconds for each of them.
+    `stretches`: For each rank (n_calls,) int64: nanoseconds of CPU time between its calls of MPI.
+    `scale`: Simulated seconds for each of them.
 
     Examples
     --------
@@ -86,10 +82,7 @@ class Computation:
     def unpacked(cls, form: Mapping[str, Any]) -> Computation:
         """Read what `packed` returned.
 
-        Raises
-        ------
-        DataError
-            It is something else.
+        Raises DataError: It is something else.
         """
         try:
             counts = [int(one) for one in form["calls"]]

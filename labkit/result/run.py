@@ -49,17 +49,10 @@ _DTYPES = {"rank": "int64", "phase": "object", "begin_s": "float64", "end_s": "f
 def phase_frame(rows: Iterable[Entry] = ()) -> pd.DataFrame:
     """Build the data frame of phases from rows.
 
-    Parameters
-    ----------
-    rows : iterable of (int, str, float, float, int)
-        One row per entry into a phase: rank, phase, begin and end in seconds since the start of the run
+    `rows`: One row per entry into a phase: rank, phase, begin and end in seconds since the start of the run
         (the first entry of any rank into the program), and how many phases of the rank were around it. Those
         of a rank in the order in which it entered them.
-
-    Returns
-    -------
-    pandas.DataFrame
-        With the columns of `PHASE_COLUMNS`, also when there is no row.
+    Returns: With the columns of `PHASE_COLUMNS`, also when there is no row.
     """
     rows = tuple(rows)
     return _frame_of(rows) if rows else pickle.loads(_without_rows())
@@ -626,15 +619,8 @@ class Run(Recorded):
 def median_run(runs: list[Run]) -> Run:
     """Return the repetition with the (lower) median makespan, which then carries all of them.
 
-    Parameters
-    ----------
-    runs : list of Run
-        At least one.
-
-    Returns
-    -------
-    Run
-        A shallow copy, so that no run contains itself.
+    `runs`: At least one.
+    Returns: A shallow copy, so that no run contains itself.
     """
     if len(runs) == 1:
         return runs[0]

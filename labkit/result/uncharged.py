@@ -19,14 +19,9 @@ _LEAST_S, _LEAST_SHARE, _LEAST_LOOKS = 0.01, 0.2, 5
 class Uncharged:
     """What was seen of it in one run, or in several together.
 
-    Attributes
-    ----------
-    seconds : float
-        CPU time of the program's code, what it calls of libraries included.
-    total_s : float
-        CPU time of everything.
-    looks : int
-        How many looks found the program's code running.
+    `seconds`: CPU time of the program's code, what it calls of libraries included.
+    `total_s`: CPU time of everything.
+    `looks`: How many looks found the program's code running.
     """
 
     seconds: float = 0.0

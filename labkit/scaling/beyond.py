@@ -165,9 +165,17 @@ def outlook(model: Model, at: float, level: float = 0.95) -> Outlook:
         wide = np.flatnonzero(~(highs <= _WIDE * lows))
     carries = float(ahead[max(wide[0] - 1, 0)]) if wide.size else np.inf
     return Outlook(
-        float(at), value, low, high, level, at / last, carries, model.parameter, model.unit,
+        float(at),
+        value,
+        low,
+        high,
+        level,
+        at / last,
+        carries,
+        model.parameter,
+        model.unit,
         _misses(model),
-    )  # fmt: skip
+    )
 
 
 def limit(model: Model, at_most: float, level: float = 0.95) -> Limit:
@@ -201,9 +209,17 @@ def limit(model: Model, at_most: float, level: float = 0.95) -> Limit:
     places = [_crossing(x, curve, at_most, falls) for curve in (middle, high, low)]
     first, last = min(places[1:]), max(places[1:])
     return Limit(
-        places[0], min(first, places[0]), max(last, places[0]), float(at_most), level, falls,
-        float(model.x[-1]), model.parameter, model.unit, _misses(model),
-    )  # fmt: skip
+        places[0],
+        min(first, places[0]),
+        max(last, places[0]),
+        float(at_most),
+        level,
+        falls,
+        float(model.x[-1]),
+        model.parameter,
+        model.unit,
+        _misses(model),
+    )
 
 
 def _misses(model: Model) -> float:

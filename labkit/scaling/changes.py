@@ -25,12 +25,8 @@ _BREAK = 2.0  # a change is this many times sharper than any bend elsewhere
 class Segment:
     """One law over a part of the range.
 
-    Attributes
-    ----------
-    first, last : int
-        The points it covers, both inclusive.
-    term : Term
-        The law's term.
+    `first`, `last`: The points it covers, both inclusive.
+    `term`: The law's term.
     """
 
     first: int
@@ -45,16 +41,10 @@ def find_segments(
 
     All divisions are compared, by the squared errors in units of the deviation and a price for each segment.
 
-    Parameters
-    ----------
-    terms, values
-        The space and its functions over x, shape (k, n).
-    x, y : ndarray, shape (n,)
-        The data.
-    counts : ndarray, shape (n,)
-        How many measurements stand behind each point.
-    deviation : float
-        Relative standard deviation of one measurement.
+    `terms`, `values`: The space and its functions over x, shape (k, n).
+    `x`, `y` (ndarray, shape (n,)): The data.
+    `counts` (ndarray, shape (n,)): How many measurements stand behind each point.
+    `deviation`: Relative standard deviation of one measurement.
     """
     n = y.size
     if n < 2 * _SHORTEST:

@@ -63,24 +63,15 @@ def check_tolerance(tolerance: float) -> float:
 class Description:
     """What describes one data set.
 
-    Parameters
-    ----------
-    samples : Samples
-        The measurements.
-    space : Space
-        None for the family.
-    symbol : str
-        The parameter in print.
-    aggregate : str
-        What stands for repetitions.
-    unit : str
-        Of the measurements.
-    tolerance : float
-        How far a model may miss a point.
-    level : float
-        The level of the test of repeated measurements.
-    expectation : Expectation, optional
-        Its own form is tried, too; it becomes the description only where nothing of the family comes near it.
+    `samples`: The measurements.
+    `space`: None for the family.
+    `symbol`: The parameter in print.
+    `aggregate`: What stands for repetitions.
+    `unit`: Of the measurements.
+    `tolerance`: How far a model may miss a point.
+    `level`: The level of the test of repeated measurements.
+    `expectation`: Its own form is tried, too; it becomes the description only where nothing of the family
+        comes near it.
     """
 
     def __init__(
@@ -343,11 +334,21 @@ class Description:
         part = Part(s.terms[k], s.bases[k], scaled, float(s.log_scales[k]))
         lead = Part(s.terms[s.constant], s.bases[s.constant], 0.0, 0.0) if levels or is_flat else part
         return Model(
-            lead.term, constant, self._r2(sse, 3), float(np.abs(off).max()), float(np.sqrt((off *
-            off).mean())), self.x, self.summary.points, sse, 3, lead.basis, lead.scaled, lead.log_scale,
+            lead.term,
+            constant,
+            self._r2(sse, 3),
+            float(np.abs(off).max()),
+            float(np.sqrt((off * off).mean())),
+            self.x,
+            self.summary.points,
+            sse,
+            3,
+            lead.basis,
+            lead.scaled,
+            lead.log_scale,
             self.unit,
             (part,) if levels else (),
-        ).leveled()  # fmt: skip
+        ).leveled()
 
     @cached_property
     def model(self) -> Model:
@@ -357,9 +358,13 @@ class Description:
             for s in self.segments:
                 piece = self._piece(s)
                 before = replace(
-                    piece, before=before, since=float(self.x[s.first]) if before else None, x=self.x,
-                    y=self.summary.points, error=max(piece.error, before.error if before else 0.0),
-                )  # fmt: skip
+                    piece,
+                    before=before,
+                    since=float(self.x[s.first]) if before else None,
+                    x=self.x,
+                    y=self.summary.points,
+                    error=max(piece.error, before.error if before else 0.0),
+                )
             assert before is not None
             return before
         if self.step is not None:
@@ -376,10 +381,18 @@ class Description:
             if np.isfinite(self._fits.sse[0, k]):
                 line = next(
                     Model.each_of(
-                        self._fits, [k], s.constant, s.bases, s.log_scales, self.x, [self.summary.points],
-                        float(self.summary.counts.sum()), [self.belief], self.unit,
+                        self._fits,
+                        [k],
+                        s.constant,
+                        s.bases,
+                        s.log_scales,
+                        self.x,
+                        [self.summary.points],
+                        float(self.summary.counts.sum()),
+                        [self.belief],
+                        self.unit,
                     )
-                )  # fmt: skip
+                )
                 return line.leveled()
         parts = [
             Part(s.terms[k], s.bases[k], a, float(s.log_scales[k]))
@@ -388,13 +401,23 @@ class Description:
         levels = bool(parts) and c.lead.is_constant
         lead = None if levels or not parts else parts.pop()
         return Model(
-            c.lead.named(s.terms[0].symbol), c.constant, self._r2(c.sse, c.free), c.error,
-            float(np.sqrt(c.press / (self.summary.counts.sum() if noisy else n))), self.x,
-            self.summary.points, c.sse, c.free, lead.basis if lead else s.bases[s.constant], lead.scaled if
-            lead else 0.0,
-            lead.log_scale if lead else 0.0, self.unit, tuple(parts),
-            None, None if noisy else self,
-        )  # fmt: skip
+            c.lead.named(s.terms[0].symbol),
+            c.constant,
+            self._r2(c.sse, c.free),
+            c.error,
+            float(np.sqrt(c.press / (self.summary.counts.sum() if noisy else n))),
+            self.x,
+            self.summary.points,
+            c.sse,
+            c.free,
+            lead.basis if lead else s.bases[s.constant],
+            lead.scaled if lead else 0.0,
+            lead.log_scale if lead else 0.0,
+            self.unit,
+            tuple(parts),
+            None,
+            None if noisy else self,
+        )
 
     def own_form(self, e: Expectation) -> Model | None:
         """Return c + a E fitted to the data; None where a has the wrong sign."""
@@ -480,16 +503,9 @@ class Description:
     def curves(self, x: npt.ArrayLike, deviation: float) -> Floats:
         """Return the values at x of all candidates that describe single measurements about as well.
 
-        Parameters
-        ----------
-        x : array_like
-            Values of the parameter.
-        deviation : float
-            The root mean square of the relative errors of the model they compete with.
-
-        Returns
-        -------
-        ndarray, shape (curves, *x.shape)
+        `x`: Values of the parameter.
+        `deviation`: The root mean square of the relative errors of the model they compete with.
+        Returns: ndarray, shape (curves, *x.shape).
         """
         at, limit, n = np.asarray(x, dtype=float), _AS_GOOD * max(deviation, ROUNDING), self.x.size
         found = [
@@ -729,9 +745,16 @@ def _fit_noisy(
             Belief(layout.bases, layout.log_scales, data, fits, layout.prior, i) for i in range(len(rows))
         ]
         found = Model.each_of(
-            fits, winners.tolist(), layout.constant, layout.bases, layout.log_scales, x, list(points[rows]),
-            float(counts.sum()), beliefs,
-        )  # fmt: skip
+            fits,
+            winners.tolist(),
+            layout.constant,
+            layout.bases,
+            layout.log_scales,
+            x,
+            list(points[rows]),
+            float(counts.sum()),
+            beliefs,
+        )
         models.update(zip(rows.tolist(), found, strict=True))
     return [models[i] for i in range(len(summaries))]
 

@@ -37,12 +37,8 @@ class Basis(Protocol):
 class Log:
     """(offset + slope log2 x)^exponent, a logarithm of coefficient * x^slope.
 
-    Attributes
-    ----------
-    offset : float or None
-        log2 of the coefficient; None when it is not known.
-    slope, exponent : Fraction
-        Exponents inside and outside.
+    `offset`: log2 of the coefficient; None when it is not known.
+    `slope`, `exponent`: Exponents inside and outside.
     """
 
     offset: float | None

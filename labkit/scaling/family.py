@@ -65,24 +65,15 @@ _HOPELESS = 10.0
 class Candidate(NamedTuple):
     """One fitted member of the family.
 
-    Attributes
-    ----------
-    terms : tuple of int
-        Places of its functions, in the order of growth.
-    numbers : tuple of float
-        Their coefficients, of functions scaled to a maximum of 1.
-    constant : float
-        c, of either sign.
-    lead : Term
-        Its growth: 1 where it levels off.
-    error, sse, press : float
-        The largest relative error, the squared ones summed up, and the same of points left out.
-    miss : float
-        The largest error relative to what a model may miss: 1 at most where it describes the data.
-    free : int
-        How many numbers were fitted.
-    evidence : float
-        Logarithm of its weight.
+    `terms`: Places of its functions, in the order of growth.
+    `numbers`: Their coefficients, of functions scaled to a maximum of 1.
+    `constant`: c, of either sign.
+    `lead`: Its growth: 1 where it levels off.
+    `error`, `sse`, `press`: The largest relative error, the squared ones summed up, and the same of points
+        left out.
+    `miss`: The largest error relative to what a model may miss: 1 at most where it describes the data.
+    `free`: How many numbers were fitted.
+    `evidence`: Logarithm of its weight.
     """
 
     terms: tuple[int, ...]
@@ -116,14 +107,9 @@ def solve(designs: Floats, target: Floats) -> tuple[Floats, Floats, Floats]:
 class Family:
     """Every member of the family that data allow.
 
-    Attributes
-    ----------
-    layout : Terms
-        The functions over the values of the parameter.
-    summary : Summary
-        The data.
-    tolerance : float
-        The largest relative error of a model that describes the data.
+    `layout`: The functions over the values of the parameter.
+    `summary`: The data.
+    `tolerance`: The largest relative error of a model that describes the data.
     """
 
     layout: Terms
@@ -333,19 +319,24 @@ class Family:
         kept = np.flatnonzero(np.maximum(evidence, hope) > evidence.max() - _HOPELESS)
         error, own = error[kept], own[kept]
         columns = (
-            np.abs(error).max(axis=1), (self._counts * error**2).sum(axis=1), left_out[kept], worst[kept],
+            np.abs(error).max(axis=1),
+            (self._counts * error**2).sum(axis=1),
+            left_out[kept],
+            worst[kept],
             evidence[kept],
-        )  # fmt: skip
+        )
         return [
             Candidate(
                 tuple(terms), tuple(a), c, self._lead(terms, a, c), largest, sse, press, miss, width + 1, e
             )
             for terms, a, c, largest, sse, press, miss, e in zip(
-                places[kept].tolist(), own.tolist(), constant[kept].tolist(),
+                places[kept].tolist(),
+                own.tolist(),
+                constant[kept].tolist(),
                 *map(np.ndarray.tolist, columns),
                 strict=True,
             )
-        ]  # fmt: skip
+        ]
 
     def _doubt_terms(self, evidence: Floats, places: Ints, own: Floats, constant: Floats) -> None:
         """Lower the evidence, in place, of sums whose terms fall, hardly show, or stand at one point."""

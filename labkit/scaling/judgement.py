@@ -343,7 +343,7 @@ class _Judged:
     def _more(self) -> str:
         if self.found.summary.freedom:
             return "measure more repetitions"
-        return "measure repetitions to tell noise from growth"
+        return "measure repetitions to distinguish noise from growth"
 
 
 # The shape of data that change, jump, or follow no model, in words.
@@ -358,16 +358,10 @@ _FLAT = 0.1
 def describe(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: float) -> str:
     """Return what the data do over the range, as a clause that follows "it".
 
-    Parameters
-    ----------
-    x, y : ndarray, shape (n,)
-        The points.
-    model : Model or None
-        What describes them: only its pieces are told, where it has several.
-    symbol : str
-        The name of the parameter.
-    tolerance : float
-        Relative steps below this count as none.
+    `x`, `y` (ndarray, shape (n,)): The points.
+    `model`: What describes them: only its pieces are told, where it has several.
+    `symbol`: The name of the parameter.
+    `tolerance`: Relative steps below this count as none.
 
     Examples
     --------

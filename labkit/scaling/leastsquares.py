@@ -31,18 +31,14 @@ _SAFE = 1e60
 class Fits:
     """The fits of many data sets (s) with many terms (k).
 
-    Attributes
-    ----------
-    constant, coefficient : ndarray, shape (s, k)
-        c and a of c + a f, where f is scaled to have its largest value 1.
-    sse : ndarray, shape (s, k)
-        Sums of squared relative errors.
-    press : ndarray, shape (s, k)
-        Sums of squared relative leave-one-out errors; inf for terms that cannot be fitted.
-    worst : ndarray, shape (s, k)
-        Largest error relative to a point.
-    free : ndarray of int, shape (s, k)
-        Number of fitted parameters (1 where c is held at 0, and for the constant).
+    `constant`, `coefficient` (ndarray, shape (s, k)): c and a of c + a f, where f is scaled to have its
+        largest value 1.
+    `sse` (ndarray, shape (s, k)): Sums of squared relative errors.
+    `press` (ndarray, shape (s, k)): Sums of squared relative leave-one-out errors; inf for terms that cannot
+        be fitted.
+    `worst` (ndarray, shape (s, k)): Largest error relative to a point.
+    `free` (ndarray of int, shape (s, k)): Number of fitted parameters (1 where c is held at 0, and for the
+        constant).
     """
 
     constant: Floats
@@ -56,18 +52,11 @@ class Fits:
 def basis_values(bases: Sequence[Basis], x: Floats) -> tuple[Floats, Floats]:
     """Return each function's values scaled to a maximum of 1, and log2 of the scales.
 
-    Parameters
-    ----------
-    bases : sequence of Basis, length k
-        The functions.
-    x : ndarray, shape (n,)
-        Values of the parameter.
-
-    Returns
-    -------
-    values : ndarray, shape (k, n)
-        nan in a row whose function is not finite and positive somewhere above 0.
-    log_scales : ndarray, shape (k,)
+    `bases`: The functions.
+    `x` (ndarray, shape (n,)): Values of the parameter.
+    Returns `values` (ndarray, shape (k, n)): nan in a row whose function is not finite and positive somewhere
+        above 0.
+    Returns: ndarray, shape (k,).
     """
     logs = _log2(bases, x)
     with np.errstate(invalid="ignore"):
@@ -100,21 +89,11 @@ def _exponents(terms: tuple[Term, ...]) -> Floats:
 def fit_all(values: Floats, y: Floats, counts: Floats | None = None, *, is_noisy: bool = False) -> Fits:
     """Fit every row of y with every row of values.
 
-    Parameters
-    ----------
-    values : ndarray, shape (k, n)
-        Functions from `basis_values`.
-    y : ndarray, shape (s, n)
-        Positive data.
-    counts : ndarray, shape (n,), optional
-        How many measurements stand behind each point (weights).
-    is_noisy : bool
-        Take errors relative to the fitted curve, not to the measured value: noise pulls the weights 1/y^2
-        down to the values that are too small by chance. Costs a second pass.
-
-    Returns
-    -------
-    Fits
+    `values` (ndarray, shape (k, n)): Functions from `basis_values`.
+    `y` (ndarray, shape (s, n)): Positive data.
+    `counts` (ndarray, shape (n,), optional): How many measurements stand behind each point (weights).
+    `is_noisy`: Take errors relative to the fitted curve, not to the measured value: noise pulls the weights
+        1/y^2 down to the values that are too small by chance. Costs a second pass.
     """
     per_batch = max(1, _BATCH // max(values.size, 1))
     parts = [_fit_batch(values, y[i : i + per_batch], counts, is_noisy) for i in range(0, len(y), per_batch)]

@@ -40,10 +40,7 @@ class Alternatives(Protocol):
 class Part:
     """One summand of a model beside its leading term.
 
-    Attributes
-    ----------
-    term : Term
-        Its growth.
+    `term`: Its growth.
     """
 
     term: Term
@@ -68,12 +65,8 @@ class Part:
 class Takeover:
     """Which summand is the largest at the end of the range, and from where on the leading term is.
 
-    Attributes
-    ----------
-    now, later : Term
-        The largest summand at the largest measured value, and the one that wins in the end.
-    at : float
-        The value of the parameter from which on the second is the larger.
+    `now`, `later`: The largest summand at the largest measured value, and the one that wins in the end.
+    `at`: The value of the parameter from which on the second is the larger.
     """
 
     now: Term
@@ -136,9 +129,17 @@ class Model:
 
     @classmethod
     def from_fits(
-        cls, fits: Fits, row: int, k: int, flat: int, basis: Basis, log_scale: float, x: Floats, y: Floats,
+        cls,
+        fits: Fits,
+        row: int,
+        k: int,
+        flat: int,
+        basis: Basis,
+        log_scale: float,
+        x: Floats,
+        y: Floats,
         count: float | None = None,
-    ) -> Model:  # fmt: skip
+    ) -> Model:
         """Pick fit k of data set `row`; `flat` is the constant's index, `count` how much was measured.
 
         Parameters
@@ -169,10 +170,18 @@ class Model:
 
     @classmethod
     def each_of(
-        cls, fits: Fits, chosen: Sequence[int], flat: int, bases: Sequence[Basis], log_scales: Floats,
-        x: Floats, points: Sequence[Floats], count: float,
-        beliefs: Sequence[Belief | None], unit: str = "",
-    ) -> Iterator[Model]:  # fmt: skip
+        cls,
+        fits: Fits,
+        chosen: Sequence[int],
+        flat: int,
+        bases: Sequence[Basis],
+        log_scales: Floats,
+        x: Floats,
+        points: Sequence[Floats],
+        count: float,
+        beliefs: Sequence[Belief | None],
+        unit: str = "",
+    ) -> Iterator[Model]:
         """Pick fit `chosen[i]` of each data set i; `flat` is the constant, `count` how much was measured.
 
         Parameters
@@ -206,9 +215,16 @@ class Model:
         n, rows = x.size, np.arange(len(points))
         at = (rows, np.asarray(chosen))
         columns = (
-            np.asarray(chosen), fits.constant[at], fits.worst[at], np.sqrt(fits.press[at] / count),
-            fits.sse[at], fits.free[at], fits.coefficient[at], log_scales[at[1]], fits.sse[rows, flat],
-        )  # fmt: skip
+            np.asarray(chosen),
+            fits.constant[at],
+            fits.worst[at],
+            np.sqrt(fits.press[at] / count),
+            fits.sse[at],
+            fits.free[at],
+            fits.coefficient[at],
+            log_scales[at[1]],
+            fits.sse[rows, flat],
+        )
         for y, belief, k, constant, worst, validation, sse, free, scaled, log_scale, total in zip(
             points, beliefs, *(column.tolist() for column in columns), strict=True
         ):

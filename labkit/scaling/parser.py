@@ -33,9 +33,15 @@ _ROOTS = {"sqrt": Fraction(1, 2), "cbrt": Fraction(1, 3), "√": Fraction(1, 2)}
 _LANDAU = {"O", "o", "Theta", "Θ", "θ"}
 #: words that are no parameters, and what they mean
 _WORDS = {
-    "constant": "1", "const": "1", "linear": "p", "quadratic": "p^2", "cubic": "p^3", "logarithmic": "log p",
-    "exponential": "2^p", "polylog": "log^2 p",
-}  # fmt: skip
+    "constant": "1",
+    "const": "1",
+    "linear": "p",
+    "quadratic": "p^2",
+    "cubic": "p^3",
+    "logarithmic": "log p",
+    "exponential": "2^p",
+    "polylog": "log^2 p",
+}
 _LONGEST = 120
 _LARGEST_EXPONENT, _FINEST = 64, 10_000
 
@@ -237,7 +243,7 @@ class _Parser:
                 self.fail(token.at, f"{token.text!r} is not a function; write {hint!r}, with spaces")
         if token.text.lower() in _WORDS:
             plain = _WORDS[token.text.lower()]
-            self.fail(token.at, f"{token.text!r} is a word, not an order of growth; write {plain!r}")
+            self.fail(token.at, f"{token.text!r} is not an order of growth; write {plain!r}")
         if token.text.lower() in ("nan", "inf", "infinity"):
             self.fail(token.at, f"{token.text!r} is not an order of growth")
         if token.text == "exp":
@@ -475,14 +481,9 @@ def monomial(powers: Mapping[str, Fraction]) -> Monomial:
 class Product:
     """coefficient * prod s^q * 2^(sum e s) * prod log2(monomial)^r.
 
-    Attributes
-    ----------
-    coefficient : Fraction
-        The number in front.
-    powers, exponentials : Monomial
-        Exponents q of each symbol, and e of 2^(e s).
-    logs : tuple of (Monomial, Fraction)
-        Each logarithm's argument and its exponent r.
+    `coefficient`: The number in front.
+    `powers`, `exponentials`: Exponents q of each symbol, and e of 2^(e s).
+    `logs`: Each logarithm's argument and its exponent r.
     """
 
     coefficient: Fraction = Fraction(1)

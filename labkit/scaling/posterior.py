@@ -58,16 +58,11 @@ def prior_of(terms: Sequence[Term], expected: int | None) -> Floats:
 class Data:
     """Noisy data sets measured at the same values.
 
-    Attributes
-    ----------
-    values : ndarray, shape (k, n)
-        Functions from `labkit.scaling.leastsquares.basis_values`; rows with nan get no weight.
-    points : ndarray, shape (s, n)
-        One value for each group of repetitions.
-    counts : ndarray, shape (n,)
-        How many measurements each is worth.
-    spread : ndarray, shape (s,)
-        Sum of squared relative deviations within the groups.
+    `values` (ndarray, shape (k, n)): Functions from `labkit.scaling.leastsquares.basis_values`; rows with nan
+        get no weight.
+    `points` (ndarray, shape (s, n)): One value for each group of repetitions.
+    `counts` (ndarray, shape (n,)): How many measurements each is worth.
+    `spread` (ndarray, shape (s,)): Sum of squared relative deviations within the groups.
     """
 
     values: Floats
@@ -159,14 +154,9 @@ def _nodes(
 def weigh(data: Data, fits: Fits, prior: Floats) -> Floats:
     """Return the weight of every term for every data set, shape (s, k); sums to 1 in each row.
 
-    Parameters
-    ----------
-    data : Data
-        The data sets.
-    fits : Fits
-        Their fits with the same functions.
-    prior : ndarray, shape (k,)
-        From `prior_of`.
+    `data`: The data sets.
+    `fits`: Their fits with the same functions.
+    `prior` (ndarray, shape (k,)): From `prior_of`.
     """
     rows, terms = _candidates(data, fits)
     evidence = np.full(fits.sse.shape, -np.inf)
@@ -184,20 +174,12 @@ def weigh(data: Data, fits: Fits, prior: Floats) -> Floats:
 class Belief:
     """What noisy data say of the curve at any value of the parameter, over all terms.
 
-    Attributes
-    ----------
-    bases : sequence of Basis, length k
-        The functions.
-    log_scales : ndarray, shape (k,)
-        log2 of what their values were divided by.
-    data : Data
-        The data sets.
-    fits : Fits
-        Their fits.
-    prior : ndarray, shape (k,)
-        As in `weigh`.
-    row : int
-        Which data set.
+    `bases`: The functions.
+    `log_scales` (ndarray, shape (k,)): log2 of what their values were divided by.
+    `data`: The data sets.
+    `fits`: Their fits.
+    `prior` (ndarray, shape (k,)): As in `weigh`.
+    `row`: Which data set.
     """
 
     bases: Sequence[Basis]
@@ -261,16 +243,10 @@ def keep_tested(
     around the points, and by comparison, when the data are much less likely under it than under the best
     term. Both share the level.
 
-    Parameters
-    ----------
-    summary : Summary
-        The measurements.
-    fits : Fits
-        The fits of one data set.
-    weights, prior : ndarray, shape (k,)
-        From `labkit.scaling.posterior`.
-    level : float
-        How often a right term may be rejected.
+    `summary`: The measurements.
+    `fits`: The fits of one data set.
+    `weights`, `prior` (ndarray, shape (k,)): From `labkit.scaling.posterior`.
+    `level`: How often a right term may be rejected.
     """
     p_value = lack_of_fit(summary, fits.sse[0], fits.free[0])
     with np.errstate(divide="ignore", invalid="ignore"):

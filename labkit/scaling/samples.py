@@ -41,18 +41,11 @@ _NOISELESS = 1e-3
 class Summary:
     """One value for each group, and how far it can be trusted.
 
-    Attributes
-    ----------
-    points : ndarray, shape (n,)
-        The aggregated values.
-    counts : ndarray, shape (n,)
-        How many measurements each is worth.
-    spread : float
-        Sum of squared relative deviations within the groups.
-    freedom : int
-        Its degrees of freedom.
-    aggregate : str
-        What stands for the repetitions.
+    `points` (ndarray, shape (n,)): The aggregated values.
+    `counts` (ndarray, shape (n,)): How many measurements each is worth.
+    `spread`: Sum of squared relative deviations within the groups.
+    `freedom`: Its degrees of freedom.
+    `aggregate`: What stands for the repetitions.
     """
 
     points: Floats
@@ -169,12 +162,8 @@ def _is_outlying(deviations: list[Floats]) -> bool:
 def summarize(data: Floats, how: str = "auto") -> list[Summary]:
     """Summarize data sets of equal shape.
 
-    Parameters
-    ----------
-    data : ndarray, shape (s, n, r)
-        Positive measurements, r repetitions of each value.
-    how : {"auto", "mean", "quartile", "median", "min"}
-        What stands for the repetitions.
+    `data` (ndarray, shape (s, n, r)): Positive measurements, r repetitions of each value.
+    `how` ({"auto", "mean", "quartile", "median", "min"}): What stands for the repetitions.
     """
     if how != "auto":
         _check(how)

@@ -54,18 +54,11 @@ _SECOND_LOG, _BROKEN, _BROKEN_LOG, _FALLING, _RARE = 2.0, 0.7, 2.3, 0.7, 1.0
 class Terms:
     """Functions over the values of the parameter, in the order of growth.
 
-    Attributes
-    ----------
-    bases : tuple of Basis
-        The functions: terms, and an expectation whose shape is not a bare term.
-    x : ndarray, shape (n,)
-        Values of the parameter.
-    expected : int or None
-        Which function is the expectation's.
-    is_foreign : bool
-        Whether only the expectation brought it: the family does not hold it.
-    favors_expected : bool
-        Whether the space was chosen by name, for the expectation; the family favors none.
+    `bases`: The functions: terms, and an expectation whose shape is not a bare term.
+    `x` (ndarray, shape (n,)): Values of the parameter.
+    `expected`: Which function is the expectation's.
+    `is_foreign`: Whether only the expectation brought it: the family does not hold it.
+    `favors_expected`: Whether the space was chosen by name, for the expectation; the family favors none.
     """
 
     bases: tuple[Basis, ...]
@@ -200,16 +193,10 @@ def _hashable(space: Space) -> str | tuple[Term, ...] | None:
 def lay_out(space: Space, x: Floats, y: Floats, symbol: str, expectation: Expectation | None = None) -> Terms:
     """Return the search space of data.
 
-    Parameters
-    ----------
-    space : str, iterable of Term or None
-        Of `labkit.scaling.fit`; None is the family, chosen by the data alone.
-    x, y : ndarray, shape (n,)
-        The data.
-    symbol : str
-        The parameter in print.
-    expectation : Expectation, optional
-        Its own form takes part; a space built from it needs it.
+    `space`: Of `labkit.scaling.fit`; None is the family, chosen by the data alone.
+    `x`, `y` (ndarray, shape (n,)): The data.
+    `symbol`: The parameter in print.
+    `expectation`: Its own form takes part; a space built from it needs it.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         powers = np.diff(np.log(y)) / np.diff(np.log(x))

@@ -39,12 +39,8 @@ _ROUGH = 5.0
 class Summand:
     """coefficient * f(x1) * g(x2).
 
-    Attributes
-    ----------
-    terms : tuple of Term
-        Of the first and of the second parameter.
-    coefficient : float
-        The number in front.
+    `terms`: Of the first and of the second parameter.
+    `coefficient`: The number in front.
     """
 
     terms: tuple[Term, Term]
@@ -121,9 +117,12 @@ class Surface:
 
 
 def fit_surface(
-    x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike, symbols: Sequence[str] = ("n", "p"),
+    x1: npt.ArrayLike,
+    x2: npt.ArrayLike,
+    y: npt.ArrayLike,
+    symbols: Sequence[str] = ("n", "p"),
     tolerance: float = TOLERANCE,
-) -> Surface:  # fmt: skip
+) -> Surface:
     """Find the model of measurements over two parameters.
 
     All products f(x1) g(x2) of two terms and all sums of two such products, with a constant, are fitted by
@@ -429,9 +428,13 @@ class SurfaceVerdict:
         """Return the verdict as JSON-able values."""
         model = self.model
         return {
-            "match": self.match, "growth": model.growth, "model": model.formula, "error": model.error,
-            "is_described": model.is_described, "reading": self.reading,
-        }  # fmt: skip
+            "match": self.match,
+            "growth": model.growth,
+            "model": model.formula,
+            "error": model.error,
+            "is_described": model.is_described,
+            "reading": self.reading,
+        }
 
     def __str__(self) -> str:
         """Print the sentence and the model."""
@@ -451,9 +454,13 @@ class SurfaceVerdict:
 
 
 def judge_surface(
-    x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike, expectation: str,
-    symbols: Sequence[str] = ("n", "p"), tolerance: float = TOLERANCE,
-) -> SurfaceVerdict:  # fmt: skip
+    x1: npt.ArrayLike,
+    x2: npt.ArrayLike,
+    y: npt.ArrayLike,
+    expectation: str,
+    symbols: Sequence[str] = ("n", "p"),
+    tolerance: float = TOLERANCE,
+) -> SurfaceVerdict:
     """Judge measurements over two parameters against an expectation such as ``n/p log2(n/p) + p``.
 
     The expectation's own form is tried beside all sums of two products, and with one product more. Every

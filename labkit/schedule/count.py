@@ -68,11 +68,7 @@ def count(schedule: Schedule, n_bytes: float) -> tuple[float, float, float]:
 class Programs:
     """What each rank does, with bytes in the place of sections: for several runs.
 
-    Parameters
-    ----------
-    schedule : Schedule
-    block_bytes : float
-        Of one block.
+    `block_bytes`: Of one block.
     """
 
     def __init__(self, schedule: Schedule, block_bytes: float) -> None:

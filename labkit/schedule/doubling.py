@@ -48,15 +48,10 @@ Mask = NDArray[np.bool_]
 class Turn:
     """One turn, as every member sees it.
 
-    Attributes
-    ----------
-    partner : array of int64
-        The number to exchange with; it exists where `is_met`.
-    is_met : array of bool
-    mine, theirs : tuple of (array, array)
-        First number and number of members of the own subtree and of the partner's.
-    hops : list of (array, array, array)
-        Another member of the own subtree each, and where one gives it what it got, or takes it from there.
+    `partner`: The number to exchange with; it exists where `is_met`.
+    `mine`, `theirs`: First number and number of members of the own subtree and of the partner's.
+    `hops`: Another member of the own subtree each, and where one gives it what it got, or takes it from
+        there.
     """
 
     partner: Numbers
@@ -123,18 +118,11 @@ def times(
 class Core:
     """Who is in the core: of each of the first pairs of neighbours, 2i and 2i + 1, only one.
 
-    Attributes
-    ----------
-    size, extra : int
-        Members of the core, and how many pairs there are.
-    number : array of int64
-        The number in the core.
-    is_out, has_out : array of bool
-        Whether a member has handed its part to its neighbour before, or taken one over.
-    neighbor : array of int64
-        The other one of the pair, by its number in the team.
-    kept : int
-        Whether the first (0) or the second (1) of a pair is in the core.
+    `size`, `extra`: Members of the core, and how many pairs there are.
+    `number`: The number in the core.
+    `is_out`, `has_out`: Whether a member has handed its part to its neighbour before, or taken one over.
+    `neighbor`: The other one of the pair, by its number in the team.
+    `kept`: Whether the first (0) or the second (1) of a pair is in the core.
     """
 
     size: int

@@ -66,15 +66,8 @@ def execute(
 class Prepared:
     """One rank's part of a schedule over `comm`, to be carried out many times.
 
-    Parameters
-    ----------
-    comm, schedule, tag
-        As `execute` takes them.
-
-    Raises
-    ------
-    ScheduleError
-        Wrong number of ranks.
+    `comm`, `schedule`, `tag`: As `execute` takes them.
+    Raises ScheduleError: Wrong number of ranks.
     """
 
     def __init__(self, comm: Any, schedule: Schedule, tag: int = 0) -> None:
@@ -97,10 +90,7 @@ class Prepared:
 
         `tag` stands for that of the constructor: calls under way at the same time need their own.
 
-        Raises
-        ------
-        ScheduleError
-            A buffer that is missing or does not fit.
+        Raises ScheduleError: A buffer that is missing or does not fit.
         """
         memory = _Memory(self._schedule, self._rank, buffers, counts)
         combine = as_combine(op, memory.dtype) if op is not None and memory.dtype is not None else None
@@ -305,15 +295,10 @@ Counts = dict[str, Any]
 class Sizes:
     """The blocks of one buffer at one rank.
 
-    Attributes
-    ----------
-    layout : "uniform", "split" or "table"
-    count : int
-        Elements of each block (uniform) or of all blocks (split).
-    parts : int
-        Into how many blocks each uniform one is cut once more.
-    counts, displacements : array of int64 or None
-        For tables.
+    `layout` ("uniform", "split" or "table")
+    `count`: Elements of each block (uniform) or of all blocks (split).
+    `parts`: Into how many blocks each uniform one is cut once more.
+    `counts`, `displacements`: For tables.
     """
 
     layout: str
@@ -412,17 +397,9 @@ def type_code(dtype: np.dtype[Any]) -> str:
 def as_reduction(op: Any, dtype: np.dtype[Any]) -> Any:
     """Return the kernels' reduction for an operator on a type.
 
-    Parameters
-    ----------
-    op : str or callable or MPI operator
-        A name of `OPERATIONS`; a function ``f(left, right)`` of two arrays that returns the result; or
-        an object with MPI's ``Reduce_local(inbuf, inoutbuf)``.
-    dtype : numpy.dtype
-
-    Raises
-    ------
-    ScheduleError
-        If MPI defines no such operation on the type, or `op` is none of these.
+    `op`: A name of `OPERATIONS`; a function ``f(left, right)`` of two arrays that returns the result; or an
+        object with MPI's ``Reduce_local(inbuf, inoutbuf)``.
+    Raises ScheduleError: If MPI defines no such operation on the type, or `op` is none of these.
     """
     from labkit import _kernels
 

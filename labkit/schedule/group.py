@@ -196,19 +196,11 @@ Numbers = NDArray[np.int64]
 class Team:
     """What every described rank knows of its team.
 
-    Attributes
-    ----------
-    group : Group
-    number : array of int64
-        The rank's number in its team, from 0 on.
-    size : int or array of int64
-        Ranks of its team.
-    rank : callable
-        ``rank(numbers)``: the ranks that have these numbers in the same team.
-    largest : int
-        Size of the largest team.
-    is_in : bool or array of bool
-        Whether the rank is in a team at all.
+    `number`: The rank's number in its team, from 0 on.
+    `size`: Ranks of its team.
+    `rank`: ``rank(numbers)``: the ranks that have these numbers in the same team.
+    `largest`: Size of the largest team.
+    `is_in`: Whether the rank is in a team at all.
     """
 
     group: Group

@@ -207,7 +207,7 @@ PROBLEMS: dict[str, Problem] = {
              **_SCATTERED),
         _mpi("reduce_scatter", "table", _ALL_ONE, _reduce_scatter,
              "Combine the buffers of all ranks, in rank order; rank i gets the i-th block, of "
-             "`recvcounts[i]` elements; without `recvcounts` the ranks tell each other what their `recvbuf` "
+             "`recvcounts[i]` elements; without `recvcounts` the ranks send each other what their `recvbuf` "
              "holds, which blocks. With IN_PLACE all blocks lie in `recvbuf`; the result is left at its "
              "beginning.", **_SCATTERED),
     )

@@ -36,7 +36,7 @@ def steps_of(generator: Callable[[Group], Iterable[Step]], group: Group, label: 
             raise
         raise ScheduleError(
             f"{called} asks an array for one answer, as in `if group.ranks == 0`: group.ranks holds all "
-            "ranks at once; choose among them with where=, as in group.send(..., where=group.ranks == 0)"
+            "ranks in one call; choose among them with where=, as in group.send(..., where=group.ranks == 0)"
         ) from error
 
 
@@ -303,7 +303,7 @@ def build(
         if temporary.holds == "blocks" and temporary.blocks is not None and contract.layout != "uniform":
             raise ScheduleError(
                 f"temporary {temporary.name!r} has its own number of blocks; in {problem_name} blocks differ "
-                "in size, so it must have those of the buffer it is like, or hold what ranks were told"
+                "in size, so it must have those of the buffer it is like, or hold counts that ranks received"
             )
     _check_told(f"{problem_name}/{name}", contract, made)
     buffers = tuple(Buffer(user, user) for user in contract.shapes)
@@ -318,12 +318,12 @@ def _check_told(label: str, contract: Problem, temporaries: tuple[Temporary, ...
         return
     if contract.layout != "table" or not contract.is_rooted:
         raise ScheduleError(
-            f"{label}: ranks tell each other counts in gatherv and scatterv only; elsewhere every rank knows "
+            f"{label}: ranks send each other counts in gatherv and scatterv only; elsewhere every rank knows "
             "the sizes that it needs"
         )
     if sorted(holds) not in (["counts"], ["counts", "told"]):
         raise ScheduleError(
-            f'{label}: one temporary holds "counts", and one may hold what they tell ("told"); got '
+            f'{label}: one temporary holds "counts", one may hold the counts that they send ("told"); got '
             f"{', '.join(holds)}"
         )
 

@@ -273,9 +273,7 @@ class Machine:
         for place, value in zip(request.places, request.values, strict=True):
             wanted = _count_of((request.rank + place[1]) % self.schedule.size)
             if place[0] == self.counts and value != wanted:
-                text = (
-                    f"{self._name(place)} is told {value_text(value)}, it must be told {value_text(wanted)}"
-                )
+                text = f"{self._name(place)} receives the count {value_text(value)}, not {value_text(wanted)}"
                 raise self._refuted_at("wrong value", request, text, self._name(place))
 
     # -- local work --------------------------------------------------------------------------------
@@ -445,13 +443,8 @@ State = dict[Place, Value]
 class Sent:
     """One message of a round.
 
-    Attributes
-    ----------
-    source, destination : int
-    places : tuple of (int, int)
-        Where its blocks go, at the destination.
-    values : tuple
-        What they hold.
+    `places`: Where its blocks go, at the destination.
+    `values`: What they hold.
     """
 
     source: int
@@ -464,15 +457,9 @@ class Sent:
 class Rounds:
     """A schedule in rounds.
 
-    Attributes
-    ----------
-    schedule : Schedule
-    messages : list of list of Sent
-        Of each round, by source.
-    states : list of list of State
-        What every rank holds at the start and after each round: one more than there are rounds.
-    heard : list of list of int
-        At the same times, for every rank a bit set of the ranks that it knows to have entered.
+    `messages`: Of each round, by source.
+    `states`: What every rank holds at the start and after each round: one more than there are rounds.
+    `heard`: At the same times, for every rank a bit set of the ranks that it knows to have entered.
     """
 
     schedule: Schedule

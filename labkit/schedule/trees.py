@@ -25,12 +25,9 @@ Numbers = NDArray[np.int64]
 class Tree:
     """A tree over 0 .. size - 1.
 
-    Attributes
-    ----------
-    parent : array of int64, shape (size,)
-        The parent of each number (-1 for the top).
-    children : array of int64, shape (n_slots, size)
-        The children of each number in the order in which it sends to them; -1 where there is none.
+    `parent` (array of int64, shape (size,)): The parent of each number (-1 for the top).
+    `children` (array of int64, shape (n_slots, size)): The children of each number in the order in which it
+        sends to them; -1 where there is none.
     """
 
     parent: Numbers

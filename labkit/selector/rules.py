@@ -400,6 +400,6 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
             (below is not None and below <= least) or (most is not None and most < least)
         ):
             raise ScheduleError(
-                f"{where}: this rule never applies: {amount} from {least} on and below that at once"
+                f"{where}: this rule never applies: {amount} from {least} on and also below that"
             )
     return Rule(operation, use, conditions)

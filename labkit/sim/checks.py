@@ -219,13 +219,9 @@ _Numbers = NDArray[np.int64]
 class Region:
     """Memory that a call uses.
 
-    Attributes
-    ----------
-    message : Simple
-        What the call was given; it keeps the memory where it is.
-    begins, ends : numpy.ndarray, shape (runs,)
-        Addresses of its bytes, in ascending order: of a datatype with gaps, the gaps are left out.
-    is_written : bool
+    `message`: What the call was given; it keeps the memory where it is.
+    `begins`, `ends` (numpy.ndarray, shape (runs,)): Addresses of its bytes, in ascending order: of a datatype
+        with gaps, the gaps are left out.
     """
 
     message: Simple

@@ -36,12 +36,8 @@ class Calls(Protocol):
 class Waiting(NamedTuple):  # not a dataclass: a report may make a million
     """A rank that waits.
 
-    Attributes
-    ----------
-    text : str
-        The call, its peer and tag, and the line of the program.
-    peers : tuple of int
-        Ranks that could end the wait; empty: anybody.
+    `text`: The call, its peer and tag, and the line of the program.
+    `peers`: Ranks that could end the wait; empty: anybody.
     """
 
     text: str
@@ -181,12 +177,8 @@ def describe(hub: Any, calls: Calls) -> DeadlockError:
 def report(waits: dict[int, Waiting], ranks: int) -> str:
     """Write who waits for what, and the circle that they wait in.
 
-    Parameters
-    ----------
-    waits : dict of int to Waiting
-        The blocked ranks; whoever is missing has finished.
-    ranks : int
-        All of them.
+    `waits`: The blocked ranks; whoever is missing has finished.
+    `ranks`: All of them.
     """
     finished = ranks - len(waits)
     head = f"deadlock: {len(waits)} of {ranks} ranks wait for what can never happen"

@@ -207,17 +207,11 @@ class Lateness:
 class Difference:
     """A try that came to something else than the run without delays.
 
-    Attributes
-    ----------
-    number : int
-        Of the try, from 1.
-    ranks : tuple of int
-        Whose results or output differ; empty where the try failed.
-    what : str
-        How, in a sentence.
-    rank, place, first, other
-        The first receive from anybody that got another message: the rank, its line, the source in the run
-        without delays and the source in this try (None: no message).
+    `number`: Of the try, from 1.
+    `ranks`: Whose results or output differ; empty where the try failed.
+    `what`: How, in a sentence.
+    `rank`, `place`, `first`, `other`: The first receive from anybody that got another message: the rank, its
+        line, the source in the run without delays and the source in this try (None: no message).
     """
 
     number: int
@@ -241,16 +235,10 @@ class Difference:
 class Exploration:
     """What `explore` found: ``run.exploration``.
 
-    Attributes
-    ----------
-    tries : int
-        Runs with delays.
-    matchings : int
-        Different ways, in all runs, in which wildcards got their messages.
-    differences : tuple of Difference
-        Tries with other results; empty: nothing depended on the order.
-    wildcards : mapping of (rank, place) to list of int
-        Receives from anybody: by rank and line the sources seen there, sorted.
+    `tries`: Runs with delays.
+    `matchings`: Different ways, in all runs, in which wildcards got their messages.
+    `differences`: Tries with other results; empty: nothing depended on the order.
+    `wildcards`: Receives from anybody: by rank and line the sources seen there, sorted.
     """
 
     tries: int
@@ -281,12 +269,8 @@ def check_tries(tries: object) -> int:
 def explore(request: RunRequest, run_once: Callable[[RunRequest], Run]) -> Run:
     """Run a request as it is, and again in other orders; the first run, with what was found.
 
-    Parameters
-    ----------
-    request : RunRequest
-        Its option ``explore`` is the number of tries.
-    run_once : callable
-        Runs one; the option ``lateness`` is a `Lateness`.
+    `request`: Its option ``explore`` is the number of tries.
+    `run_once`: Runs one; the option ``lateness`` is a `Lateness`.
     """
     tries = request.options["explore"]
     plain = {name: value for name, value in request.options.items() if name != "explore"}

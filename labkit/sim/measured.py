@@ -147,14 +147,9 @@ MOST_BYTES = 32 << 20
 class Records:
     """The computation of many runs, found by what the program was given; in a file, if it has one.
 
-    Parameters
-    ----------
-    kept : mapping, optional
-        As `plain` returned it.
-    path : str, optional
-        A file that holds them, and gets what is measured besides.
-    is_closed : bool
-        Whether nothing may be measured that is not there.
+    `kept`: As `plain` returned it.
+    `path`: A file that holds them, and gets what is measured besides.
+    `is_closed`: Whether nothing may be measured that is not there.
     """
 
     def __init__(
@@ -167,10 +162,7 @@ class Records:
     def at(cls, path: str) -> Records:
         """Return those of a file, which may not be there yet.
 
-        Raises
-        ------
-        DataError
-            The file holds something else, or its folder is not there.
+        Raises DataError: The file holds something else, or its folder is not there.
         """
         if not path:
             raise MachineError('compute="recorded:FILE" needs the name of a file, as in "recorded:pi.json"')
@@ -214,10 +206,7 @@ class Records:
     def find(self, key: str) -> Computation | None:
         """Return a run's computation; where none was kept of this machine, that of another one.
 
-        Raises
-        ------
-        MachineError
-            There is none, and none may be measured.
+        Raises MachineError: There is none, and none may be measured.
         """
         form = self.kept.get(key)
         if form is None:
@@ -236,10 +225,7 @@ class Records:
     def keep(self, key: str, computation: Computation) -> None:
         """Keep a run's computation, in the file as well.
 
-        Raises
-        ------
-        DataError
-            The file cannot be written.
+        Raises DataError: The file cannot be written.
         """
         self.kept[key] = computation.packed()
         if self.path is None:

@@ -121,11 +121,8 @@ class _Bytes(io.RawIOBase):
 class RankOutput:
     """Context in which standard output and error of simulated ranks are kept.
 
-    Parameters
-    ----------
-    ranks : int
-    is_whole : bool
-        Whether ``sys.__stdout__`` and ``sys.__stderr__`` are the ranks' as well: in a separate process.
+    `is_whole`: Whether ``sys.__stdout__`` and ``sys.__stderr__`` are the ranks' as well: in a separate
+        process.
     """
 
     def __init__(self, ranks: int, is_whole: bool = False) -> None:
@@ -164,10 +161,7 @@ class RankOutput:
     def add(self, rank: int, text: str, is_error: bool = False) -> None:
         """File what a rank printed.
 
-        Raises
-        ------
-        MachineError
-            All ranks together have printed too much.
+        Raises MachineError: All ranks together have printed too much.
         """
         if self._file is not None:
             self._file.write(text)

@@ -419,10 +419,7 @@ class _Lines:
 class Cautions:
     """What a run does that fails on real MPI.
 
-    Parameters
-    ----------
-    hub : labkit._kernels.Hub
-        Of the run; from now on it is watched.
+    `hub`: Of the run; from now on it is watched.
     """
 
     def __init__(self, hub: Any) -> None:
@@ -446,10 +443,7 @@ class Cautions:
     def notes(self, checks: object = None) -> list[str]:
         """Return all of it as sentences.
 
-        Parameters
-        ----------
-        checks : labkit.sim.checks.Checks, optional
-            What a run with ``check=True`` knows: with the lines of messages that are left over.
+        `checks`: What a run with ``check=True`` knows: with the lines of messages that are left over.
         """
         found = [
             f"{ranks_text(sorted(set(ranks)))} at {where}: {text}"
@@ -588,12 +582,7 @@ _FRAMES = 64
 
 
 class OwnCode:
-    """Context that finds out how long this thread's CPU works on the program's own code.
-
-    Attributes
-    ----------
-    found : Uncharged
-    """
+    """Context that finds out how long this thread's CPU works on the program's own code."""
 
     def __init__(self) -> None:
         self.found = Uncharged()

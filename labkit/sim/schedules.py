@@ -29,18 +29,12 @@ __all__ = ["Simulated", "choices_on", "node_of", "perform", "simulate", "time_al
 class Simulated:
     """One simulated collective.
 
-    Attributes
-    ----------
-    makespan_s : float
-        When the last rank was through.
-    end_s : array of float64, shape (ranks,)
-        When each rank was through.
-    messages, bytes : int
-        All messages and their payloads.
-    events : int
-        What the engine processed.
-    representatives : int
-        Ranks that the engine simulated: fewer than all where they stand for others that do the same.
+    `makespan_s`: When the last rank was through.
+    `end_s` (array of float64, shape (ranks,)): When each rank was through.
+    `messages`, `bytes`: All messages and their payloads.
+    `events`: What the engine processed.
+    `representatives`: Ranks that the engine simulated: fewer than all where they stand for others that do the
+        same.
     """
 
     makespan_s: float
@@ -70,41 +64,19 @@ def simulate(
 ) -> Simulated:
     """Simulate one collective on an otherwise idle machine; sizes only, no data.
 
-    Parameters
-    ----------
-    schedule : Schedule
-    on : str or Platform
-        As in `labkit.run`.
-    model : str or NetworkModel, optional
-        Network model; default: the platform's.
-    n_bytes : int
-        The message of a bcast, reduction or scan; one block of the other collectives.
-    element_bytes : int
-        What a block can hold a multiple of, where a message is cut into parts.
-    counts : dict, optional
-        For vector collectives, bytes: buffer name to an array with one row for each rank.
-    start_s : array of float, shape (ranks,), optional
-        When each rank enters; default: all at 0.
-    combine_s_per_byte : float
-        What a combined byte costs its rank.
-    symmetry : bool
-        Where all ranks do the same at the same time, simulate two of them: the
-        same times to rounding, in a thousandth of the host time. Not with noise.
-    noise : Noise or str, optional
-        What disturbs the machine, as in `labkit.run`.
-    seed : int
-        Draws the noise that has no seed of its own.
-
-    Returns
-    -------
-    Simulated
-
-    Raises
-    ------
-    ScheduleError
-        A schedule that deadlocks or cannot be carried out.
-    PlatformError
-        A machine that is unknown or too small.
+    `on`: As in `labkit.run`.
+    `model`: Network model; default: the platform's.
+    `n_bytes`: The message of a bcast, reduction or scan; one block of the other collectives.
+    `element_bytes`: What a block can hold a multiple of, where a message is cut into parts.
+    `counts`: For vector collectives, bytes: buffer name to an array with one row for each rank.
+    `start_s` (array of float, shape (ranks,), optional): When each rank enters; default: all at 0.
+    `combine_s_per_byte`: What a combined byte costs its rank.
+    `symmetry`: Where all ranks do the same at the same time, simulate two of them: the same times to
+        rounding, in a thousandth of the host time. Not with noise.
+    `noise`: What disturbs the machine, as in `labkit.run`.
+    `seed`: Draws the noise that has no seed of its own.
+    Raises ScheduleError: A schedule that deadlocks or cannot be carried out.
+    Raises PlatformError: A machine that is unknown or too small.
 
     Examples
     --------
@@ -424,10 +396,7 @@ def time_alone(machine: Platform, model: object, node: int, at: Situation, name:
 def node_of(hosts: NDArray[np.int32]) -> int:
     """Return how many consecutive ranks share a host, 1 where that differs from host to host.
 
-    Parameters
-    ----------
-    hosts : ndarray of int, shape (ranks,)
-        The host of each rank.
+    `hosts` (ndarray of int, shape (ranks,)): The host of each rank.
 
     Examples
     --------

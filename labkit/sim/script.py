@@ -119,7 +119,7 @@ def _read_answer(folder: Path, code: int | None, timeout_s: float | None) -> Any
         return pickle.loads((folder / ANSWER).read_bytes())
     if code is None:
         return TimeLimitError(
-            f"the simulation did not end within its time limit of {timeout_s:g} s, nor when it was told to; "
+            f"the simulation did not end within its time limit of {timeout_s:g} s, nor when it was asked to; "
             "it was killed. A rank that never communicates, in code that cannot be interrupted, does that; "
             f"so do too many ranks for this host; {MORE_TIME}"
         )

@@ -41,24 +41,14 @@ NO_SPACE = 74
 class ScriptStart:
     """What a rank finds when its script starts.
 
-    Attributes
-    ----------
-    path : str
-        Where the text of the program is.
-    argv0, args
-        `sys.argv`.
-    folder : str
-        The first of `sys.path`.
-    file : str
-        Its ``__file__``; empty for none.
-    module : str
-        Its name behind ``-m``; empty for a file.
-    shown : str
-        The file's name in tracebacks.
-    rc : mapping
-        Settings of `mpi4py.rc`.
-    is_pool : bool
-        Whether the ranks besides 0 are workers.
+    `path`: Where the text of the program is.
+    `argv0`, `args`: `sys.argv`.
+    `folder`: The first of `sys.path`.
+    `file`: Its ``__file__``; empty for none.
+    `module`: Its name behind ``-m``; empty for a file.
+    `shown`: The file's name in tracebacks.
+    `rc`: Settings of `mpi4py.rc`.
+    `is_pool`: Whether the ranks besides 0 are workers.
     """
 
     path: str

@@ -71,11 +71,7 @@ class Limited(Protocol):
 class TimeLimit:
     """Context in which a simulation may take so much host time.
 
-    Parameters
-    ----------
-    simulation : Limited
-    seconds : float or None
-        None for no limit.
+    `seconds`: None for no limit.
     """
 
     def __init__(self, simulation: Limited, seconds: float | None) -> None:
@@ -210,30 +206,16 @@ def _patient_collector(ranks: int) -> Iterator[None]:
 class Simulation:
     """Ranks of one program on one simulated machine.
 
-    Parameters
-    ----------
-    platform : labkit._kernels.Platform
-        Compiled for the number of ranks.
-    model : labkit._kernels.Model
-    ranks : int
-    trace : bool
-        Keep every message.
-    timeout_s : float or None
-        Limit of host time.
-    choices : Choices, optional
-        Chooses the collectives' algorithms; default: as MPI libraries do.
-    tolerance : float
-        Relative error of the capacities allowed on links with many messages; 0: exact.
-    calibration : KernelCosts, optional
-        What node-local work costs; default: the calibration in use.
-    has_counts : bool
-        Count what the ranks send, count and hold: `labkit.program.rank_counts`.
-    is_whole : bool
-        Whether the ranks have this process for themselves.
-    spare_ranks : int
-        How many may be spawned besides.
-    measured : Measured, optional
-        How the host's CPU time is charged; default: only where a program samples.
+    `platform`: Compiled for the number of ranks.
+    `trace`: Keep every message.
+    `timeout_s`: Limit of host time.
+    `choices`: Chooses the collectives' algorithms; default: as MPI libraries do.
+    `tolerance`: Relative error of the capacities allowed on links with many messages; 0: exact.
+    `calibration`: What node-local work costs; default: the calibration in use.
+    `has_counts`: Count what the ranks send, count and hold: `labkit.program.rank_counts`.
+    `is_whole`: Whether the ranks have this process for themselves.
+    `spare_ranks`: How many may be spawned besides.
+    `measured`: How the host's CPU time is charged; default: only where a program samples.
     """
 
     def __init__(
@@ -328,10 +310,8 @@ class Simulation:
     def run(self, main: Callable[[int], Any]) -> None:
         """Run ``main(rank)`` on every rank.
 
-        Raises
-        ------
-        RankError, DeadlockError, TimeLimitError, MismatchError, KeyboardInterrupt
-            After every rank has been unwound.
+        Raises RankError, DeadlockError, TimeLimitError, MismatchError, KeyboardInterrupt: After every rank
+            has been unwound.
         """
         self._main = main
         self._deadline_s = None if self.timeout_s is None else host_clock.monotonic() + self.timeout_s

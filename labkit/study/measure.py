@@ -35,35 +35,21 @@ _SIMULATED = ("tolerance", "calibration", "compute", "noise")
 class Found:
     """What came of one point.
 
-    Attributes
-    ----------
-    rows : list
-        The rows of each repetition; an exception in place of those that the caller's `measure` failed on.
-    failure : LabkitError or None
-        Why the run behind these repetitions failed.
-    seeds : str
-        Whether the seed matters here: ``"unused"`` where nothing was drawn from it, ``"same"`` where two
+    `rows`: The rows of each repetition; an exception in place of those that the caller's `measure` failed on.
+    `failure`: Why the run behind these repetitions failed.
+    `seeds`: Whether the seed matters here: ``"unused"`` where nothing was drawn from it, ``"same"`` where two
         seeds gave the same rows, ``"differ"`` where they did not, or do not elsewhere, ``"chance"`` where
         they did not though nothing was drawn from the seed; empty where that was not tried.
-    collectives : dict
-        Operation -> number of ranks -> names of the algorithms that it took.
-    fewer : int
-        The number of seeds, where the runs were too expensive for all of them; else 0.
-    on : str
-        The machine's name.
-    machine : dict
-        Its description.
-    notes : list of str
-        Those of the first repetition.
-    printed : tuple of str
-        What was printed outside the ranks: standard output and error, in another process only.
-    order : int
-        In another process only, by which those of the same hash seed know each other
+    `collectives`: Operation -> number of ranks -> names of the algorithms that it took.
+    `fewer`: The number of seeds, where the runs were too expensive for all of them; else 0.
+    `on`: The machine's name.
+    `machine`: Its description.
+    `notes`: Those of the first repetition.
+    `printed`: What was printed outside the ranks: standard output and error, in another process only.
+    `order`: In another process only, by which those of the same hash seed know each other
         (`labkit.study.worker_setup`).
-    conduct : dict or None
-        How a real measurement was conducted: `labkit.timing.Conduct` as plain data.
-    uncharged : Uncharged
-        What all repetitions computed without being charged.
+    `conduct`: How a real measurement was conducted: `labkit.timing.Conduct` as plain data.
+    `uncharged`: What all repetitions computed without being charged.
     """
 
     rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)

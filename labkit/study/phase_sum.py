@@ -37,14 +37,9 @@ _NEGLECTED = 0.1
 class PhaseSum:
     """The sum of the phases' models, compared with the fit of the whole run.
 
-    Parameters
-    ----------
-    models : mapping of str to Model
-        A model for each phase that has one.
-    total : Model or None
-        The fit of the whole run.
-    unmodeled : tuple of str
-        Phases that no model describes.
+    `models`: A model for each phase that has one.
+    `total`: The fit of the whole run.
+    `unmodeled`: Phases that no model describes.
 
     Notes
     -----
@@ -65,18 +60,10 @@ class PhaseSum:
     def of(cls, phases: Mapping[str, Model | None], total: Model | None) -> PhaseSum | None:
         """Return the sum of the phases' models.
 
-        Parameters
-        ----------
-        phases : mapping of str to Model or None
-            The fit of each phase; None for a phase that takes no time.
-        total : Model or None
-            The fit of the whole run.
-
-        Returns
-        -------
-        PhaseSum or None
-            None where fewer than two phases were measured, or those that no model describes take more than a
-            tenth of all phases' time: growth could be hidden there.
+        `phases`: The fit of each phase; None for a phase that takes no time.
+        `total`: The fit of the whole run.
+        Returns: None where fewer than two phases were measured, or those that no model describes take more
+            than a tenth of all phases' time: growth could be hidden there.
         """
         known = {name: one for name, one in phases.items() if one is not None}
         described = {name: one for name, one in known.items() if not one.is_nearest}
@@ -99,19 +86,10 @@ class PhaseSum:
     ) -> PhaseSum | None:
         """Fit a study's phases and return their sum.
 
-        Parameters
-        ----------
-        study : Study
-            With times of phases.
-        total : Model or None
-            The fit of the whole run.
-        parameter, where
-            As in `Study.curve`.
-
-        Returns
-        -------
-        PhaseSum or None
-            None as in `of`, and where a phase cannot be fitted.
+        `study`: With times of phases.
+        `total`: The fit of the whole run.
+        `parameter`, `where`: As in `Study.curve`.
+        Returns: None as in `of`, and where a phase cannot be fitted.
         """
         if "phase_s" not in study.metrics:
             return None
@@ -299,11 +277,17 @@ class Table:
             r2 = "-" if m is None or m.r2_adjusted is None else f"{m.r2_adjusted:.3f}"
             match = f"{markup.MATCH_SIGNS[v.match]} {v.match}" if v is not None else ""
             growth = m.growth if m else "?"
-            rows.append([
-                name, str(v.expectation.term) if v is not None else "", growth,
-                str(v.divergence) if v is not None and v.divergence is not None else "", match, r2,
-                m.in_unit("s") if m else "",
-            ])  # fmt: skip
+            rows.append(
+                [
+                    name,
+                    str(v.expectation.term) if v is not None else "",
+                    growth,
+                    str(v.divergence) if v is not None and v.divergence is not None else "",
+                    match,
+                    r2,
+                    m.in_unit("s") if m else "",
+                ]
+            )
         return "\n".join([*aligned(rows), *self.remarks])
 
     __repr__ = __str__
@@ -317,13 +301,17 @@ class Table:
                 badge = markup.badge(match) if match else ""
                 body.append([name_, expected, f"O({growth})", divergence, badge, "–", escape(formula)])
             r2 = "–" if m is None or m.r2_adjusted is None else f"{m.r2_adjusted:.3f}"
-            body.append([
-                escape(name),
-                f"O({v.expectation.term.html()})" if v is not None else "",
-                _grown(m, v),
-                v.divergence.html() if v is not None and v.divergence is not None else "",
-                markup.badge(v.match) if v is not None else "", r2, escape(m.in_unit("s")) if m else "",
-            ])  # fmt: skip
+            body.append(
+                [
+                    escape(name),
+                    f"O({v.expectation.term.html()})" if v is not None else "",
+                    _grown(m, v),
+                    v.divergence.html() if v is not None and v.divergence is not None else "",
+                    markup.badge(v.match) if v is not None else "",
+                    r2,
+                    escape(m.in_unit("s")) if m else "",
+                ]
+            )
         head = ["Phase", "Expected", "Measured", "Divergence", "Match", "adj. R²", "Model"]
         return markup.table(head, body) + "".join(f"<p>{escape(one)}</p>" for one in self.remarks)
 

@@ -39,21 +39,12 @@ _RESERVED = {*FIXED, *MEASURED, *PLACE, "ranks"}
 class Point:
     """One point: where it stands in the plan, and what runs there.
 
-    Attributes
-    ----------
-    number : int
-        Its place among the rows of the study.
-    ranks : int
-    on : object
-        The machine.
-    model : str or None
-        The network model.
-    parameters : dict
-        The program's keyword arguments.
-    cells : dict
-        The same as cells of the table, and the collectives' algorithms where they were chosen.
-    options : dict
-        Options of this point's runs.
+    `number`: Its place among the rows of the study.
+    `on`: The machine.
+    `model`: The network model.
+    `parameters`: The program's keyword arguments.
+    `cells`: The same as cells of the table, and the collectives' algorithms where they were chosen.
+    `options`: Options of this point's runs.
     """
 
     number: int
@@ -147,20 +138,11 @@ def form_of_algorithms(taken: Mapping[str, Mapping[int, Iterable[str]]]) -> list
 def form_of_values(x: Sequence[float], samples: Iterable[Any], what: str) -> str:
     """Say whether all numbers of ranks that are no powers of two lie off the powers of two around them.
 
-    Parameters
-    ----------
-    x : sequence of float
-        Numbers of ranks.
-    samples : iterable of ndarray
-        The repetitions at each of them.
-    what : str
-        What was measured.
-
-    Returns
-    -------
-    str
-        Empty unless at least two, and most of them, are above both neighbors (or below both) by more than 5 %
-        and by more than the scatter of the repetitions.
+    `x`: Numbers of ranks.
+    `samples`: The repetitions at each of them.
+    `what`: What was measured.
+    Returns: Empty unless at least two, and most of them, are above both neighbors (or below both) by more
+        than 5 % and by more than the scatter of the repetitions.
     """
     if any(p % 1 or p < 1 for p in x):
         return ""
@@ -185,12 +167,8 @@ def form_remarks(
 ) -> list[str]:
     """Return what a sweep says about the form of p: of collectives, and of the times of each curve.
 
-    Parameters
-    ----------
-    data : DataFrame
-        The rows.
-    collectives : iterable of mapping
-        What the collectives took at each point (`labkit.study.measure.Found.collectives`).
+    `data`: The rows.
+    `collectives`: What the collectives took at each point (`labkit.study.measure.Found.collectives`).
     """
     taken: dict[str, dict[int, set[str]]] = {}
     for point in collectives:

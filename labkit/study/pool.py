@@ -61,20 +61,13 @@ class _Worker:
 class LocalPool:
     """Runs points in processes of this host, each its own interpreter for one point after another.
 
-    Parameters
-    ----------
-    job : bytes
-        What all points have in common, packed.
-    setting : mapping
-        Of this process, see `labkit.study.worker_setup`.
-    jobs : int
-        Processes at the same time.
-    limit_s : float or None
-        How long one run may take.
-    repeats : int
-        Runs of one point at the most.
-    hash_seed : str, optional
-        Of their interpreters; default: the same for all workers, and that of this process if it is known.
+    `job`: What all points have in common, packed.
+    `setting`: Of this process, see `labkit.study.worker_setup`.
+    `jobs`: Processes at the same time.
+    `limit_s`: How long one run may take.
+    `repeats`: Runs of one point at the most.
+    `hash_seed`: Of their interpreters; default: the same for all workers, and that of this process if it is
+        known.
     """
 
     def __init__(
@@ -107,10 +100,7 @@ class LocalPool:
     def next(self) -> tuple[Point, Found]:
         """Wait until a point is done, or lost.
 
-        Raises
-        ------
-        LabkitError
-            The workers cannot work at all.
+        Raises LabkitError: The workers cannot work at all.
         """
         while True:
             ready = wait([worker.answers for worker in self._workers], LOOK_S)
@@ -133,13 +123,20 @@ class LocalPool:
         words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
         command = [sys.executable, "-P", *flags, "-m", "labkit.study.worker"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(self._search_path()),
-                       "PYTHONHASHSEED": self._hash_seed}  # fmt: skip
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(self._search_path()),
+            "PYTHONHASHSEED": self._hash_seed,
+        }
         try:
             process = ChildProcess(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=words, cwd="/",
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=words,
+                cwd="/",
                 environment=environment,
-            )  # fmt: skip
+            )
         except OSError as error:
             raise MachineError(f"a worker process cannot be started: {error}") from error
         assert process.popen.stdin is not None
@@ -240,14 +237,9 @@ def is_this_process(executor: Any) -> bool:
 class ExecutorPool:
     """Runs points on an executor, which the caller created and shuts down.
 
-    Parameters
-    ----------
-    job : bytes
-        What all points have in common, packed.
-    setting : mapping
-        Of this process, see `labkit.study.worker_setup`.
-    executor : concurrent.futures.Executor
-        Or any object whose ``submit`` returns objects with ``done()`` and ``result()``.
+    `job`: What all points have in common, packed.
+    `setting`: Of this process, see `labkit.study.worker_setup`.
+    `executor`: Or any object whose ``submit`` returns objects with ``done()`` and ``result()``.
     """
 
     def __init__(self, job: bytes, setting: Mapping[str, Any], executor: Any) -> None:
@@ -264,12 +256,8 @@ class ExecutorPool:
     def submit(self, point: Point, packed: bytes) -> None:
         """Submit a point.
 
-        Raises
-        ------
-        BrokenExecutor
-            A worker has died, and the executor with it.
-        MachineError
-            The executor takes no work.
+        Raises BrokenExecutor: A worker has died, and the executor with it.
+        Raises MachineError: The executor takes no work.
         """
         try:
             future = self._executor.submit(run_point, __version__, self._setting, self._job, packed)
@@ -288,10 +276,7 @@ class ExecutorPool:
     def next(self) -> tuple[Point, Found]:
         """Wait until a point is done or lost.
 
-        Raises
-        ------
-        BrokenExecutor
-            A worker has died, and the executor with it.
+        Raises BrokenExecutor: A worker has died, and the executor with it.
         """
         future = self._finished()
         point, _ = self._points.pop(id(future))
@@ -359,23 +344,12 @@ class _Task:
 class EnginePool:
     """Runs points on the engines of a cluster, whichever is free.
 
-    Parameters
-    ----------
-    job : bytes
-        What all points have in common, packed.
-    setting : mapping
-        Of this process.
-    jobs : LoadBalancedView, Client, Cluster, DirectView or LocalCluster
-        The cluster.
-    limit_s : float or None
-        How long one run may take.
-    repeats : int
-        Runs of one point at the most.
-
-    Raises
-    ------
-    MachineError
-        It is no cluster that is running, or has no engines.
+    `job`: What all points have in common, packed.
+    `setting`: Of this process.
+    `jobs`: The cluster.
+    `limit_s`: How long one run may take.
+    `repeats`: Runs of one point at the most.
+    Raises MachineError: It is no cluster that is running, or has no engines.
     """
 
     def __init__(

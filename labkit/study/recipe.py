@@ -23,14 +23,9 @@ __all__ = ["Recipe", "recipe_of"]
 class Recipe:
     """A sweep as it was called.
 
-    Attributes
-    ----------
-    job : Job
-        What all points have in common; repetition k of a simulated point ran with ``seed + k``.
-    points : list of (Point, range)
-        Those that gave rows, with these rows of the study's table, by the labels that they had then.
-    sources : dict
-        Texts of the functions, by their ids.
+    `job`: What all points have in common; repetition k of a simulated point ran with ``seed + k``.
+    `points`: Those that gave rows, with these rows of the study's table, by the labels that they had then.
+    `sources`: Texts of the functions, by their ids.
     """
 
     job: Job

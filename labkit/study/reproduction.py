@@ -54,16 +54,10 @@ _ORDER = ("exact", "approximate", "none")
 class Machine:
     """A machine of the paper.
 
-    Attributes
-    ----------
-    name : str
-        What `--on` selects.
-    printed : str
-        Its name in the paper's tables.
-    files : tuple of str
-        Declared studies, in the folder of the reproduction.
-    quick : tuple of str
-        Those of them that take at most about a minute together.
+    `name`: What `--on` selects.
+    `printed`: Its name in the paper's tables.
+    `files`: Declared studies, in the folder of the reproduction.
+    `quick`: Those of them that take at most about a minute together.
     """
 
     name: str
@@ -76,13 +70,8 @@ class Machine:
 class Cause:
     """An experiment: a declared study in which one thing is changed, to explain a cell.
 
-    Attributes
-    ----------
-    machine, cell : str
-        The cell: the name of the machine, and the function as printed.
-    change : str
-        What is changed.
-    file : str
+    `machine`, `cell`: The cell: the name of the machine, and the function as printed.
+    `change`: What is changed.
     """
 
     machine: str
@@ -95,20 +84,13 @@ class Cause:
 class PrintedCell:
     """A printed verdict and labkit's.
 
-    Attributes
-    ----------
-    machine, function, expectation : str
-    paper_model, paper_match : str
-    model, match : str
-        labkit's; of a run whose phases were measured: from the sum of the phases' models, as in the paper.
-    total : str
-        Such a run's growth, fitted to its whole time.
-    points : str
-        The range of the parameter that was computed.
-    agreement : {"same", "close", "different", "not run"}
-        Of the match symbols: equal, neighbors (exact and approximate, approximate and none), or neither.
-    why : str
-        What the experiments on this cell have shown.
+    `model`, `match`: labkit's; of a run whose phases were measured: from the sum of the phases' models, as in
+        the paper.
+    `total`: Such a run's growth, fitted to its whole time.
+    `points`: The range of the parameter that was computed.
+    `agreement` ({"same", "close", "different", "not run"}): Of the match symbols: equal, neighbors (exact and
+        approximate, approximate and none), or neither.
+    `why`: What the experiments on this cell have shown.
     """
 
     machine: str
@@ -127,16 +109,8 @@ class PrintedCell:
 class Reproduction:
     """A reproduction as its folder declares it.
 
-    Parameters
-    ----------
-    folder : Path
-    title : str
-    tables : list of int
-        Of the paper.
-    cells : dict
-        The printed function by the value (or the phase) that names a curve of the declared studies.
-    machines : list of Machine
-    causes : list of Cause
+    `tables`: Of the paper.
+    `cells`: The printed function by the value (or the phase) that names a curve of the declared studies.
     """
 
     def __init__(
@@ -159,10 +133,7 @@ class Reproduction:
     def chosen(self, on: str | None = None) -> list[Machine]:
         """Return the machines to compute.
 
-        Raises
-        ------
-        DataError
-            There is no machine of this name.
+        Raises DataError: There is no machine of this name.
         """
         names = [machine.name for machine in self.machines]
         if on is not None and on not in names:
@@ -201,11 +172,7 @@ class Reproduction:
     def compare(self, machines: Sequence[Machine], studies: Mapping[str, Study]) -> list[PrintedCell]:
         """Compare what was printed with the studies.
 
-        Parameters
-        ----------
-        machines : sequence of Machine
-        studies : mapping
-            What has been measured, by the name of its file.
+        `studies`: What has been measured, by the name of its file.
         """
         printed = shudler2019()
         printed = printed[printed["table"].isin(self.tables)]
@@ -253,10 +220,7 @@ class Reproduction:
     def record(self, cells: Sequence[PrintedCell], works: Mapping[str, Work]) -> Path:
         """Write values, table and provenance into the folder's record; without `works`, the table alone.
 
-        Raises
-        ------
-        DataError
-            They cannot be written.
+        Raises DataError: They cannot be written.
         """
         folder = self.folder / RECORDED
         about: dict[str, object] = {}

@@ -16,9 +16,18 @@ if TYPE_CHECKING:
     from labkit.result import Run
 
 __all__ = [
-    "FIXED", "HOST_METRICS", "MEASURED", "PLACE", "SEED", "cell", "how_counted", "parameter_columns",
-    "run_rows", "tidy", "unit_of",
-]  # fmt: skip
+    "FIXED",
+    "HOST_METRICS",
+    "MEASURED",
+    "PLACE",
+    "SEED",
+    "cell",
+    "how_counted",
+    "parameter_columns",
+    "run_rows",
+    "tidy",
+    "unit_of",
+]
 
 #: columns before and after those of the parameters
 FIXED = ("program", "on", "model")
@@ -95,9 +104,15 @@ def run_rows(
 
     def row(metric: str, value: float, phase: str = "", is_valid: bool = True) -> dict[str, Any]:
         return {
-            **base, **seeded, "repetition": repetition, "metric": metric, "phase": phase,
-            "value": float(value), "unit": unit_of(metric), "is_valid": is_valid,
-        }  # fmt: skip
+            **base,
+            **seeded,
+            "repetition": repetition,
+            "metric": metric,
+            "phase": phase,
+            "value": float(value),
+            "unit": unit_of(metric),
+            "is_valid": is_valid,
+        }
 
     is_valid = bool(run.is_valid)
     rows = [row("makespan_s", run.makespan_s, is_valid=is_valid)]
@@ -150,8 +165,13 @@ def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     if missing:
         raise DataError(f"measurements need the columns metric and value; missing: {', '.join(missing)}")
     defaults: dict[str, Any] = {
-        "program": "", "on": "", "model": "", "repetition": 0, "phase": "", "is_valid": True,
-    }  # fmt: skip
+        "program": "",
+        "on": "",
+        "model": "",
+        "repetition": 0,
+        "phase": "",
+        "is_valid": True,
+    }
     for column, value in defaults.items():
         if column not in data.columns:
             data[column] = value

@@ -73,12 +73,7 @@ class Curve:
 
 
 class NothingMeasured(DataError):
-    """A curve that is 0 everywhere: no term grows, and no ratio can be formed.
-
-    Attributes
-    ----------
-    curve : Curve
-    """
+    """A curve that is 0 everywhere: no term grows, and no ratio can be formed."""
 
     def __init__(self, curve: Curve) -> None:
         super().__init__(_nothing(curve))
@@ -94,25 +89,13 @@ def pick(
 ) -> Curve:
     """Pick one curve.
 
-    Parameters
-    ----------
-    data : DataFrame
-        A study's rows.
-    metric : str, optional
-        By default ``phase_s`` with a phase, else ``makespan_s``, else the only metric there is.
-    phase : str, optional
-        The phase.
-    parameter : str, optional
-        The column to go along; by default the only one that varies, or ``ranks``.
-    where : mapping, optional
-        Values other columns must have.
-
-    Raises
-    ------
-    DataError
-        When the choice is empty or leaves more than one curve; the message says what there is.
-    NothingMeasured
-        When all values are 0.
+    `data`: A study's rows.
+    `metric`: By default ``phase_s`` with a phase, else ``makespan_s``, else the only metric there is.
+    `phase`: The phase.
+    `parameter`: The column to go along; by default the only one that varies, or ``ranks``.
+    `where`: Values other columns must have.
+    Raises DataError: When the choice is empty or leaves more than one curve; the message says what there is.
+    Raises NothingMeasured: When all values are 0.
     """
     rows, metric, phase = _one(data, metric, phase, where)
     column = _parameter(rows, parameter)
@@ -195,19 +178,10 @@ def pick_two(
 ) -> tuple[FloatArray, FloatArray, FloatArray, tuple[str, str], str]:
     """Pick the measurements of one metric over two parameters.
 
-    Returns
-    -------
-    x1, x2, values : ndarray
-        A row per measurement.
-    symbols : tuple of str
-        The parameters' symbols in expectations.
-    unit : str
-        Of the values.
-
-    Raises
-    ------
-    DataError
-        When the choice is empty, leaves several surfaces, or a further parameter varies.
+    Returns: A row per measurement.
+    Returns `symbols`: The parameters' symbols in expectations.
+    Returns `unit`: Of the values.
+    Raises DataError: When the choice is empty, leaves several surfaces, or a further parameter varies.
     """
     rows, _, _ = _one(data, metric, phase, where)
     if len(parameters) != 2 or parameters[0] == parameters[1]:
@@ -413,6 +387,13 @@ def unmeasured(
     curve = nothing.curve
     e = bind(expectation, curve, {**curve.given, **given})
     return Verdict(
-        "undecided", e, None, None, deviation_for(e.term, deviation), reasons=(str(nothing),),
-        metric=curve.metric, unit=curve.unit, phase=curve.phase,
-    )  # fmt: skip
+        "undecided",
+        e,
+        None,
+        None,
+        deviation_for(e.term, deviation),
+        reasons=(str(nothing),),
+        metric=curve.metric,
+        unit=curve.unit,
+        phase=curve.phase,
+    )

@@ -91,12 +91,12 @@ def _require_undisturbed(name: str, plan: list[Point], options: Any) -> None:
     """Refuse workers where they would change what is measured."""
     if any(is_real(point.on) for point in plan):
         raise MachineError(
-            f"{name} spreads simulations: runs on real machines beside each other would disturb each other's "
+            f"{name} spreads simulations: concurrent runs on real machines would disturb each other's "
             f"times; leave out {name}, or the real machine"
         )
     if str(options.get("compute") or "charged") != "charged":
         raise MachineError(
-            f'{name} and compute="measured" do not go together: workers beside each other would disturb the '
+            f'{name} and compute="measured" do not go together: concurrent workers would disturb the '
             "CPU times that are measured; leave one of them out"
         )
 
@@ -289,11 +289,7 @@ ENGINES_REMARK = (
 class SecondLook:
     """Runs one point in a process with another hash seed than the workers have.
 
-    Parameters
-    ----------
-    job : Job
-    packed, setting
-        As for `labkit.study.pool.LocalPool`.
+    `packed`, `setting`: As for `labkit.study.pool.LocalPool`.
     """
 
     def __init__(self, job: Job, packed: bytes, setting: Any) -> None:
@@ -374,14 +370,9 @@ def cut_short(seeds: Mapping[int, str]) -> set[int]:
 class Harvest:
     """Takes in what was found, point by point in the order of the plan, and makes a study of it.
 
-    Attributes
-    ----------
-    conduct : list of dict
-        How each point on a real machine was measured.
-    about : dict
-        How the sweep was called.
-    seeds : dict of int to str
-        By the points' numbers whether the seed matters there (`Found.seeds`), where that was tried.
+    `conduct`: How each point on a real machine was measured.
+    `about`: How the sweep was called.
+    `seeds`: By the points' numbers whether the seed matters there (`Found.seeds`), where that was tried.
     """
 
     seed: int
@@ -411,10 +402,7 @@ class Harvest:
     def keep(self, point: Point, found: Found) -> None:
         """Keep a point's rows, or its error; those of an earlier run of the point go.
 
-        Raises
-        ------
-        Exception
-            What the caller's `measure` raised.
+        Raises Exception: What the caller's `measure` raised.
         """
         if self.seeds.pop(point.number, ""):
             self.rows = [pair for pair in self.rows if pair[0] != point.number]
@@ -473,10 +461,13 @@ class Harvest:
         data = pd.DataFrame(ordered)
         self.remarks += form_remarks(data, self.collectives)
         notes: dict[str, Any] = {
-            "failures": self.failures, "remarks": self.remarks, "machines": self.machines, "seed": self.seed,
+            "failures": self.failures,
+            "remarks": self.remarks,
+            "machines": self.machines,
+            "seed": self.seed,
             "counts": self.counts,
             "sweep": self.about | {"is_deterministic": self.is_deterministic},
-        }  # fmt: skip
+        }
         if self.conduct:
             notes["conduct"] = sorted(self.conduct, key=lambda one: int(one["point"]))
         return Study(data, notes)

@@ -48,23 +48,10 @@ _KINDS = {"i": "int", "u": "int", "f": "float", "b": "bool"}
 def write_study(path: str | os.PathLike[str], data: pd.DataFrame, notes: Mapping[str, object]) -> Path:
     """Write a study.
 
-    Parameters
-    ----------
-    path : path
-        The file; an older one is replaced only when the new one is complete.
-    data : DataFrame
-        The rows.
-    notes : mapping
-        JSON-able facts that go with them.
-
-    Returns
-    -------
-    Path
-
-    Raises
-    ------
-    DataError
-        When the file cannot be written.
+    `path`: The file; an older one is replaced only when the new one is complete.
+    `data`: The rows.
+    `notes`: JSON-able facts that go with them.
+    Raises DataError: When the file cannot be written.
     """
     return write_zip(path, study_files(data, notes), "the study")
 

@@ -219,16 +219,10 @@ class BarView:
 class Planned:
     """A sweep before it runs.
 
-    Attributes
-    ----------
-    job : Job
-        What all points have in common.
-    plan : list of Point
-        In the order in which they run.
-    workers : int, view of a cluster or executor
-        1: this process.
-    harvest : Harvest
-        Takes in what is found.
+    `job`: What all points have in common.
+    `plan`: In the order in which they run.
+    `workers`: 1: this process.
+    `harvest`: Takes in what is found.
     """
 
     job: Job
@@ -306,18 +300,32 @@ def plan_sweep(
     asked, simulated, most = _repeats(repeats, is_shuffled)
     probe = min((p for p in plan if p.ranks > 1 and not is_real(p.on)), key=lambda p: p.ranks, default=None)
     job = Job(
-        program, tuple(args), most, warmup, seed, timeout_s, how, measure, runner, asked, simulated,
+        program,
+        tuple(args),
+        most,
+        warmup,
+        seed,
+        timeout_s,
+        how,
+        measure,
+        runner,
+        asked,
+        simulated,
         None if probe is None else probe.number,
-    )  # fmt: skip
+    )
     if is_shuffled:
         random.Random(seed).shuffle(plan)
     workers = check_workers(jobs, executor, plan, how)
     harvest = Harvest(seed)
     harvest.about = {
-        "repeats": most if asked is None else asked.to_dict(), "warmup": warmup, "points": len(plan),
-        "order": "shuffled" if is_shuffled else "planned", "labkit": __version__,
-        "python": platform.python_version(), "numpy": np.__version__,
-    }  # fmt: skip
+        "repeats": most if asked is None else asked.to_dict(),
+        "warmup": warmup,
+        "points": len(plan),
+        "order": "shuffled" if is_shuffled else "planned",
+        "labkit": __version__,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+    }
     return Planned(job, plan, workers, harvest)
 
 

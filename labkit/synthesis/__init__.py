@@ -137,16 +137,8 @@ def exact_points(
 
     Of an allreduce it is that of its second half, the allgather; the first half is the same backwards.
 
-    Parameters
-    ----------
-    problem, on, ranks, root
-        As in `synthesize`; at most 8 ranks.
-    most_chunks : int
-        Chunks of a block, or of bcast's message, at most.
-
-    Returns
-    -------
-    list of Point
+    `problem`, `on`, `ranks`, `root`: As in `synthesize`; at most 8 ranks.
+    `most_chunks`: Chunks of a block, or of bcast's message, at most.
 
     Examples
     --------

@@ -111,15 +111,7 @@ _MOST_EDGES = 500_000
 class Task:
     """What is to be synthesised.
 
-    Attributes
-    ----------
-    problem : str
-    fabric : Fabric
-    n_bytes : int
-    root : int
-    parts : int or None
-        Into how many chunks a message or each block is cut; None: that is searched for.
-    seed : int
+    `parts`: Into how many chunks a message or each block is cut; None: that is searched for.
     """
 
     problem: str
@@ -134,14 +126,8 @@ class Task:
 class Attempt:
     """One plan that was tried.
 
-    Attributes
-    ----------
-    text : str
-        What it was.
-    time_s : float
-        Simulated.
-    schedule : Schedule
-    plan : Plan
+    `text`: What it was.
+    `time_s`: Simulated.
     """
 
     text: str

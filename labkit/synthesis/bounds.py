@@ -34,17 +34,10 @@ _SCALE = 1 << 20
 class Network:
     """Points and links of a fabric; ranks on one host are one point.
 
-    Attributes
-    ----------
-    points : int
-    point_of : list of int
-        The point of each rank.
-    tail, head : array of int
-        Where each used link begins and ends.
-    capacity : array of float
-        Bytes/s of each used link.
-    latency_s : float
-        The least latency between two ranks at different points, as declared.
+    `point_of`: The point of each rank.
+    `tail`, `head`: Where each used link begins and ends.
+    `capacity`: Bytes/s of each used link.
+    `latency_s`: The least latency between two ranks at different points, as declared.
     """
 
     def __init__(self, fabric: Fabric) -> None:
@@ -118,16 +111,8 @@ class Network:
     def narrowest(self, weights: dict[int, float], sink: int) -> tuple[float, set[int]]:
         """Find the cut around `sink` with the most weight outside for its bandwidth.
 
-        Parameters
-        ----------
-        weights : dict of int to float
-            What each point has for the sink, bytes.
-        sink : int
-
-        Returns
-        -------
-        float, set of int
-            Seconds that the bytes outside take, and the points inside.
+        `weights`: What each point has for the sink, bytes.
+        Returns: Seconds that the bytes outside take, and the points inside.
         """
         inside = {sink}
         best = self._seconds(weights, inside)
@@ -198,13 +183,9 @@ _OF_ANY_SIZES = ("allgatherv", "alltoallv", "gatherv", "scatterv")
 class Bound:
     """A lower bound of a collective's time.
 
-    Attributes
-    ----------
-    seconds : float
-    latency_s, bandwidth_s : float
-        Of as few bytes as a message can have, and of nothing but bytes; `seconds` is at least either.
-    reason : str
-        What takes that long, as the end of a sentence.
+    `latency_s`, `bandwidth_s`: Of as few bytes as a message can have, and of nothing but bytes; `seconds` is
+        at least either.
+    `reason`: What takes that long, as the end of a sentence.
     """
 
     seconds: float

@@ -109,14 +109,9 @@ _OUT_OF_TIME = 1
 class Point:
     """A schedule of the frontier between latency and bandwidth.
 
-    Attributes
-    ----------
-    chunks, steps, rounds : int
-        C, S and R.
-    is_least_steps, is_least_bandwidth : bool
-        Whether S and R / C are the least that any schedule in steps has.
-    sends : tuple of (int, int, int, int)
-        Step, source, destination and chunk.
+    `chunks`, `steps`, `rounds`: C, S and R.
+    `is_least_steps`, `is_least_bandwidth`: Whether S and R / C are the least that any schedule in steps has.
+    `sends`: Step, source, destination and chunk.
     """
 
     chunks: int

@@ -21,14 +21,9 @@ CROSS = 1.05
 class Way:
     """How messages get from one rank to another.
 
-    Attributes
-    ----------
-    links : tuple of int
-        The links that are shared, by number, in order.
-    latency_s : float
-        Sum of the latencies of all links, as declared.
-    bytes_per_s : float
-        The narrowest link's bandwidth, as declared.
+    `links`: The links that are shared, by number, in order.
+    `latency_s`: Sum of the latencies of all links, as declared.
+    `bytes_per_s`: The narrowest link's bandwidth, as declared.
     """
 
     links: tuple[int, ...]
@@ -40,12 +35,8 @@ class Way:
 class Ideal:
     """What no message on a machine undercuts, whatever its size.
 
-    Attributes
-    ----------
-    latency_factor, rate_factor : float
-        Least and largest factor of latencies and bandwidths.
-    send_s, receive_s : float
-        Least time of a processor for a message.
+    `latency_factor`, `rate_factor`: Least and largest factor of latencies and bandwidths.
+    `send_s`, `receive_s`: Least time of a processor for a message.
     """
 
     latency_factor: float
@@ -57,13 +48,8 @@ class Ideal:
 class Fabric:
     """Ranks on a machine, and the ways between them.
 
-    Parameters
-    ----------
-    model : NetworkModel
-    capacity : list of float
-        Bytes/s of each link.
-    ways : list of list of Way or None
-        ``ways[u][v]``: from rank u to rank v; None where there is none.
+    `capacity`: Bytes/s of each link.
+    `ways`: ``ways[u][v]``: from rank u to rank v; None where there is none.
     """
 
     def __init__(self, model: NetworkModel, capacity: list[float], ways: list[list[Way | None]]) -> None:

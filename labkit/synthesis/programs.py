@@ -39,12 +39,8 @@ Entry = tuple[int, int, int, int, int, int, int, int, int]
 class Listed:
     """The operations of every rank, in order.
 
-    Attributes
-    ----------
-    table : array of int64, shape (operations, 9)
-        Kind, peer, label, target and source, rank by rank.
-    begins : array of int64, shape (ranks + 1,)
-        Where each rank's operations begin.
+    `table` (array of int64, shape (operations, 9)): Kind, peer, label, target and source, rank by rank.
+    `begins` (array of int64, shape (ranks + 1,)): Where each rank's operations begin.
     """
 
     table: NDArray[np.int64]
@@ -360,17 +356,10 @@ def schedule_of(
 class Transfer:
     """One message of a plan.
 
-    Attributes
-    ----------
-    begin_s, end_s : float
-        When it is sent and when it is received, by the plan.
-    source, destination : int
-    chunks : tuple of int
-        What it carries, ascending.
-    links : tuple of int
-        The shared links that it crosses.
-    is_combined : bool
-        Whether the receiver combines it with what it has.
+    `begin_s`, `end_s`: When it is sent and when it is received, by the plan.
+    `chunks`: What it carries, ascending.
+    `links`: The shared links that it crosses.
+    `is_combined`: Whether the receiver combines it with what it has.
     """
 
     begin_s: float

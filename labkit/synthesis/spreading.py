@@ -35,19 +35,11 @@ _SLOW = 1.5
 class Options:
     """What may differ from one attempt to the next.
 
-    Attributes
-    ----------
-    batch : int
-        Most chunks in a message.
-    reach : int
-        Each rank sends to so many others besides those beside it; -1: to all.
-    seed : int
-    is_rarest : bool
-        Whether rare chunks go first.
-    window : int
-        Messages under way on a link: 2 hide latencies.
-    order : tuple of int
-        Each rank sends to the next one of these only, around a ring; empty: to whom it is beside.
+    `batch`: Most chunks in a message.
+    `reach`: Each rank sends to so many others besides those beside it; -1: to all.
+    `is_rarest`: Whether rare chunks go first.
+    `window`: Messages under way on a link: 2 hide latencies.
+    `order`: Each rank sends to the next one of these only, around a ring; empty: to whom it is beside.
     """
 
     batch: int = 1

@@ -67,9 +67,18 @@ def write_msccl(path: str | os.PathLike[str], schedule: Schedule) -> None:
     p, parts = schedule.size, schedule.parts
     per_loop = parts if schedule.problem.layout == "split" else parts * p
     root = ET.Element(
-        "algo", name=f"labkit-{name}-{p}", proto="Simple", nchannels="1", nchunksperloop=str(per_loop),
-        ngpus=str(p), coll=_NAMES[name], inplace="0", outofplace="1", minBytes="0", maxBytes="0",
-    )  # fmt: skip
+        "algo",
+        name=f"labkit-{name}-{p}",
+        proto="Simple",
+        nchannels="1",
+        nchunksperloop=str(per_loop),
+        ngpus=str(p),
+        coll=_NAMES[name],
+        inplace="0",
+        outofplace="1",
+        minBytes="0",
+        maxBytes="0",
+    )
     for rank in range(p):
         _Gpu(schedule, rank).write(root)
     ET.indent(root, " ")
@@ -169,39 +178,35 @@ class _Gpu:
             for at, step in enumerate(self.steps[number]):
                 block, dep = step.after[0] if step.after else (-1, -1)
                 ET.SubElement(
-                    tb, "step", s=str(at), type=step.kind, srcbuf=step.source[0], srcoff=str(step.source[1]),
-                    dstbuf=step.target[0], dstoff=str(step.target[1]), cnt=str(step.count), depid=str(block),
-                    deps=str(dep), hasdep=str(int(step.is_needed)),
-                )  # fmt: skip
+                    tb,
+                    "step",
+                    s=str(at),
+                    type=step.kind,
+                    srcbuf=step.source[0],
+                    srcoff=str(step.source[1]),
+                    dstbuf=step.target[0],
+                    dstoff=str(step.target[1]),
+                    cnt=str(step.count),
+                    depid=str(block),
+                    deps=str(dep),
+                    hasdep=str(int(step.is_needed)),
+                )
 
 
 @dataclass(frozen=True, eq=False)
 class Synthesized:
     """A collective made for one machine.
 
-    Attributes
-    ----------
-    schedule : labkit.schedule.Schedule
-        As any other: to be checked, simulated, drawn, executed.
-    platform : Platform
-        The machine with the ranks of the collective on it, rank 0 first.
-    ranks : tuple of int
-        The machine's ranks that take part: rank i of the schedule is `ranks[i]` of the machine.
-    model : str
-        The network model that it was made for.
-    n_bytes : int
-        The message of a bcast or reduction, one block of the others.
-    proof : labkit.schedule.Proof
-    time_s : float
-        Simulated, all ranks entering together.
-    bound : Bound
-        What no schedule undercuts.
-    method : str
-        How it was found.
-    tried : list of (str, float)
-        What was tried besides, with its simulated seconds.
-    plan : Plan
-        The messages with their planned times.
+    `schedule`: As any other: to be checked, simulated, drawn, executed.
+    `platform`: The machine with the ranks of the collective on it, rank 0 first.
+    `ranks`: The machine's ranks that take part: rank i of the schedule is `ranks[i]` of the machine.
+    `model`: The network model that it was made for.
+    `n_bytes`: The message of a bcast or reduction, one block of the others.
+    `time_s`: Simulated, all ranks entering together.
+    `bound`: What no schedule undercuts.
+    `method`: How it was found.
+    `tried`: What was tried besides, with its simulated seconds.
+    `plan`: The messages with their planned times.
     """
 
     schedule: Schedule
@@ -243,12 +248,8 @@ class Synthesized:
     def simulate(self, on: object = None, model: object = None, n_bytes: int | None = None) -> Simulated:
         """Simulate the schedule, here or elsewhere.
 
-        Parameters
-        ----------
-        on : str or Platform, optional
-            Default: the machine that it was made for.
-        model, n_bytes
-            Default: those that it was made for.
+        `on`: Default: the machine that it was made for.
+        `model`, `n_bytes`: Default: those that it was made for.
         """
         machine = self.platform if on is None else on
         network = self.model if model is None and on is None else model
@@ -263,22 +264,15 @@ class Synthesized:
     def execute(self, comm: Any, **buffers: Any) -> None:
         """Carry it out over a communicator, mpi4py's or a simulated one: `labkit.schedule.execute`.
 
-        Parameters
-        ----------
-        comm : communicator
-            Of as many ranks as the schedule has.
-        **buffers
-            The collective's buffers, and `op` for a reduction.
+        `comm`: Of as many ranks as the schedule has.
+        `**buffers`: The collective's buffers, and `op` for a reduction.
         """
         execute(comm, self.schedule, **buffers)
 
     def msccl(self, path: str | os.PathLike[str]) -> None:
         """Write it as MSCCL's XML: GPUs are ranks, a thread block for each pair of peers.
 
-        Raises
-        ------
-        ScheduleError
-            A collective that MSCCL's form does not have.
+        Raises ScheduleError: A collective that MSCCL's form does not have.
         """
         write_msccl(path, self.schedule)
 
@@ -287,12 +281,7 @@ class Synthesized:
         write_goal(path, self.schedule, n_bytes=self.n_bytes)
 
     def plot(self, **options: object) -> Any:
-        """Draw the messages over time: `labkit.plot.plan`, which takes the options.
-
-        Returns
-        -------
-        labkit.plot.Figure
-        """
+        """Draw the messages over time: `labkit.plot.plan`, which takes the options."""
         return draw("plan", self, **options)
 
     # -- words ---------------------------------------------------------------------------------------

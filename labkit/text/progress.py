@@ -58,14 +58,9 @@ class Lines:
 class Live:
     """Context in which a run is shown while it goes on.
 
-    Parameters
-    ----------
-    title : str
-        What runs, and where.
-    status : callable
-        Says how far it is; called in another thread.
-    lines : callable
-        Returns the last lines that were printed.
+    `title`: What runs, and where.
+    `status`: Says how far it is; called in another thread.
+    `lines`: Returns the last lines that were printed.
     """
 
     def __init__(self, title: str, status: Callable[[], str], lines: Callable[[], list[str]]) -> None:

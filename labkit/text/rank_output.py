@@ -51,14 +51,9 @@ def _shown(character: str) -> str:
 class Block:
     """What some ranks printed, all of them the same.
 
-    Attributes
-    ----------
-    ranks : tuple of int
-        In order.
-    pieces : tuple of (bool, str)
-        What they printed, in order; True: on standard error.
-    is_result : bool
-        Whether it is not what they printed but what came out.
+    `ranks`: In order.
+    `pieces`: What they printed, in order; True: on standard error.
+    `is_result`: Whether it is not what they printed but what came out.
     """
 
     ranks: tuple[int, ...]

@@ -112,14 +112,9 @@ class Bench:
 class Timing:
     """What was measured of a piece of a program.
 
-    Attributes
-    ----------
-    times_s : tuple of float
-        Of every valid repetition, from the moment when all ranks started to the last rank's end.
-    conduct : Conduct
-        How it was measured.
-    is_simulated : bool
-        Whether the time is that of a simulated machine, where one repetition says it all.
+    `times_s`: Of every valid repetition, from the moment when all ranks started to the last rank's end.
+    `conduct`: How it was measured.
+    `is_simulated`: Whether the time is that of a simulated machine, where one repetition says it all.
     """
 
     times_s: tuple[float, ...]

@@ -200,12 +200,8 @@ def wait_until(moment: float, clock: Callable[[], float]) -> None:
 class LedClock:
     """A rank's clock, led over to that of rank 0 by all comparisons so far.
 
-    Parameters
-    ----------
-    comm : communicator
-        For nothing else.
-    clock : callable
-        Seconds.
+    `comm`: For nothing else.
+    `clock`: Seconds.
     """
 
     def __init__(self, comm: Any, clock: Callable[[], float]) -> None:
@@ -247,12 +243,8 @@ class LedClock:
 class Window:
     """Brings all ranks of a communicator to start together, again and again.
 
-    Parameters
-    ----------
-    comm : communicator
-        For nothing else.
-    clock : callable
-        Seconds; of every rank its own.
+    `comm`: For nothing else.
+    `clock`: Seconds; of every rank its own.
     """
 
     def __init__(self, comm: Any, clock: Callable[[], float]) -> None:
@@ -293,14 +285,9 @@ class Window:
     def end(self, begin_s: float, end_s: float) -> tuple[float, float, float, float]:
         """Put together what the ranks' clocks showed when they began and ended.
 
-        Returns
-        -------
-        begin_s, end_s : float
-            This rank's, by the clock of rank 0.
-        time_s : float
-            From the first rank's begin to the last rank's end.
-        late_s : float
-            How late the last rank began.
+        Returns: This rank's, by the clock of rank 0.
+        Returns `time_s`: From the first rank's begin to the last rank's end.
+        Returns `late_s`: How late the last rank began.
         """
         if self.most(np.array([end_s - self._compared_s]))[0] > _EVERY_S:
             self.clock.compare()

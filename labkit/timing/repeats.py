@@ -234,11 +234,7 @@ class Conduct:
 class Series:
     """Times that come in one by one, and whether they are enough; the same on every rank.
 
-    Parameters
-    ----------
-    asked : Repeats
-    warmup : int
-        Runs that come first and do not count.
+    `warmup`: Runs that come first and do not count.
     """
 
     def __init__(self, asked: Repeats, warmup: int = 0) -> None:
@@ -256,12 +252,8 @@ class Series:
     def take(self, time_s: float, late_s: float, elapsed_s: float) -> bool:
         """Take a run in, and return whether it is kept (as a warm-up or as a valid one).
 
-        Parameters
-        ----------
-        time_s, late_s : float
-            From the start to the last rank's end, and how late the latest rank began.
-        elapsed_s : float
-            Since the beginning of the series.
+        `time_s`, `late_s`: From the start to the last rank's end, and how late the latest rank began.
+        `elapsed_s`: Since the beginning of the series.
         """
         if self.warmed < self.warmup:
             self.warmed += 1

@@ -47,20 +47,14 @@ __all__ = [
 class Waits:
     """The waits of a run: an entry a wait in every array.
 
-    Attributes
-    ----------
-    rank : array of int
-        Who waited.
-    begin_s, end_s : arrays of float
-        From when to when.
-    start_s : array of float
-        When what it waited for could begin: the transfer of a message, a collective when all were there.
-    message, call : arrays of int
-        Row in `Trace.messages` of the message that ended it, in `Trace.calls` of the collective; else -1.
-    source, destination, tag, bytes : arrays of int
-        Of the message; without one -1.
-    send_posted_s, recv_posted_s : arrays of float
-        Of the message; without one NaN.
+    `rank`: Who waited.
+    `begin_s`, `end_s`: From when to when.
+    `start_s`: When what it waited for could begin: the transfer of a message, a collective when all were
+        there.
+    `message`, `call`: Row in `Trace.messages` of the message that ended it, in `Trace.calls` of the
+        collective; else -1.
+    `source`, `destination`, `tag`, `bytes`: Of the message; without one -1.
+    `send_posted_s`, `recv_posted_s`: Of the message; without one NaN.
     """
 
     rank: NDArray[np.int64]
@@ -81,18 +75,11 @@ class Waits:
 class State:
     """Something that a rank does for a time.
 
-    Attributes
-    ----------
-    name : str
-        In legends and readings of time lines.
-    color, hatch : str
-        Of its bars: colours far apart in lightness too; the hatch is one of Bokeh's.
-    reading : str
-        As the reason for a part of a critical path.
-    step : str
-        The kind of the critical path's steps that are drawn so; "" for none.
-    holds : callable, optional
-        Of a wait state: which of the waits (`Waits`) are in it, as an array of bool.
+    `name`: In legends and readings of time lines.
+    `color`, `hatch`: Of its bars: colours far apart in lightness too; the hatch is one of Bokeh's.
+    `reading`: As the reason for a part of a critical path.
+    `step`: The kind of the critical path's steps that are drawn so; "" for none.
+    `holds`: Of a wait state: which of the waits (`Waits`) are in it, as an array of bool.
     """
 
     name: str
@@ -118,18 +105,28 @@ STATES = [
     State("collective", "#009E73", "cross", "collectives", "collective"),
     State("not yet begun", "#F4F4F4", "blank", "a rank that began late", "start"),
     State(
-        "late sender", "#E3E3E3", "horizontal_line", "nobody had sent", "probe",
+        "late sender",
+        "#E3E3E3",
+        "horizontal_line",
+        "nobody had sent",
+        "probe",
         holds=lambda waits: np.ones(len(waits.rank), bool),
     ),
     State(
-        "late receiver", "#B9B9B9", "left_diagonal_line", "nobody received",
+        "late receiver",
+        "#B9B9B9",
+        "left_diagonal_line",
+        "nobody received",
         holds=lambda waits: waits.source == waits.rank,
     ),
     State(
-        "wait at a collective", "#CDE7DC", "vertical_line", "not all ranks were in the collective",
+        "wait at a collective",
+        "#CDE7DC",
+        "vertical_line",
+        "not all ranks were in the collective",
         holds=lambda waits: waits.call >= 0,
     ),
-]  # fmt: skip
+]
 COMPUTING, CALLS, MESSAGE, COLLECTIVE, BEGINNING = range(5)
 
 #: waits are pale; neighbours in the table of wait states differ in tint and hatch
@@ -182,15 +179,10 @@ _UNNAMED = [place for place, state in enumerate(STATES[:OWN]) if state.holds is 
 class Activity:
     """Intervals, by rank and then by time; those of a rank follow each other without gap until it ends.
 
-    Attributes
-    ----------
-    rank, kind, message : arrays of int
-        Kind is a place in `labkit.trace.states.STATES`, message the row in `Trace.messages` of the one that a
-        wait ended with; of a collective, or another call that waited, -2 - its row in `Trace.calls`; else -1.
-    begin_s, end_s : arrays of float
-        Seconds of the run's time.
-    ranks : int
-    makespan_s : float
+    `rank`, `kind`, `message`: Kind is a place in `labkit.trace.states.STATES`, message the row in
+        `Trace.messages` of the one that a wait ended with; of a collective, or another call that waited, -2 -
+        its row in `Trace.calls`; else -1.
+    `begin_s`, `end_s`: Seconds of the run's time.
     """
 
     rank: NDArray[np.int64]
@@ -212,17 +204,10 @@ class Activity:
     def cells(self, groups: int, bins: int) -> NDArray[np.float64]:
         """Return the share of every kind in the time of neighbouring ranks, in equal parts of the run.
 
-        Parameters
-        ----------
-        groups : int
-            Ranks are cut into that many groups of equal size; the last may be smaller.
-        bins : int
-            Parts of the makespan.
-
-        Returns
-        -------
-        array of float, shape (kinds, groups, bins)
-            What is missing to 1 in the sum over the kinds is time after the ends of ranks.
+        `groups`: Ranks are cut into that many groups of equal size; the last may be smaller.
+        `bins`: Parts of the makespan.
+        Returns (array of float, shape (kinds, groups, bins)): What is missing to 1 in the sum over the kinds
+            is time after the ends of ranks.
         """
         size = -(-self.ranks // groups)
         group = self.rank // size
@@ -241,12 +226,8 @@ class Activity:
 def activity(trace: Trace, named: pd.DataFrame | None = None) -> Activity:
     """Find what every rank of a recorded run did when.
 
-    Parameters
-    ----------
-    trace : Trace
-    named : pandas.DataFrame, optional
-        Its wait states, as in `labkit.trace.waiting.Waiting.waits`. Without them waits are distinguished by
-        what ended them alone.
+    `named`: Its wait states, as in `labkit.trace.waiting.Waiting.waits`. Without them waits are distinguished
+        by what ended them alone.
     """
     waits, work = waits_of(trace), trace.computations
     cut = np.clip(waits.start_s, waits.begin_s, waits.end_s)

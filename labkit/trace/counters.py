@@ -60,13 +60,8 @@ _KERNEL_ONLY = ("context-switches", "cpu-migrations")
 class Event(NamedTuple):
     """An event that can be counted.
 
-    Attributes
-    ----------
-    kind, config : int
-        As perf_event_open takes them.
-    meaning : str
-    unit : str
-        ``"s"`` of times, which the system counts in nanoseconds; else "".
+    `kind`, `config`: As perf_event_open takes them.
+    `unit`: ``"s"`` of times, which the system counts in nanoseconds; else "".
     """
 
     kind: int
@@ -151,20 +146,12 @@ Values = tuple[int, ...]
 def counted(trace: Trace, phases: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a row for each rank (phase ``""``) and for each phase that it was in.
 
-    Parameters
-    ----------
-    trace : Trace
-        Of a run on any machine.
-    phases : DataFrame
-        `Run.phases` of it.
-
-    Returns
-    -------
-    list of dict
-        rank, phase, messages and bytes sent, received and received_bytes, rounds: see `labkit.Run.counts`. Of
-        a real run whose program calls collectives these are p2p_messages, p2p_bytes, ... and collectives (the
-        rank's calls), collective_bytes (what it gave to them): which messages the MPI library makes of a
-        collective is not seen.
+    `trace`: Of a run on any machine.
+    `phases`: `Run.phases` of it.
+    Returns: rank, phase, messages and bytes sent, received and received_bytes, rounds: see
+        `labkit.Run.counts`. Of a real run whose program calls collectives these are p2p_messages, p2p_bytes,
+        ... and collectives (the rank's calls), collective_bytes (what it gave to them): which messages the
+        MPI library makes of a collective is not seen.
     """
     lines = _Lines(len(trace.ends_s))
     for when_s, _, rank, size, number, is_send in _events(trace):
@@ -293,7 +280,7 @@ def _why(number: int) -> str:
     if number in (errno.EACCES, errno.EPERM):
         return f"{_forbidden()} forbids it; an administrator can set kernel.perf_event_paranoid to 1"
     if number == errno.EINVAL:
-        return "the processor cannot count it beside the others; ask for fewer at once"
+        return "the processor cannot count it together with the others; ask for fewer counters"
     return f"the system says {errno.errorcode.get(number, number)}"
 
 
@@ -335,14 +322,9 @@ def summed_columns(
 ) -> Columns:
     """Return the sums of `labkit._kernels` with names in the place of numbers.
 
-    Parameters
-    ----------
-    sums : mapping
-        Of `labkit._kernels.HubSums.columns` or `labkit._kernels.RankLog.summed_columns`.
-    calls, places : sequence of str
-        By their numbers.
-    counters : sequence of str
-        Of the host, in the order in which they are summed up.
+    `sums`: Of `labkit._kernels.HubSums.columns` or `labkit._kernels.RankLog.summed_columns`.
+    `calls`, `places`: By their numbers.
+    `counters`: Of the host, in the order in which they are summed up.
     """
     paths = [
         (
@@ -375,22 +357,14 @@ def joined_columns(parts: Sequence[Columns]) -> Columns:
 def summary_frame(columns: Columns, counts: pd.DataFrame | None = None) -> pd.DataFrame:
     """Return the sums of all ranks as the table that `labkit.Run.profile` gives.
 
-    Parameters
-    ----------
-    columns : dict of arrays
-        Of `summed_columns`.
-    counts : pandas.DataFrame, optional
-        `labkit.Run.counts`: with memory_bytes, the table has that too.
-
-    Returns
-    -------
-    pandas.DataFrame
-        By rank and path: rank, path, phase, call, place, visits (of computation: how often the phase, or the
-        program, was entered), spent_s (wait states included: only events tell them apart), messages, bytes,
-        empty_messages, collective_bytes and empty_collectives, as in
+    `columns`: Of `summed_columns`.
+    `counts`: `labkit.Run.counts`: with memory_bytes, the table has that too.
+    Returns: By rank and path: rank, path, phase, call, place, visits (of computation: how often the phase, or
+        the program, was entered), spent_s (wait states included: only events tell them apart), messages,
+        bytes, empty_messages, collective_bytes and empty_collectives, as in
         `labkit.trace.waiting.profile.profile_of`; but a collective counts as empty for a rank that gives
-        nothing to it, whatever the others give. With ``counters=`` a column for each that the hosts have,
-        NaN on those that do not.
+        nothing to it, whatever the others give. With ``counters=`` a column for each that the hosts have, NaN
+        on those that do not.
     """
     import pandas as pd
 

@@ -49,20 +49,13 @@ Kind = Literal["computation", "overhead", "transfer", "probe", "collective", "st
 class Step:
     """One step of a critical path.
 
-    Attributes
-    ----------
-    kind : str
-        ``computation`` (charged), ``overhead`` (a rank's own time in calls: os, ois, or, Wtime, Test),
-        ``transfer`` (of a message), ``probe`` (a wait for an unsent message), ``collective`` (of
-        a real run, from when its last rank came), ``start`` (of a real run: the rank had not begun).
-    rank : int
-        Where: of a transfer, the rank that waited for it.
-    begin_s, end_s : float
-        Seconds of simulated time.
-    message : int
-        Row in `Trace.messages`; -1 when it is no transfer.
-    slowdown : float
-        Of a computation: how many times longer it took than on its own core.
+    `kind`: ``computation`` (charged), ``overhead`` (a rank's own time in calls: os, ois, or, Wtime, Test),
+        ``transfer`` (of a message), ``probe`` (a wait for an unsent message), ``collective`` (of a real run,
+        from when its last rank came), ``start`` (of a real run: the rank had not begun).
+    `rank`: Where: of a transfer, the rank that waited for it.
+    `begin_s`, `end_s`: Seconds of simulated time.
+    `message`: Row in `Trace.messages`; -1 when it is no transfer.
+    `slowdown`: Of a computation: how many times longer it took than on its own core.
     """
 
     kind: Kind
@@ -136,15 +129,8 @@ class _Lines:
 def critical_path(trace: Trace) -> list[Step]:
     """Walk the critical path of a run.
 
-    Parameters
-    ----------
-    trace : Trace
-
-    Returns
-    -------
-    list of Step
-        From the start of the run to its end, without a gap. Where several ranks or messages end at the same
-        time, the lowest rank's, and the sender's side of a message, is taken.
+    Returns: From the start of the run to its end, without a gap. Where several ranks or messages end at the
+        same time, the lowest rank's, and the sender's side of a message, is taken.
     """
     lines = _Lines(trace)
     ranks, waits, ended_by = lines.ranks, lines.waits, lines.ended_by
@@ -406,7 +392,7 @@ class Explanation:
     def _of_real(self) -> str:
         clocks = self.trace.clocks
         said = clocks.text() if clocks is not None else ""
-        return f"Which links its messages used, a real run does not tell{'; ' if said else ''}{said}."
+        return f"Which links its messages used, a real run does not record{'; ' if said else ''}{said}."
 
     def algorithms(self) -> str:
         """Say by which algorithms the collectives were carried out; empty where none was chosen."""

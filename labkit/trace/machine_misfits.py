@@ -54,25 +54,14 @@ _FAR, _SHARE = 10.0, 0.02
 class Finding:
     """Something that is not as predicted.
 
-    Attributes
-    ----------
-    kind : str
-        "computation", "message" or "collective".
-    what : str
-        "group", "stall" or "whole".
-    by : str
-        By what it was found, such as "rank", "link", "call and size"; "" of a whole kind.
-    where : str
-        Such as "rank 3", "link up 5", "Allreduce of 8 B".
-    factor : float
-        Measured by predicted time, the median of its members; of a stall NaN.
-    excess_s : float
-        Seconds that its members took longer than predicted, together; below 0: shorter.
-    members : int
-    chance : float
-        How likely so much is if nothing is off there.
-    begin_s, end_s : float
-        When its members were, in the measured run.
+    `kind`: "computation", "message" or "collective".
+    `what`: "group", "stall" or "whole".
+    `by`: By what it was found, such as "rank", "link", "call and size"; "" of a whole kind.
+    `where`: Such as "rank 3", "link up 5", "Allreduce of 8 B".
+    `factor`: Measured by predicted time, the median of its members; of a stall NaN.
+    `excess_s`: Seconds that its members took longer than predicted, together; below 0: shorter.
+    `chance`: How likely so much is if nothing is off there.
+    `begin_s`, `end_s`: When its members were, in the measured run.
     """
 
     kind: str
@@ -138,17 +127,10 @@ _HALVES = ("", "first", "second")
 def paired(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
     """Pair what two recorded runs of a program did.
 
-    Returns
-    -------
-    pandas.DataFrame
-        kind (`KINDS`), measured_s, predicted_s, at_s (begin in the measured run), is_grouped (whether it
+    Returns: kind (`KINDS`), measured_s, predicted_s, at_s (begin in the measured run), is_grouped (whether it
         counts where groups are compared), ranks (of a computation its own, of a message the sender and the
         receiver), labels (by column of `KINDS` a list of names).
-
-    Raises
-    ------
-    DataError
-        The runs were not recorded, have different numbers of ranks, or did different things.
+    Raises DataError: The runs were not recorded, have different numbers of ranks, or did different things.
     """
     import pandas as pd
 
@@ -408,12 +390,8 @@ def _route_names(run: RecordedRun) -> Any:
 def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list[Finding]:
     """Find what is off: what goes the way of the whole run first, there the least likely by chance.
 
-    Parameters
-    ----------
-    samples : pandas.DataFrame
-        See `labkit.trace.machine_misfits.paired`.
-    measured_s, predicted_s : float
-        The makespans.
+    `samples`: See `labkit.trace.machine_misfits.paired`.
+    `measured_s`, `predicted_s`: The makespans.
     """
     found: list[Finding] = []
     for kind in KINDS:
@@ -497,10 +475,20 @@ def _groups(kind: str, rows: pd.DataFrame, ratio: Array) -> tuple[list[Finding],
     def add(what: str, by: str, where: str, members: Any, size: float, chance: float) -> None:
         spent = float((measured[members] - expected[members]).sum())
         ends = at_s[members] + measured[members]
-        found.append(Finding(
-            kind, what, by, where, float(np.exp(size)), spent, len(members), chance,
-            float(at_s[members].min()), float(ends.max()),
-        ))  # fmt: skip
+        found.append(
+            Finding(
+                kind,
+                what,
+                by,
+                where,
+                float(np.exp(size)),
+                spent,
+                len(members),
+                chance,
+                float(at_s[members].min()),
+                float(ends.max()),
+            )
+        )
 
     if abs(center) >= WHOLE:
         chance = _sign_chance(ratio, np.sign(center))
@@ -591,10 +579,20 @@ def _stalls(kind: str, labels: Any, excess: Array, at_s: Array, predicted_s: flo
         chance = min(1.0, len(excess) * 0.1 * float(np.exp(-min((largest - usual) / tail, 690.0))))
         if chance < CHANCE:
             begin_s, end_s = float(at_s[members].min()), float((at_s[members] + spent).max())
-            found.append(Finding(
-                kind, "stall", by, where, float("nan"), float(spent.sum()), len(members), chance, begin_s,
-                end_s,
-            ))  # fmt: skip
+            found.append(
+                Finding(
+                    kind,
+                    "stall",
+                    by,
+                    where,
+                    float("nan"),
+                    float(spent.sum()),
+                    len(members),
+                    chance,
+                    begin_s,
+                    end_s,
+                )
+            )
     return found
 
 
@@ -602,17 +600,11 @@ def _stalls(kind: str, labels: Any, excess: Array, at_s: Array, predicted_s: flo
 class Misfits:
     """What of a measured run is not as it was predicted.
 
-    Attributes
-    ----------
-    program, on, against : str
-        The program, the machine that was measured, the one that was predicted.
-    measured_s, predicted_s : float
-        Makespans.
-    samples : pandas.DataFrame
-        The pairs: kind, measured_s, predicted_s, at_s, is_grouped, ranks, labels.
-    findings : list of Finding
-        Of a run that is slower than predicted first what took longer, of a faster one what took shorter;
-        among those the least likely by chance first, below 10^-9 what makes the most seconds.
+    `program`, `on`, `against`: The program, the machine that was measured, the one that was predicted.
+    `measured_s`, `predicted_s`: Makespans.
+    `samples`: The pairs: kind, measured_s, predicted_s, at_s, is_grouped, ranks, labels.
+    `findings`: Of a run that is slower than predicted first what took longer, of a faster one what took
+        shorter; among those the least likely by chance first, below 10^-9 what makes the most seconds.
     """
 
     program: str

@@ -58,11 +58,7 @@ _CALLS: dict[str, tuple[Any, int]] = {
 class Expression:
     """An expression that has been read.
 
-    Attributes
-    ----------
-    text : str
-    names : tuple of str
-        The metrics in it, each once.
+    `names`: The metrics in it, each once.
 
     Examples
     --------
@@ -79,10 +75,7 @@ class Expression:
     def parse(cls, text: str) -> Expression:
         """Read an expression.
 
-        Raises
-        ------
-        DataError
-            It is none; it says what stands in the way.
+        Raises DataError: It is none; it says what stands in the way.
         """
         if not isinstance(text, str) or len(text) > _MOST:
             raise DataError(f"an expression is a text of at most {_MOST} characters")
@@ -148,14 +141,9 @@ Values = NDArray[np.float64]
 class Metric(NamedTuple):
     """Something measured.
 
-    Attributes
-    ----------
-    name, label, unit, meaning : str
-        The unit is ``"s"``, ``"B"`` or ``""`` of counts.
-    above : str
-        The metric that holds this one among others; "" of a whole.
-    expression : Expression or None
-        Of a derived metric.
+    `name`, `label`, `unit`, `meaning`: The unit is ``"s"``, ``"B"`` or ``""`` of counts.
+    `above`: The metric that holds this one among others; "" of a whole.
+    `expression`: Of a derived metric.
     """
 
     name: str
@@ -169,16 +157,10 @@ class Metric(NamedTuple):
 class CallPath(NamedTuple):
     """A place in the call tree.
 
-    Attributes
-    ----------
-    label : str
-        A phase, or a call with its file and line.
-    above : int
-        Row of the one around it; -1 of the program.
-    place : str
-        Of a call, the functions that led to it, file and line; "" of a phase.
-    call : str
-        Its name; "" of a phase.
+    `label`: A phase, or a call with its file and line.
+    `above`: Row of the one around it; -1 of the program.
+    `place`: Of a call, the functions that led to it, file and line; "" of a phase.
+    `call`: Its name; "" of a phase.
     """
 
     label: str
@@ -191,22 +173,13 @@ class CallPath(NamedTuple):
 class Report:
     """Metrics by call path and rank.
 
-    Attributes
-    ----------
-    title : str
-        What it is of.
-    ranks : int
-    metrics : list of Metric
-        A whole stands before its parts.
-    paths : list of CallPath
-        The call tree from the program on; a path stands before those in it, which follow it at once.
-    values : dict of str to array, shape (paths, ranks)
-        Of every metric that is not derived: exclusive in the call tree, and with its parts.
-    makespan_s : float
-    machine : object
-        The platform of a simulated run, None of others: a drawing of it, and the hosts.
-    hosts : tuple of int
-        The host of each rank; empty where it is not known.
+    `title`: What it is of.
+    `metrics`: A whole stands before its parts.
+    `paths`: The call tree from the program on; a path stands before those in it, which follow it at once.
+    `values` (dict of str to array, shape (paths, ranks)): Of every metric that is not derived: exclusive in
+        the call tree, and with its parts.
+    `machine`: The platform of a simulated run, None of others: a drawing of it, and the hosts.
+    `hosts`: The host of each rank; empty where it is not known.
     """
 
     title: str
@@ -227,10 +200,7 @@ class Report:
     def metric(self, name: str) -> Metric:
         """Return a metric by its name.
 
-        Raises
-        ------
-        DataError
-            There is none of that name.
+        Raises DataError: There is none of that name.
         """
         for one in self.metrics:
             if one.name == name:
@@ -285,20 +255,12 @@ class Report:
     def with_metric(self, name: str, expression: str, *, unit: str = "", meaning: str = "") -> Report:
         """Add a derived metric: an expression of others, reckoned after these are summed up.
 
-        Parameters
-        ----------
-        name : str
-            New.
-        expression : str
-            Names of metrics and numbers with ``+ - * / **``, brackets, ``min``, ``max``, ``abs``, ``sqrt``; a
-            division by zero gives 0. ``"bytes / messages"`` is the mean size, of a rank as of the program.
-        unit, meaning : str
-            As they are shown.
-
-        Raises
-        ------
-        DataError
-            The name is taken, or the expression is none.
+        `name`: New.
+        `expression`: Names of metrics and numbers with ``+ - * / **``, brackets, ``min``, ``max``, ``abs``,
+            ``sqrt``; a division by zero gives 0. ``"bytes / messages"`` is the mean size, of a rank as of the
+            program.
+        `unit`, `meaning`: As they are shown.
+        Raises DataError: The name is taken, or the expression is none.
         """
         if any(one.name == name for one in self.metrics):
             raise DataError(f"the report has a metric {name!r} already; take another name")
@@ -328,15 +290,8 @@ class Report:
     def path(self, label: str) -> int:
         """Return the row of the first call path whose label, or whose chain of labels, it is.
 
-        Parameters
-        ----------
-        label : str
-            As in ``"solve"``, ``"solve > exchange"``, ``"allreduce"`` or ``"allreduce (prog.py:12)"``.
-
-        Raises
-        ------
-        DataError
-            There is none.
+        `label`: As in ``"solve"``, ``"solve > exchange"``, ``"allreduce"`` or ``"allreduce (prog.py:12)"``.
+        Raises DataError: There is none.
         """
         for row, path in enumerate(self.paths):
             if label in (path.label, path.call, self.chain(row)):
@@ -421,10 +376,7 @@ def mean(*reports: Report) -> Report:
 def merge(*reports: Report) -> Report:
     """Return one report with the metrics of all; a metric that several have is that of the first.
 
-    Raises
-    ------
-    DataError
-        There is none, or the numbers of ranks differ.
+    Raises DataError: There is none, or the numbers of ranks differ.
     """
     all_ = _together(*reports)
     values: dict[str, Values] = {}
@@ -508,7 +460,7 @@ def _paths(reports: tuple[Report, ...]) -> tuple[list[CallPath], list[list[int]]
 # The report of a recorded run: its profile, wait states, delay costs and critical path.
 
 _BELOW = " > "
-_WITHOUT, _WITH = "without wait states", "wait states included: only a trace tells them apart"
+_WITHOUT, _WITH = "without wait states", "wait states included: only a trace separates them"
 
 _GROUPS = {"point to point": "waits_p2p", "collective": "waits_collective", "one-sided": "waits_one_sided"}
 

@@ -40,19 +40,12 @@ _MUCH, _LITTLE = 0.1, 0.02
 class Score:
     """Estimated buffers of a trace.
 
-    Attributes
-    ----------
-    program : str
-    ranks : int
-    rows : pandas.DataFrame
-        By phase and call, the largest buffer first: phase (``"solve > exchange"``), call (or ``"(phase)"``,
-        for the entries), visits, posts (sends and receives), buffer_bytes (of all ranks), seconds (of all
-        ranks, wait states included), waiting_s (NaN where a summary was scored).
-    largest_bytes : int
-        The buffer of the rank that needs most: what a rank must have room for.
-    leave_out : list of str
-        Phases that take a tenth of the buffer or more, and have at most 2 % of the ranks' time, and of the
-        waiting.
+    `rows`: By phase and call, the largest buffer first: phase (``"solve > exchange"``), call (or
+        ``"(phase)"``, for the entries), visits, posts (sends and receives), buffer_bytes (of all ranks),
+        seconds (of all ranks, wait states included), waiting_s (NaN where a summary was scored).
+    `largest_bytes`: The buffer of the rank that needs most: what a rank must have room for.
+    `leave_out`: Phases that take a tenth of the buffer or more, and have at most 2 % of the ranks' time, and
+        of the waiting.
     """
 
     program: str
@@ -64,19 +57,8 @@ class Score:
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write `leave_out` as a filter file: ``lk.run(..., trace=True, leave_out=path)`` reads it.
 
-        Parameters
-        ----------
-        path : path
-            Its name ends in ``.filter`` or ``.filt``.
-
-        Returns
-        -------
-        Path
-
-        Raises
-        ------
-        DataError
-            Another ending, or it cannot be written.
+        `path`: Its name ends in ``.filter`` or ``.filt``.
+        Raises DataError: Another ending, or it cannot be written.
 
         Notes
         -----

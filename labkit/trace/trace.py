@@ -40,15 +40,11 @@ _PROBE = -1
 class Beside:
     """What went on concurrently with the ranks.
 
-    Attributes
-    ----------
-    operations : pandas.DataFrame
-        A row for every nonblocking collective of a rank, in order of their begins: rank, name, begin_s,
-        end_s (inf: never over).
-    waits : pandas.DataFrame
-        The waits of ranks and of operations as they were recorded, in order of their ends: rank, operation
-        (row of the one that waited, -1: the rank itself), begin_s, end_s, message (-1: a probe; -2 - i: the
-        i-th operation was over).
+    `operations`: A row for every nonblocking collective of a rank, in order of their begins: rank, name,
+        begin_s, end_s (inf: never over).
+    `waits`: The waits of ranks and of operations as they were recorded, in order of their ends: rank,
+        operation (row of the one that waited, -1: the rank itself), begin_s, end_s, message (-1: a probe; -2
+        - i: the i-th operation was over).
     """
 
     operations: pd.DataFrame
@@ -63,20 +59,11 @@ def taken_apart(
 ) -> tuple[dict[str, Any], Beside]:
     """Separate what ranks and operations waited for.
 
-    Parameters
-    ----------
-    messages : dict of arrays
-        Gets the columns send_operation and recv_operation.
-    waits, operations, sides : mappings of arrays
-        As recorded.
-
-    Returns
-    -------
-    waits : dict of arrays
-        Those of the ranks themselves. While a rank waits for an operation, it waits for what the operation
-        waits for: such a wait is cut into those of the operation, so that the picture is that of the blocking
-        call; in between the operation is in its own part of calls.
-    beside : Beside
+    `messages`: Gets the columns send_operation and recv_operation.
+    `waits`, `operations`, `sides`: As recorded.
+    Returns `waits`: Those of the ranks themselves. While a rank waits for an operation, it waits for what the
+        operation waits for: such a wait is cut into those of the operation, so that the picture is that of
+        the blocking call; in between the operation is in its own part of calls.
     """
     import pandas as pd
 
@@ -344,17 +331,10 @@ NOT_SAID = -2
 def phase_numbers(calls: pd.DataFrame, names: Any) -> NDArray[np.int64]:
     """Return the innermost phase that each call names, as a number.
 
-    Parameters
-    ----------
-    calls : pandas.DataFrame
-        Rows of `Trace.calls`.
-    names : sequence or pandas.Index of str
-        Of phases, by number.
-
-    Returns
-    -------
-    array of int64, a call each
-        -1: none; `NOT_SAID`: the call names a phase that is not among these, or the calls name none at all.
+    `calls`: Rows of `Trace.calls`.
+    `names`: Of phases, by number.
+    Returns: -1: none; `NOT_SAID`: the call names a phase that is not among these, or the calls name none at
+        all.
     """
     import pandas as pd
 
@@ -385,11 +365,8 @@ def by_entry(rows: Iterable[Entry]) -> list[Entry]:
 class PhaseClock:
     """Looks phases up by rank and time; of nested phases the innermost counts.
 
-    Parameters
-    ----------
-    phases : pandas.DataFrame
-        `Run.phases`: rank, phase, begin_s, end_s, depth; without the last of a run that was kept before there
-        was one.
+    `phases`: `Run.phases`: rank, phase, begin_s, end_s, depth; without the last of a run that was kept before
+        there was one.
     """
 
     def __init__(self, phases: pd.DataFrame) -> None:

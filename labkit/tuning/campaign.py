@@ -21,13 +21,8 @@ COLUMNS = ["operation", "ranks", "bytes", "algorithm", "time_s"]
 class Machine:
     """A simulated machine that algorithms are timed on, alone.
 
-    Parameters
-    ----------
-    on : str or Platform
-    model : str, optional
-        Network model.
-    mapping : str, path or sequence of int, optional
-        Hosts of the ranks, as in `labkit.run`.
+    `model`: Network model.
+    `mapping`: Hosts of the ranks, as in `labkit.run`.
     """
 
     how = "tuned by simulation"
@@ -74,20 +69,9 @@ def measure(
 ) -> pd.DataFrame:
     """Time every algorithm at every point where it can be used.
 
-    Parameters
-    ----------
-    machine : Machine
-    operation : str
-    points : sequence of (int, int)
-        Ranks and bytes: the message of a bcast, reduction or scan, one block of the others.
-    names : sequence of str
-    tick : callable, optional
-        Called after every point.
-
-    Returns
-    -------
-    DataFrame
-        A row for each measurement, with the columns of `COLUMNS`.
+    `points`: Ranks and bytes: the message of a bcast, reduction or scan, one block of the others.
+    `tick`: Called after every point.
+    Returns: A row for each measurement, with the columns of `COLUMNS`.
     """
     rows = []
     for ranks, n_bytes in points:

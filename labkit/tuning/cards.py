@@ -163,17 +163,9 @@ _EQUAL = 1e-9
 class Card:
     """What is known of a collective's cost on one machine; made by `labkit.card`.
 
-    Attributes
-    ----------
-    operation : str
-    machine : Platform
-    model : str
-        The network model.
-    alpha_s, beta_s_per_byte : float
-        A message between two hosts, in the formulas.
-    loggp : LogGP
-    data : DataFrame
-        A row for each algorithm at each point where it can be used: ranks, bytes, algorithm, rounds and
+    `model`: The network model.
+    `alpha_s`, `beta_s_per_byte`: A message between two hosts, in the formulas.
+    `data`: A row for each algorithm at each point where it can be used: ranks, bytes, algorithm, rounds and
         volume_bytes on its slowest path, formula_s (alpha rounds + beta volume), loggp_s, simulated_s,
         measured_s, bound_s (no algorithm undercuts it). NaN where something is not known.
     """
@@ -286,12 +278,7 @@ class Card:
         return format_bytes(int(value)) if self.axis == "bytes" else f"{int(value)} ranks"
 
     def plot(self, **options: object) -> Any:
-        """Draw it: `labkit.plot.card`, which takes the options.
-
-        Returns
-        -------
-        labkit.plot.Figure
-        """
+        """Draw it: `labkit.plot.card`, which takes the options."""
         return draw("card", self, **options)
 
     def rows(self) -> list[list[str]]:
@@ -356,23 +343,10 @@ def measured_points(
 ) -> pd.DataFrame:
     """Return the median time of each algorithm at each of a card's points.
 
-    Parameters
-    ----------
-    measured : Run, Study or DataFrame
-        See `labkit.tuning.card`.
-    operation : str
-    ranks, sizes : sequence of int
-        The card's.
-
-    Returns
-    -------
-    DataFrame
-        ranks, bytes, algorithm, time_s.
-
-    Raises
-    ------
-    DataError
-        It is something else, or holds none of the card's points.
+    `measured`: See `labkit.tuning.card`.
+    `ranks`, `sizes`: The card's.
+    Returns: ranks, bytes, algorithm, time_s.
+    Raises DataError: It is something else, or holds none of the card's points.
     """
     if isinstance(measured, Run):
         found = _of_run(measured, operation)
@@ -451,23 +425,11 @@ _MOST_BOUND = 256
 class Costs:
     """The predictions of one machine.
 
-    Parameters
-    ----------
-    operation : str
-    machine : Platform
-    model : str or NetworkModel, optional
-    names : sequence of str
-        Algorithms, as `labkit.tuning.campaign.candidates` returns them.
-    largest : int
-        Bytes of the largest message.
-
-    Attributes
-    ----------
-    network : NetworkModel
-    alpha_s, beta_s_per_byte : float
-        Of a message between two hosts: an empty one's time, and what each byte of the largest one adds.
-    loggp : LogGP
-        Fitted to round trips of 1 B to 32 kB between the same hosts.
+    `names`: Algorithms, as `labkit.tuning.campaign.candidates` returns them.
+    `largest`: Bytes of the largest message.
+    `alpha_s`, `beta_s_per_byte`: Of a message between two hosts: an empty one's time, and what each byte of
+        the largest one adds.
+    `loggp`: Fitted to round trips of 1 B to 32 kB between the same hosts.
     """
 
     def __init__(
@@ -487,11 +449,8 @@ class Costs:
     def table(self, ranks: Sequence[int], sizes: Sequence[int], points: pd.DataFrame | None) -> pd.DataFrame:
         """Return a row for each algorithm at each point where it can be used, with the columns of `COLUMNS`.
 
-        Parameters
-        ----------
-        ranks, sizes : sequence of int
-        points : DataFrame, optional
-            Measured: ranks, bytes, algorithm, time_s. What is no algorithm of the card has its own rows.
+        `points`: Measured: ranks, bytes, algorithm, time_s. What is no algorithm of the card has its own
+            rows.
         """
         rows = []
         for p in ranks:

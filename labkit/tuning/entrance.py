@@ -225,19 +225,9 @@ class Tune:
     ) -> Request:
         """Make a request for a collective on buffers; ``lk.tune.allreduce(comm)`` is short for it.
 
-        Parameters
-        ----------
-        operation : str
-        comm : communicator
-        algorithms : sequence of str, optional
-            Such as ``["library", "ring", "pipeline:segment_bytes=8192"]``.
-        **plan
-            See `lk.tune`.
-
-        Raises
-        ------
-        DataError
-            An option has a value that is not allowed.
+        `algorithms`: Such as ``["library", "ring", "pipeline:segment_bytes=8192"]``.
+        `**plan`: See `lk.tune`.
+        Raises DataError: An option has a value that is not allowed.
         """
         settings = _plan(plan)
         _require_comm(comm)
@@ -246,17 +236,8 @@ class Tune:
     def request(self, comm: Any, functions: FunctionSet, **plan: object) -> Request:
         """Make a request for a custom function set.
 
-        Parameters
-        ----------
-        comm : communicator
-        functions : FunctionSet
-        **plan
-            See `lk.tune`.
-
-        Raises
-        ------
-        DataError
-            An option has a value that is not allowed.
+        `**plan`: See `lk.tune`.
+        Raises DataError: An option has a value that is not allowed.
         """
         if not isinstance(functions, FunctionSet):
             raise DataError(
@@ -282,24 +263,13 @@ class Tune:
         A call, ``exchange(array)``, sends the array's regions and fills those that are received; with one
         array ``exchange()`` is enough.
 
-        Parameters
-        ----------
-        comm : Cartesian or graph communicator
-        *arrays : ndarray
-            Contiguous, halos included, of one shape and type; one-sided forms need to know them beforehand.
-        width : int
-            Cells of a halo. On a grid all faces are exchanged, without the corners.
-        send, recv : sequence of slices or tuples of slices
-            A region for each outgoing and each incoming edge; needed on graphs.
-        forms : sequence of str, optional
-            Of `labkit.tuning.neighbor_exchange.FORMS`; default: all.
-        **plan
-            See `lk.tune`.
-
-        Raises
-        ------
-        DataError
-            For arrays, regions or words that are not allowed.
+        `*arrays`: Contiguous, halos included, of one shape and type; one-sided forms need to know them
+            beforehand.
+        `width`: Cells of a halo. On a grid all faces are exchanged, without the corners.
+        `send`, `recv`: A region for each outgoing and each incoming edge; needed on graphs.
+        `forms`: Of `labkit.tuning.neighbor_exchange.FORMS`; default: all.
+        `**plan`: See `lk.tune`.
+        Raises DataError: For arrays, regions or words that are not allowed.
         """
         from labkit.tuning.neighbor_exchange import neighborhood_set
 
@@ -312,20 +282,10 @@ class Tune:
     def timer(self, comm: Any, *requests: Request, every: int = 1, **plan: object) -> Timer:
         """Make a timer for a region that these requests are in.
 
-        Parameters
-        ----------
-        comm : communicator
-            Of all ranks of the region.
-        *requests : Request
-        every : int
-            Passes between two synchronisations.
-        **plan
-            See `lk.tune`, without `timing`.
-
-        Raises
-        ------
-        DataError
-            An option has a value that is not allowed.
+        `comm`: Of all ranks of the region.
+        `every`: Passes between two synchronisations.
+        `**plan`: See `lk.tune`, without `timing`.
+        Raises DataError: An option has a value that is not allowed.
         """
         if "timing" in plan:
             raise DataError("a timer has its own timing: every=1, or more passes between two barriers")

@@ -226,14 +226,8 @@ FORMS: dict[str, dict[str, Hashable]] = dict(_forms())
 class Exchange:
     """The exchange of one array by all forms: keeps datatypes, buffers, windows and requests.
 
-    Parameters
-    ----------
-    comm : communicator
-    array : ndarray
-        Contiguous.
-    pattern : Pattern
-    window : Win
-        Over the array.
+    `array`: Contiguous.
+    `window`: Over the array.
     """
 
     def __init__(self, comm: Any, array: _Array, pattern: Pattern, window: Any) -> None:
@@ -465,11 +459,8 @@ def neighborhood_set(
 ) -> FunctionSet:
     """Return the forms of an exchange of arrays' regions; see `labkit.tuning.entrance.Tune.neighborhood`.
 
-    Raises
-    ------
-    DataError
-        Arrays that differ, are not contiguous or not there; regions or a grid that they do not fit; a form
-        that is not known.
+    Raises DataError: Arrays that differ, are not contiguous or not there; regions or a grid that they do not
+        fit; a form that is not known.
     """
     mpi = mpi_of(comm)
     if not isinstance(comm, mpi.Topocomm):

@@ -50,16 +50,10 @@ _BUFFERS = {
 class RealMachine:
     """A real machine that a library's own algorithms are timed on.
 
-    Parameters
-    ----------
-    on : str or cluster
-        As for `labkit.run`: "mpi", a cluster of engines, options of Slurm.
-    library : str
-        "ompi" or "mpich".
-    repeats : Repeats, optional
-        When a measurement ends; default: an interval of 5 %, or 2 s.
-    **options
-        Further options of `labkit.run`, such as ``timeout_s=``.
+    `on`: As for `labkit.run`: "mpi", a cluster of engines, options of Slurm.
+    `library`: "ompi" or "mpich".
+    `repeats`: When a measurement ends; default: an interval of 5 %, or 2 s.
+    `**options`: Further options of `labkit.run`, such as ``timeout_s=``.
     """
 
     how = "measured"
@@ -94,10 +88,7 @@ class RealMachine:
     ) -> pd.DataFrame:
         """Measure the library's algorithms at every number of ranks and size.
 
-        Returns
-        -------
-        DataFrame
-            operation, ranks, bytes, algorithm, time_s (median), low_s, high_s (its 95 % interval).
+        Returns: operation, ranks, bytes, algorithm, time_s (median), low_s, high_s (its 95 % interval).
         """
         if operation not in _BUFFERS:
             raise DataError(f"{operation} cannot be tuned on a real machine; allowed: {', '.join(_BUFFERS)}")
@@ -132,21 +123,14 @@ class RealMachine:
 def gain(tuned: Any) -> pd.DataFrame:
     """Give the tuned rules to the library, and measure what they gain over its own choice.
 
-    Parameters
-    ----------
-    tuned : labkit.tuning.tuned.Tuned
-        Of a `RealMachine` with Open MPI.
-
-    Returns
-    -------
-    DataFrame
-        ranks, bytes, algorithm (of the rules), library_s, tuned_s, gain (library_s / tuned_s), and verdict:
-        faster or slower where the intervals of both medians are apart, else undecided.
+    `tuned`: Of a `RealMachine` with Open MPI.
+    Returns: ranks, bytes, algorithm (of the rules), library_s, tuned_s, gain (library_s / tuned_s), and
+        verdict: faster or slower where the intervals of both medians are apart, else undecided.
     """
     machine = tuned.machine
     if not isinstance(machine, RealMachine) or machine.library != "ompi":
         raise MachineError(
-            "only Open MPI's rules can be checked; save the rules and set MPICH's variable by hand "
+            "only Open MPI's rules can be checked; save the rules and set MPICH's variable manually "
             "(MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)"
         )
     sizes = sorted({int(n) for n in tuned.times["bytes"]})

@@ -54,14 +54,8 @@ Floats = npt.NDArray[np.float64]
 class Leaf:
     """A region of ranks and bytes, and what is taken there.
 
-    Attributes
-    ----------
-    ranks, bytes : (float, float)
-        From, and below.
-    algorithm : str
-    penalty : float
-        Sum over the region's points of t / t_best - 1.
-    points : int
+    `ranks`, `bytes`: From, and below.
+    `penalty`: Sum over the region's points of t / t_best - 1.
     """
 
     ranks: tuple[float, float]
@@ -123,12 +117,8 @@ class _Grid:
 def grow(times: pd.DataFrame, leaves: int) -> list[Leaf]:
     """Return the leaves of a tree.
 
-    Parameters
-    ----------
-    times : DataFrame
-        With the columns ranks, bytes, algorithm and time_s.
-    leaves : int
-        Maximum number.
+    `times`: With the columns ranks, bytes, algorithm and time_s.
+    `leaves`: Maximum number.
     """
     grid = _Grid(times)
     whole = grid.leaf((0, inf), (0, inf))
@@ -299,15 +289,9 @@ _EQUAL, _MOST_TOLD = "=", 3
 class Tuned:
     """A tuned collective on one machine.
 
-    Attributes
-    ----------
-    operation : str
-    machine : labkit.tuning.campaign.Machine or labkit.tuning.real_machine.RealMachine
-    times : DataFrame
-        A row for each measurement: operation, ranks, bytes, algorithm, time_s; on a real machine the median,
-        with its interval in low_s and high_s.
-    leaves : int
-        Maximum number of leaves of the decision tree.
+    `times`: A row for each measurement: operation, ranks, bytes, algorithm, time_s; on a real machine the
+        median, with its interval in low_s and high_s.
+    `leaves`: Maximum number of leaves of the decision tree.
     """
 
     operation: str
@@ -358,15 +342,8 @@ class Tuned:
     def losses(self, selector: object = None) -> pd.DataFrame:
         """Return what a selector takes at each point, and what that loses against the best algorithm.
 
-        Parameters
-        ----------
-        selector : any
-            As `coll` of `labkit.run`; None: the tree.
-
-        Returns
-        -------
-        DataFrame
-            ranks, bytes, algorithm, time_s, and loss: t / t_best - 1.
+        `selector`: As `coll` of `labkit.run`; None: the tree.
+        Returns: ranks, bytes, algorithm, time_s, and loss: t / t_best - 1.
         """
         choose = selector_of(self.rules if selector is None else selector).on(self.machine.time)
         known = self.times.set_index(["ranks", "bytes", "algorithm"])["time_s"].to_dict()
@@ -436,12 +413,7 @@ class Tuned:
         return write_rules(Path(path), self.operation, self.tree, self._rows, self._title(), self.times)
 
     def plot(self, **options: object) -> Any:
-        """Draw the regions: `labkit.plot.regions`, which takes the options.
-
-        Returns
-        -------
-        labkit.plot.Figure
-        """
+        """Draw the regions: `labkit.plot.regions`, which takes the options."""
         return draw("regions", self, **options)
 
     def _title(self) -> str:

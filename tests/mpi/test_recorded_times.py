@@ -236,7 +236,7 @@ def test_the_command_line_explains_a_real_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert main(["run", "-n", "2", "--explain", "--trace", "--json", "--on", "mpi", str(script)]) == 0
     record = json.loads(capsys.readouterr().out)
-    assert "Which links its messages used, a real run does not tell" in record["explanation"]["reading"]
+    assert "Which links its messages used, a real run does not record" in record["explanation"]["reading"]
     assert record["explanation"]["reasons"]
     assert (tmp_path / "prog.trace.csv").exists()
 
@@ -250,5 +250,5 @@ def test_figures_draw_it_as_a_simulated_one(real):
     explained = run.explain()
     assert "The critical path of _exchange" in lk.plot.critical_path(explained).reading
     for needs_links in (lk.plot.heat, lk.plot.utilisation):
-        with pytest.raises(DataError, match="a real run does not tell which links"):
+        with pytest.raises(DataError, match="a real run does not record which links"):
             needs_links(explained)

@@ -289,24 +289,14 @@ the curve of the expectation fitted to the same points.
 class Demo:
     """What the demo found.
 
-    Attributes
-    ----------
-    plan : Plan
-        What was run.
-    header : dict of str to str
-        This host and its software.
-    source : {"package", "extract"}
-        All flights, or the extract where the package is not installed.
-    simulated : list of SimulatedSort
-        One per sorter and machine.
-    beyond : list of Extrapolation
-        What the fits say about larger machines, compared with what was simulated there.
-    real : list of RealSort
-        Empty if there is no MPI.
-    mpi_trouble : str
-        Why there is no real MPI; empty if there is.
-    seconds : float
-        How long the demo took on this host.
+    `plan`: What was run.
+    `header`: This host and its software.
+    `source` ({"package", "extract"}): All flights, or the extract where the package is not installed.
+    `simulated`: One per sorter and machine.
+    `beyond`: What the fits say about larger machines, compared with what was simulated there.
+    `real`: Empty if there is no MPI.
+    `mpi_trouble`: Why there is no real MPI; empty if there is.
+    `seconds`: How long the demo took on this host.
     """
 
     plan: Plan

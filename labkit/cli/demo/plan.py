@@ -43,22 +43,13 @@ MACHINES = {"star": "star", "torus": "torus", "fat tree": "fattree"}
 class Plan:
     """The extent of a demo.
 
-    Attributes
-    ----------
-    real : tuple of int
-        Numbers of ranks on real MPI.
-    simulated : tuple of int
-        Numbers of ranks that are simulated and fitted: at least five, as a verdict needs.
-    larger : int
-        One more number of ranks, predicted from the fits and then simulated.
-    columns : tuple of str
-        Of the flights.
-    sorters : tuple of str
-        Names of registered sorters.
-    machines : mapping of str to str
-        Name -> platform.
-    limit_s : float or None
-        Limit of host time of each simulated run.
+    `real`: Numbers of ranks on real MPI.
+    `simulated`: Numbers of ranks that are simulated and fitted: at least five, as a verdict needs.
+    `larger`: One more number of ranks, predicted from the fits and then simulated.
+    `columns`: Of the flights.
+    `sorters`: Names of registered sorters.
+    `machines`: Name -> platform.
+    `limit_s`: Limit of host time of each simulated run.
     """
 
     real: tuple[int, ...]
@@ -84,7 +75,7 @@ def keys_per_rank(sorter: str) -> int:
 
 
 def title(sorter: str) -> str:
-    """Return a sorter's name as words."""
+    """Return a sorter's name without underscores."""
     return sorter.replace("_", " ")
 
 
@@ -92,7 +83,7 @@ def title(sorter: str) -> str:
 
 Keys = NDArray[Any]
 
-#: this rank's block, and the checker's words, judgement and imbalance
+#: this rank's block, and the checker's message, judgement and imbalance
 FlightSort = tuple[Keys, str, bool, float]
 
 

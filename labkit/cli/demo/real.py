@@ -21,24 +21,13 @@ TIMEOUT_S = 120.0
 class RealSort:
     """One column of the flights, sorted by one sorter on real MPI.
 
-    Attributes
-    ----------
-    sorter, column : str
-    ranks : int
-    keys, distinct, missing : int
-        Number of keys, of different values, and of NaNs.
-    report : str
-        What the sound checker said.
-    is_sorted : bool
-        Whether the sound checker accepts the result.
-    equals_numpy : bool
-        Whether it equals ``numpy.sort`` of all keys.
-    imbalance : float
-        Largest block divided by the mean block.
-    sort_s : float
-        From the first rank's begin to the last rank's end of the sort, in seconds of wall-clock time.
-    is_valid : bool
-        Whether the time may be used for a verdict (each rank had a core).
+    `keys`, `distinct`, `missing`: Number of keys, of different values, and of NaNs.
+    `report`: What the sound checker said.
+    `is_sorted`: Whether the sound checker accepts the result.
+    `equals_numpy`: Whether it equals ``numpy.sort`` of all keys.
+    `imbalance`: Largest block divided by the mean block.
+    `sort_s`: From the first rank's begin to the last rank's end of the sort, in seconds of wall-clock time.
+    `is_valid`: Whether the time may be used for a verdict (each rank had a core).
     """
 
     sorter: str

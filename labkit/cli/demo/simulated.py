@@ -26,20 +26,11 @@ MODEL = "lab"
 class SimulatedSort:
     """A sweep of one sorter over one machine that grows.
 
-    Attributes
-    ----------
-    sorter, machine : str
-    study : Study
-    table : Table
-        Per phase and for the whole run: expectation, model, divergence, match.
-    n_local : int
-        Keys per rank.
-    imbalances : dict of int to float
-        Ranks -> largest block divided by the mean block, of all seeds.
-    messages : dict of int to int
-        Ranks -> simulated messages, the most of all seeds.
-    host_seconds : dict of int to float
-        Ranks -> what the simulations cost on this host.
+    `table`: Per phase and for the whole run: expectation, model, divergence, match.
+    `n_local`: Keys per rank.
+    `imbalances`: Ranks -> largest block divided by the mean block, of all seeds.
+    `messages`: Ranks -> simulated messages, the most of all seeds.
+    `host_seconds`: Ranks -> what the simulations cost on this host.
     """
 
     sorter: str
@@ -140,16 +131,9 @@ def compared(sweeps: Sequence[SimulatedSort]) -> Comparison:
 class Extrapolation:
     """What the fits of a sweep say about a machine larger than all that were fitted, and what comes out.
 
-    Attributes
-    ----------
-    sorter, machine : str
-    ranks : int
-    simulated_s : float
-        The simulated makespan, the median of as many seeds as in the sweep.
-    model_s : float
-        What the best model predicts; NaN if there is none.
-    expected_s : float
-        What the curve of the expectation predicts, fitted to the same points; NaN if there is none.
+    `simulated_s`: The simulated makespan, the median of as many seeds as in the sweep.
+    `model_s`: What the best model predicts; NaN if there is none.
+    `expected_s`: What the curve of the expectation predicts, fitted to the same points; NaN if there is none.
     """
 
     sorter: str

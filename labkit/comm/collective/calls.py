@@ -61,11 +61,11 @@ class CollectiveCalls:
         self.server: Any = None
         #: starts ranks of scripts (`labkit.sim.isolation.rank_world`); None: this run has none
         self.spawn: Callable[[str, list[Any]], list[int]] | None = None
-        #: of spawned ranks: what `Spawn` has told them, their communicators to their parents
+        #: of spawned ranks: what `Spawn` passed to them, their communicators to their parents
         self.spawned: dict[int, tuple[int, list[int], list[int], int]] = {}
         self.parents: dict[int, Any] = {}
         self.waiting_for_locks: dict[int, tuple[Any, int | None]] = {}
-        #: is told, call by call, which algorithm a rank's collective takes, while the run is traced
+        #: receives, call by call, the algorithm of a rank's collective, while the run is traced
         self.note_algorithm: Callable[[str], None] | None = None
         #: says something about the run, once (set by the simulation)
         self.note_fault: Callable[[str], None] = _forget
@@ -188,7 +188,7 @@ class CollectiveCalls:
         return f"{text}\n  rank {call.first}: by now in{name} at {there(frame)}"
 
     def note(self, comm: Any, call: Any) -> None:
-        """Write a collective call of the running rank down for the trace; the hub is told when it ends."""
+        """Write a collective call of the running rank to the trace; the hub records its end."""
         size, context, rank = comm.size, comm._context, self.hub.rank
         if size == 1 and self.hub.ranks > 1:
             self.hub.begin_collective("")  # nothing moves
@@ -255,7 +255,7 @@ def action_of(call: Call, ranks: int, rank: int, context: int) -> str:
 
 
 def _sizes(problem: Problem, call: Call, ranks: int, rank: int) -> list[object]:
-    """Return the words between a collective's name and its options."""
+    """Return the text between a collective's name and its options."""
     if not problem.shapes:
         return []
     root = [call.root] if problem.is_rooted else []
@@ -316,7 +316,7 @@ def group_line(context: int, members: list[int]) -> str:
 
 
 def phase_line(rank: int, name: str, is_begin: bool) -> str:
-    """Write the line that tells where a rank enters or leaves a phase.
+    """Write the line at which a rank enters or leaves a phase.
 
     Examples
     --------

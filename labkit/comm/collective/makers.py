@@ -108,8 +108,9 @@ def _blocks_of(problem: Problem) -> Maker:
         facts = {"bytes": n_bytes} if root is None else {"root": root, "bytes": n_bytes}
         call = Call(problem.name, name, root or 0, facts, n_bytes)
         call.buffers = (
-            ANYTHING if sent is None else block(sent), ANYTHING if received is None else block(received)
-        )  # fmt: skip
+            ANYTHING if sent is None else block(sent),
+            ANYTHING if received is None else block(received),
+        )
         return call.moves(sent, received)
 
     return make
@@ -270,7 +271,7 @@ def _reduce_scatter(
 
 
 def counts_of(comm: Any, given: Sequence[int] | None, mine: int, may_ask: bool) -> NDArray[np.int64]:
-    """Return every rank's number of elements: as given, or as the ranks tell each other."""
+    """Return every rank's number of elements: as given, or as the ranks exchange it."""
     if given is None and may_ask:
         everybodys = np.empty(comm.size, np.int64)
         comm.Allgather(np.array([mine], np.int64), everybodys)
@@ -317,7 +318,9 @@ def _operated(problem: Problem, name: str, sent: Simple, op: Op, facts: dict[str
 
 #: by the blocks of the two buffers, and whether there is a root
 _TABLES: dict[tuple[Any, ...], Maker] = {
-    ("one", "all", True): _gatherv, ("all", "one", True): _scatterv,
-    ("one", "all", False): _allgatherv, ("all", "all", False): _alltoallv,
-}  # fmt: skip
+    ("one", "all", True): _gatherv,
+    ("all", "one", True): _scatterv,
+    ("one", "all", False): _allgatherv,
+    ("all", "all", False): _alltoallv,
+}
 _COMBINED_TABLES: dict[tuple[object, ...], Maker] = {("all", "one", False): _reduce_scatter}

@@ -185,8 +185,8 @@ def refuse_in_recordings(calls: Any, name: str) -> None:
     """Refuse what a time-independent trace cannot say, where the run is written down as one."""
     if calls.keeps_calls:
         raise UnsupportedError(
-            f"{name} cannot be recorded: a time-independent trace has no operation that goes on beside its "
-            "rank; run without the recording, or record the blocking call"
+            f"{name} cannot be recorded: a time-independent trace has no nonblocking "
+            "collectives; run without the recording, or record the blocking call"
         )
 
 

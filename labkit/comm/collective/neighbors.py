@@ -146,7 +146,7 @@ class NeighborCollectives:
         """Receives and sends as (buffer, peer, tag); none beyond an edge.
 
         On a grid a block sent in one direction arrives in the opposite one: between two ranks that are
-        neighbours twice (a ring of two) the direction's number in the tag tells the messages apart. On a
+        neighbours twice (a ring of two) the direction's number in the tag separates the messages. On a
         graph the messages of a pair of ranks meet in the order of its edges.
         """
         sources, targets = self.inoutedges
@@ -187,9 +187,12 @@ def _table(
 
 
 _READERS = {
-    "Neighbor_allgather": "_same", "Neighbor_allgatherv": "_same_to_table", "Neighbor_alltoall": "_each",
-    "Neighbor_alltoallv": "_tables", "Neighbor_alltoallw": "_tables_of_types",
-}  # fmt: skip
+    "Neighbor_allgather": "_same",
+    "Neighbor_allgatherv": "_same_to_table",
+    "Neighbor_alltoall": "_each",
+    "Neighbor_alltoallv": "_tables",
+    "Neighbor_alltoallw": "_tables_of_types",
+}
 
 
 def _expression(row: Method) -> str:

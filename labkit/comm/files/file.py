@@ -68,9 +68,18 @@ def _expression(method: Method) -> str:
 
 
 _ERR_ARG, _ERR_COMM, _ERR_TYPE = 13, 5, 3
-_MODES = {name: CONSTANTS[f"MODE_{name}"] for name in (
-    "RDONLY", "WRONLY", "RDWR", "CREATE", "EXCL", "SEQUENTIAL", "APPEND",
-)}  # fmt: skip
+_MODES = {
+    name: CONSTANTS[f"MODE_{name}"]
+    for name in (
+        "RDONLY",
+        "WRONLY",
+        "RDWR",
+        "CREATE",
+        "EXCL",
+        "SEQUENTIAL",
+        "APPEND",
+    )
+}
 _CURRENT = CONSTANTS["DISPLACEMENT_CURRENT"]
 _SET, _CUR, _END = (CONSTANTS[f"SEEK_{name}"] for name in ("SET", "CUR", "END"))
 
@@ -78,7 +87,7 @@ _SET, _CUR, _END = (CONSTANTS[f"SEEK_{name}"] for name in ("SET", "CUR", "END"))
 class File(ErrorHandling, Handle):
     """A file that the ranks of a communicator read and write; falsy when it is FILE_NULL.
 
-    It is a file of this host. What calls cost is told in `labkit.comm.files`.
+    It is a file of this host. For the cost of calls see `labkit.comm.files`.
     """
 
     __slots__ = ("_comm", "_state")

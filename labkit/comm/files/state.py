@@ -147,14 +147,22 @@ class View:
 
 
 _CLASSES = {
-    errno.ENOENT: "NO_SUCH_FILE", errno.EEXIST: "FILE_EXISTS", errno.EACCES: "ACCESS", errno.EPERM: "ACCESS",
-    errno.ENOSPC: "NO_SPACE", errno.EDQUOT: "QUOTA", errno.EROFS: "READ_ONLY", errno.EISDIR: "BAD_FILE",
-    errno.ENAMETOOLONG: "BAD_FILE", errno.ENOTDIR: "NO_SUCH_FILE",
-}  # fmt: skip
+    errno.ENOENT: "NO_SUCH_FILE",
+    errno.EEXIST: "FILE_EXISTS",
+    errno.EACCES: "ACCESS",
+    errno.EPERM: "ACCESS",
+    errno.ENOSPC: "NO_SPACE",
+    errno.EDQUOT: "QUOTA",
+    errno.EROFS: "READ_ONLY",
+    errno.EISDIR: "BAD_FILE",
+    errno.ENAMETOOLONG: "BAD_FILE",
+    errno.ENOTDIR: "NO_SUCH_FILE",
+}
 _FLAGS = {
-    CONSTANTS["MODE_RDONLY"]: os.O_RDONLY, CONSTANTS["MODE_WRONLY"]: os.O_WRONLY,
+    CONSTANTS["MODE_RDONLY"]: os.O_RDONLY,
+    CONSTANTS["MODE_WRONLY"]: os.O_WRONLY,
     CONSTANTS["MODE_RDWR"]: os.O_RDWR,
-}  # fmt: skip
+}
 
 
 def error_of(error: OSError, name: str) -> MPIException:

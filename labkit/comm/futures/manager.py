@@ -373,16 +373,26 @@ class MPIPoolExecutor(Executor):
         return self._pool().submit((fn, args, kwargs))
 
     def map(
-        self, fn: Callable[..., object], *iterables: Iterable[object], timeout: float | None = None,
-        chunksize: int = 1, buffersize: int | None = None, unordered: bool = False,
-    ) -> Iterator[Any]:  # fmt: skip
+        self,
+        fn: Callable[..., object],
+        *iterables: Iterable[object],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+        unordered: bool = False,
+    ) -> Iterator[Any]:
         """Return an iterator over ``map(fn, *iterables)``, computed by the workers."""
         return self.starmap(fn, zip(*iterables, strict=False), timeout, chunksize, buffersize, unordered)
 
     def starmap(
-        self, fn: Callable[..., object], iterable: Iterable[object], timeout: float | None = None,
-        chunksize: int = 1, buffersize: int | None = None, unordered: bool = False,
-    ) -> Iterator[Any]:  # fmt: skip
+        self,
+        fn: Callable[..., object],
+        iterable: Iterable[object],
+        timeout: float | None = None,
+        chunksize: int = 1,
+        buffersize: int | None = None,
+        unordered: bool = False,
+    ) -> Iterator[Any]:
         """Return an iterator over ``itertools.starmap(fn, iterable)``, computed by the workers."""
         if chunksize < 1:
             raise ValueError("chunksize must be >= 1.")

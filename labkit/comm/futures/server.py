@@ -1,4 +1,4 @@
-"""The server of workers that other jobs connect to: it needs processes of its own."""
+"""The server of workers that other jobs connect to: it needs separate processes."""
 
 from __future__ import annotations
 

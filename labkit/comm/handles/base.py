@@ -329,20 +329,30 @@ class _Tensor(ctypes.Structure):
     """DLPack's DLTensor."""
 
     _fields_ = (
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int), ("device_id", ctypes.c_int),
-        ("ndim", ctypes.c_int), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
-        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
-        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
-    )  # fmt: skip
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int),
+        ("device_id", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )
 
 
 class _Versioned(ctypes.Structure):
     """DLPack's DLManagedTensorVersioned, of its versions 1.x."""
 
     _fields_ = (
-        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor),
-    )  # fmt: skip
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    )
 
 
 _pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
@@ -376,8 +386,9 @@ def _tensor(capsule: object) -> dict[str, Any]:
     else:
         raise BufferError(f"__dlpack__ returned no capsule that can still be read, but {capsule!r}")
     described: dict[str, object] = {
-        "shape": _shape(tensor), "data": ((tensor.data or 0) + tensor.byte_offset, is_read_only)
-    }  # fmt: skip
+        "shape": _shape(tensor),
+        "data": ((tensor.data or 0) + tensor.byte_offset, is_read_only),
+    }
     kind, item_bytes = _KINDS.get(tensor.code), (tensor.bits * tensor.lanes + 7) // 8
     if tensor.strides:
         described["strides"] = tuple(tensor.strides[axis] * item_bytes for axis in range(tensor.ndim))

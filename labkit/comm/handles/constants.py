@@ -38,7 +38,7 @@ ROOT: Final = -4
 UNDEFINED: Final = -32766
 TAG_UB: Final = 2147483647
 
-#: error class -> MPI's own words for it
+#: error class -> MPI's text for it
 ERROR_TEXTS: dict[int, str] = {
     0: "MPI_SUCCESS: no errors",
     1: "MPI_ERR_BUFFER: invalid buffer pointer",

@@ -344,9 +344,14 @@ class Datatype(Keyed, Named):
         check_small(shape)
         ways, blocks, grid = (numbers_of(g, len(shape)).tolist() for g in (distribs, dargs, psizes))
         params = {
-            "size": int(size), "rank": int(rank), "gsizes": shape, "distribs": ways, "dargs": blocks,
-            "psizes": grid, "order": order_of(order),
-        }  # fmt: skip
+            "size": int(size),
+            "rank": int(rank),
+            "gsizes": shape,
+            "distribs": ways,
+            "dargs": blocks,
+            "psizes": grid,
+            "order": order_of(order),
+        }
         is_c = params["order"] == CONSTANTS["ORDER_C"]
         made = distributed(self._valid().map, int(size), int(rank), (shape, ways, blocks, grid), is_c)
         return self._derive("DARRAY", params, made, self._times(made))
@@ -574,14 +579,21 @@ _BY_PRECISION: dict[tuple[object, ...], TypeBody] = {}
 
 #: parameters whose length comes first; those that are addresses, not integers
 _COUNTED = {
-    "INDEXED": ("displacements",), "HINDEXED": ("displacements",), "INDEXED_BLOCK": ("displacements",),
-    "HINDEXED_BLOCK": ("displacements",), "STRUCT": ("displacements",), "SUBARRAY": ("sizes",),
+    "INDEXED": ("displacements",),
+    "HINDEXED": ("displacements",),
+    "INDEXED_BLOCK": ("displacements",),
+    "HINDEXED_BLOCK": ("displacements",),
+    "STRUCT": ("displacements",),
+    "SUBARRAY": ("sizes",),
     "DARRAY": ("gsizes",),
-}  # fmt: skip
+}
 _ADDRESSES = {
-    "HVECTOR": ("stride",), "HINDEXED": ("displacements",), "HINDEXED_BLOCK": ("displacements",),
-    "STRUCT": ("displacements",), "RESIZED": ("lb", "extent"),
-}  # fmt: skip
+    "HVECTOR": ("stride",),
+    "HINDEXED": ("displacements",),
+    "HINDEXED_BLOCK": ("displacements",),
+    "STRUCT": ("displacements",),
+    "RESIZED": ("lb", "extent"),
+}
 
 
 def _flat(values: list[Any]) -> list[int]:

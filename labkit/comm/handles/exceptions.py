@@ -79,7 +79,7 @@ def class_of(code: int) -> int:
 
 
 def text_of(code: int) -> str:
-    """Return MPI's words for an error code, or the program's."""
+    """Return the text of an error code, MPI's or the program's."""
     if code in ERROR_TEXTS:
         return ERROR_TEXTS[code]
     codes = codes_in_use()
@@ -117,12 +117,12 @@ class Exception(RuntimeError):
         return class_of(self._code)
 
     def Get_error_string(self) -> str:
-        """MPI's words for the error."""
+        """MPI's text for the error."""
         return text_of(self._code)
 
     error_code = property(Get_error_code, doc="Error code.")
     error_class = property(Get_error_class, doc="Error class.")
-    error_string = property(Get_error_string, doc="MPI's words for the error.")
+    error_string = property(Get_error_string, doc="MPI's text for the error.")
 
     def __str__(self) -> str:
         text = self.Get_error_string()
@@ -172,7 +172,7 @@ def make_error(error_class: int, detail: str) -> _Exception:
 
 
 def told_outside(name: str) -> None:
-    """Is told of a call outside any rank's main thread: while runs are on, somebody may want to know."""
+    """Called for a call outside any rank's main thread, while runs are active."""
 
 
 def owner_of_thread() -> tuple[Any, int] | None:

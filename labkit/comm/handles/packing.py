@@ -26,7 +26,7 @@ __all__ = [
     "scattered",
     "to_external",
     "unpacked",
-]  # fmt: skip
+]
 
 _ERR_TYPE, _ERR_ARG, _ERR_TRUNCATE = 3, 13, 15
 _Bytes = NDArray[np.uint8]
@@ -113,7 +113,7 @@ def unpacked(layout: Any, size: int) -> None:
 def elements_in(body: TypeBody, length: int) -> int:
     """Return how many elements fit into `length` bytes."""
     if body.map.extent == 0:
-        raise ZeroDivisionError("the datatype's extent is 0: how many elements there are cannot be told")
+        raise ZeroDivisionError("the datatype's extent is 0: the number of elements is undefined")
     return length // body.map.extent
 
 

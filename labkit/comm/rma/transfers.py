@@ -164,7 +164,7 @@ def _give_way(now: Now) -> None:
 def _watched(now: Now, buffer: Simple, rank: int) -> Origin | None:
     """Watch a buffer at the origin, in checked runs.
 
-    Not that of a request, whose end is not seen here, nor a part of the window, whose races are told.
+    Not that of a request, whose end is not seen here, nor a part of the window, whose races are reported.
     """
     if not now.calls.looks_at_stores or now.name[0] == "R" or is_phantom(buffer) or not buffer.bytes:
         return None
@@ -264,7 +264,7 @@ def _place(now: Now, rank: int, wanted: Target) -> Simple:
 def _note(now: Now, rank: int, place: Simple, kind: str, n_bytes: int | None = None) -> None:
     """Keep the access, for races."""
     access = Access(kind, now.name, now.world(now.me), here())
-    # Of a dynamic window the offset is one in the attached memory: addresses tell several apart.
+    # Of a dynamic window the offset is one in the attached memory: addresses separate several of them.
     is_by_address = now.state.flavor == _DYNAMIC and not is_phantom(place)
     base = address_of(place.memory) if is_by_address else 0
     where = footprint_of(place, n_bytes, base)

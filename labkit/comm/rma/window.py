@@ -66,7 +66,7 @@ _FLAVORS = {name: CONSTANTS[f"WIN_FLAVOR_{name}"] for name in ("CREATE", "ALLOCA
 class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
     """Memory of the ranks of a communicator that all of them can access; falsy when it is WIN_NULL.
 
-    What accesses cost is told in `labkit.comm.rma`.
+    For the cost of accesses see `labkit.comm.rma`.
     """
 
     __slots__ = ("_comm", "_state")
@@ -181,7 +181,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return self, part, shared
 
     def _met(self, name: str) -> Win:
-        """All ranks' parts are known once each has told the others."""
+        """All ranks' parts are known after the exchange."""
         self._tell_eight_bytes("Allgather", name)
         return self
 

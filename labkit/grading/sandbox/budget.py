@@ -13,9 +13,9 @@ from labkit.grading.sandbox.wire import TooLate
 
 __all__ = ["Budget", "SubmissionFailure", "Watch"]
 
-#: a run on a busy machine ends after so many times its wall-clock time, whatever it had to wait for
+#: a run on a busy machine ends after this multiple of its wall-clock time, whatever it had to wait for
 _MOST_STRETCH = 20
-#: a run may sleep for so many times the seconds that one call of a rank may keep it waiting
+#: a run may sleep for this multiple of the seconds that one call of a rank may block
 _MOST_NAPS = 4
 #: how often it is looked at, in seconds: each look reads a file for every rank
 _LOOK_S = 1.0
@@ -26,13 +26,8 @@ _BULK_BYTES = 1 << 16
 class SubmissionFailure(LabkitError):
     """A rank of a submission failed.
 
-    Attributes
-    ----------
-    kind : str
-        As in `Outcome.kind`.
-    rank : int
-    is_loading : bool
-        Before the function was called.
+    `kind`: As in `Outcome.kind`.
+    `is_loading`: Before the function was called.
     """
 
     def __init__(self, kind: str, rank: int, message: str, is_loading: bool = False) -> None:
@@ -43,18 +38,9 @@ class SubmissionFailure(LabkitError):
 class Budget:
     """What all ranks of a run may use together.
 
-    Parameters
-    ----------
-    limits : Limits
-    pids : sequence of int
-        The ranks' processes.
-
-    Attributes
-    ----------
-    deadline_s : float
-        Of the monotonic clock, at the latest: however busy the machine is.
-    why_over : str
-        Once the run has had its time: what it has done with it.
+    `pids`: The ranks' processes.
+    `deadline_s`: Of the monotonic clock, at the latest: however busy the machine is.
+    `why_over`: Once the run has had its time: what it has done with it.
     """
 
     def __init__(self, limits: Limits, pids: Sequence[int]) -> None:
@@ -93,10 +79,7 @@ class Budget:
     def goes_on(self, watch: Watch, come_bytes: int) -> bool:
         """Whether a process that is waited for works, or wants to; so much has come since the last look.
 
-        Raises
-        ------
-        TooLate
-            The run has had its time.
+        Raises TooLate: The run has had its time.
         """
         if self.is_over():
             raise TooLate("no answer within the time limit")
@@ -105,10 +88,7 @@ class Budget:
     def spend(self, rank: int, n_bytes: int) -> None:
         """Count a request.
 
-        Raises
-        ------
-        SubmissionFailure
-            There have been too many.
+        Raises SubmissionFailure: There have been too many.
         """
         if self.is_over():
             raise SubmissionFailure("time", rank, self.late_words)
@@ -126,10 +106,7 @@ class Budget:
     def set_aside(self, rank: int, n_bytes: int) -> None:
         """Count the room of a receive that is open: so much may come for it, and lie in the grader.
 
-        Raises
-        ------
-        SubmissionFailure
-            All of them together are too large.
+        Raises SubmissionFailure: All of them together are too large.
         """
         self.room_bytes += n_bytes
         if self.room_bytes > self.limits.memory_bytes:
@@ -149,11 +126,7 @@ def _busy_s(pid: int) -> tuple[float, float] | None:
 class Watch:
     """Tells a process that computes, or waits for a core of a busy machine, from one that sleeps.
 
-    Parameters
-    ----------
-    pid : int
-    idle_looks : int
-        How many looks, about a second apart, must find it asleep.
+    `idle_looks`: How many looks, about a second apart, must find it asleep.
     """
 
     def __init__(self, pid: int, idle_looks: int) -> None:
@@ -169,7 +142,7 @@ class Watch:
         place = Path("/proc", str(self.pid))
         try:
             fields = (place / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # gone, which its socket tells; or no /proc, and the time limit decides
+        except OSError:  # gone, which its socket shows; or no /proc, and the time limit decides
             return True
         try:
             # In nanoseconds, and how often it ran: a busy machine gives it less than a tick in a second.

@@ -27,10 +27,7 @@ class TimeUp(BaseException):
 class Caller:
     """The line to the grader: one request, one answer.
 
-    Parameters
-    ----------
-    descriptor : int
-        The socket.
+    `descriptor`: The socket.
     """
 
     encoding, errors = "utf-8", "replace"
@@ -57,10 +54,7 @@ class Caller:
     def ask(self, header: dict[str, Any], parts: Any = ()) -> tuple[dict[str, Any], list[memoryview]]:
         """Send a request and wait for the answer.
 
-        Raises
-        ------
-        MPI.Exception, ValueError, TypeError, ...
-            As the call itself raises them.
+        Raises MPI.Exception, ValueError, TypeError, ...: As the call itself raises them.
         """
         self.tell({**header, "at": _place()}, parts)
         answer, received = read_frame(self.descriptor)

@@ -19,25 +19,44 @@ __all__ = ["installed", "named_in", "noted", "watch"]
 #: how many notes of a rank are kept, and how long each may be
 _MOST, _MOST_LENGTH = 20, 160
 _FILES = {
-    "open": "opens", "os.listdir": "lists", "os.scandir": "lists", "os.remove": "removes",
+    "open": "opens",
+    "os.listdir": "lists",
+    "os.scandir": "lists",
+    "os.remove": "removes",
     "os.rename": "renames",
-    "os.mkdir": "makes", "os.link": "links", "os.symlink": "links", "os.chmod": "changes",
-    "os.chdir": "goes to", "os.walk": "lists", "glob.glob": "lists", "shutil.copyfile": "copies",
-}  # fmt: skip
+    "os.mkdir": "makes",
+    "os.link": "links",
+    "os.symlink": "links",
+    "os.chmod": "changes",
+    "os.chdir": "goes to",
+    "os.walk": "lists",
+    "glob.glob": "lists",
+    "shutil.copyfile": "copies",
+}
 _ACTS = {
-    "os.fork": "starts a process", "os.forkpty": "starts a process", "os.posix_spawn": "starts a process",
-    "os.exec": "starts a program", "os.system": "starts a program", "subprocess.Popen": "starts a program",
+    "os.fork": "starts a process",
+    "os.forkpty": "starts a process",
+    "os.posix_spawn": "starts a process",
+    "os.exec": "starts a program",
+    "os.system": "starts a program",
+    "subprocess.Popen": "starts a program",
     "os.kill": "sends a signal",
-    "socket.connect": "opens a connection", "socket.bind": "opens a port",
-    "socket.__new__": "makes a socket", "gc.get_objects": "looks through the objects of the interpreter",
+    "socket.connect": "opens a connection",
+    "socket.bind": "opens a port",
+    "socket.__new__": "makes a socket",
+    "gc.get_objects": "looks through the objects of the interpreter",
     "gc.get_referrers": "looks through the objects of the interpreter",
     "gc.get_referents": "looks through the objects of the interpreter",
-    "ctypes.dlopen": "calls libraries beneath Python", "ctypes.dlsym": "calls libraries beneath Python",
+    "ctypes.dlopen": "calls libraries beneath Python",
+    "ctypes.dlsym": "calls libraries beneath Python",
     "ctypes.string_at": "reads memory by address",
-    "sys._getframe": "looks at the frames of its callers", "sys._current_frames": "looks at frames",
-    "sys.settrace": "traces the interpreter", "sys.setprofile": "traces the interpreter",
-    "sys.addaudithook": "watches the interpreter", "mmap.__new__": "maps memory",
-}  # fmt: skip
+    "sys._getframe": "looks at the frames of its callers",
+    "sys._current_frames": "looks at frames",
+    "sys.settrace": "traces the interpreter",
+    "sys.setprofile": "traces the interpreter",
+    "sys.addaudithook": "watches the interpreter",
+    "mmap.__new__": "maps memory",
+}
 _REFUSED = ("labkit.grading", "labkit.algorithms")
 _SHOWN = ("labkit.grading.notebook",)
 #: parts of an installed path that are no package's business of a submission

@@ -10,8 +10,7 @@ from labkit.errors import MachineError
 
 __all__ = ["Limits", "Outcome", "Work", "explain_end"]
 
-_SIGNALS = {11: "it crashed", 6: "it aborted",
-            31: "it made a forbidden system call"}  # fmt: skip
+_SIGNALS = {11: "it crashed", 6: "it aborted", 31: "it made a forbidden system call"}
 
 
 @dataclass(frozen=True)
@@ -21,15 +20,10 @@ class Work:
     A rank calls the last of its arguments with a task's number; so much simulated time passes for it, and it
     gets the result. So it is known which rank has done what, and none of it can be had for nothing.
 
-    Attributes
-    ----------
-    results : sequence
-        Of each task: plain values (`labkit.grading.sandbox.wire.encode`).
-    seconds : sequence of float
-        What each task takes.
-    asked_for : set of int, optional
-        The tasks that a right result takes, by default all: one that was found without a task was guessed,
-        and no others may be done.
+    `results`: Of each task: plain values (`labkit.grading.sandbox.wire.encode`).
+    `seconds`: What each task takes.
+    `asked_for`: The tasks that a right result takes, by default all: one that was found without a task was
+        guessed, and no others may be done.
     """
 
     results: Sequence[Any]
@@ -43,10 +37,7 @@ class Work:
     def number_of(self, task: object) -> int:
         """Return a task's number.
 
-        Raises
-        ------
-        IndexError
-            There is no such task.
+        Raises IndexError: There is no such task.
         """
         if isinstance(task, bool) or not isinstance(task, int) or not 0 <= task < len(self.results):
             raise IndexError(
@@ -63,24 +54,15 @@ class Work:
 class Limits:
     """What one run of a submission may use.
 
-    Attributes
-    ----------
-    cpu_s : float
-        CPU time of one rank, in seconds.
-    wall_s : float
-        Wall-clock time of the run, but for the time that its processes had to wait for a processor; what
-        sleeps is found out earlier.
-    memory_bytes : int
-        Memory of all ranks together, beyond what Python and NumPy take; a rank gets its share, at least
-        24 MiB.
-    idle_s : int
-        About so many seconds without work and without a call end a run.
-    requests : int
-        Calls of all ranks together.
-    vain_polls : int
-        Probes and tests of one rank, one after another, that find nothing.
-    traffic_bytes : int
-        Bytes of all messages together.
+    `cpu_s`: CPU time of one rank, in seconds.
+    `wall_s`: Wall-clock time of the run, but for the time that its processes had to wait for a processor;
+        what sleeps is found out earlier.
+    `memory_bytes`: Memory of all ranks together, beyond what Python and NumPy take; a rank gets its share, at
+        least 24 MiB.
+    `idle_s`: Seconds without work and without a call that end a run (approximate).
+    `requests`: Calls of all ranks together.
+    `vain_polls`: Probes and tests of one rank, one after another, that find nothing.
+    `traffic_bytes`: Bytes of all messages together.
     """
 
     cpu_s: float = 3.0
@@ -92,7 +74,7 @@ class Limits:
     traffic_bytes: int = 1 << 28
 
     def of_rank(self, ranks: int) -> dict[str, Any]:
-        """Return the limits of each of so many ranks."""
+        """Return the limits of each rank."""
         share = max(24 << 20, min(self.memory_bytes // ranks, 256 << 20))
         return {"cpu_s": self.cpu_s, "memory_bytes": share}
 
@@ -101,39 +83,23 @@ class Limits:
 class Outcome:
     """One run of a submission.
 
-    Attributes
-    ----------
-    kind : str
-        "finished", or how it failed: "error" (an exception), "deadlock", "mismatch" (ranks disagree in a
+    `kind`: "finished", or how it failed: "error" (an exception), "deadlock", "mismatch" (ranks disagree in a
         collective), "time", "memory", "ended" (a process left), "forbidden" (a call the task excludes),
         "budget" (too many calls or bytes), "protocol" (answers that are none), "source" (not begun: reading
-        or compiling the source exceeded a limit), "spent" (not begun: earlier
-        runs took all of the time there is), "machine" (a process that ended before its submission began).
-    message : str
-        The failure in words.
-    rank : int or None
-        Where it failed.
-    ranks : int
-    results : list
-        What each rank returned.
-    makespan_s : float
-        Simulated seconds; NaN on a machine that does not simulate.
-    messages, bytes : int or None
-        As the engine counted them.
-    trace : object
-        The recorded trace, if it was asked for.
-    output : list of str
-        What each rank printed.
-    tasks : list of list of int
-        Which tasks of the case's `Work` each rank has had done, in order.
-    attempts : list of str
-        What the processes said that they asked for and ranks are not given: evidence, no proof.
-    told : list of int
-        For each rank the bytes that calls have brought it, each answer packed, where they were counted.
-    cut : list of tuple
-        The messages that did not fit into the room of their receive: source, destination, tag, bytes.
-    is_loading : bool
-        It failed before the function was called: in what the submission does when it is loaded.
+        or compiling the source exceeded a limit), "spent" (not begun: earlier runs took all of the time there
+        is), "machine" (a process that ended before its submission began).
+    `message`: The failure as text.
+    `rank`: Where it failed.
+    `results`: What each rank returned.
+    `makespan_s`: Simulated seconds; NaN on a machine that does not simulate.
+    `messages`, `bytes`: As the engine counted them.
+    `trace`: The recorded trace, if it was asked for.
+    `output`: What each rank printed.
+    `tasks`: Which tasks of the case's `Work` each rank has had done, in order.
+    `attempts`: What the processes said that they asked for and ranks are not given: evidence, no proof.
+    `told`: For each rank the bytes that calls have brought it, each answer packed, where they were counted.
+    `cut`: The messages that did not fit into the room of their receive: source, destination, tag, bytes.
+    `is_loading`: It failed before the function was called: in what the submission does when it is loaded.
     """
 
     kind: str

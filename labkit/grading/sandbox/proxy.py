@@ -50,18 +50,11 @@ def argument(
 ) -> Any:
     """Rebuild one argument of a collective, as mpi4py takes it.
 
-    Parameters
-    ----------
-    kind : str
-        As in `labkit.grading.sandbox.wire.COLLECTIVES`.
-    value : object
-        What the rank says of it.
-    arrays : iterator of ndarray
-        The bytes that came beside it.
-    written : list of ndarray
-        Gets those that the collective writes.
-    own : callable
-        ``own(number, commutes)``: an operator of the submission's own, which only its rank can apply.
+    `kind`: As in `labkit.grading.sandbox.wire.COLLECTIVES`.
+    `value`: What the rank says of it.
+    `arrays`: The bytes that came with it.
+    `written`: Gets those that the collective writes.
+    `own`: ``own(number, commutes)``: an operator of the submission's own, which only its rank can apply.
     """
     if kind == "root":
         return whole(value)
@@ -207,16 +200,8 @@ MODES: dict[str, Callable[[_Call, object, list[object]], _Over]] = {
 class Rooms:
     """Of one rank. The grader receives whole messages, and hands the rank what it has room for.
 
-    Parameters
-    ----------
-    rank : int
-    budget : Budget
-        Counts the rooms of open receives.
-
-    Attributes
-    ----------
-    cut : list of tuple
-        The messages that did not fit: source, destination, tag, bytes.
+    `budget`: Counts the rooms of open receives.
+    `cut`: The messages that did not fit: source, destination, tag, bytes.
     """
 
     def __init__(self, rank: int, budget: Budget) -> None:
@@ -227,12 +212,8 @@ class Rooms:
     def set_aside(self, room: Any) -> int:
         """Return the room of a receive that is about to be posted.
 
-        Raises
-        ------
-        ValueError, TypeError
-            It is none.
-        SubmissionFailure
-            There are too many.
+        Raises ValueError, TypeError: It is none.
+        Raises SubmissionFailure: There are too many.
         """
         if not 0 <= whole(room) <= MOST_PAYLOAD_BYTES:
             raise ValueError(f"a receive of {room} bytes")
@@ -277,9 +258,16 @@ def caller_at(line: int, function: str) -> Callable[[Any, Any], Any]:
 
 _ENDS = ("error", "time", "memory")
 _ANSWERED = (
-    MPIException, ValueError, TypeError, KeyError, IndexError, OverflowError, BufferError, StopIteration,
+    MPIException,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    OverflowError,
+    BufferError,
+    StopIteration,
     UnsupportedError,
-)  # fmt: skip
+)
 _POSTS = ("send", "ssend", "isend", "issend")
 _CHARGES = ("begin", "end", "compute")
 _MAKES = ("Dup", "Split", "Create_cart", "Sub", "Free")
@@ -291,30 +279,27 @@ _TRACED_LINES = 100_000
 class RankProxy:
     """One simulated rank, driven by the process of a submission.
 
-    Parameters
-    ----------
-    rank : int
-    descriptor : int
-        The socket to its process, non-blocking.
-    pid : int
-        That process.
-    budget : Budget
-    only_messages : bool
-        Refuse collectives: the task is to write one.
-    charges : bool
-        Whether time passes for what it charges.
-    work : Work, optional
-        The tasks that it may have done.
-    talks_early : bool
-        Whether it may communicate before its function is called, while it is loaded.
-    packs : bool
-        Whether what calls bring it is counted, packed.
+    `descriptor`: The socket to its process, non-blocking.
+    `pid`: That process.
+    `only_messages`: Refuse collectives: the task is to write one.
+    `charges`: Whether time passes for what it charges.
+    `work`: The tasks that it may have done.
+    `talks_early`: Whether it may communicate before its function is called, while it is loaded.
+    `packs`: Whether what calls bring it is counted, packed.
     """
 
     def __init__(
-        self, rank: int, descriptor: int, pid: int, budget: Budget, only_messages: bool, charges: bool = True,
-        work: Work | None = None, talks_early: bool = True, packs: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        rank: int,
+        descriptor: int,
+        pid: int,
+        budget: Budget,
+        only_messages: bool,
+        charges: bool = True,
+        work: Work | None = None,
+        talks_early: bool = True,
+        packs: bool = False,
+    ) -> None:
         self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
         self.only_messages, self.charges, self.work = only_messages, charges, work
         self.talks_early, self.packs, self.told_bytes = talks_early, packs, 0
@@ -334,9 +319,7 @@ class RankProxy:
     def main(self, comm: object) -> Any:
         """Serve until the process hands its result over; that result.
 
-        Raises
-        ------
-        SubmissionFailure
+        Raises SubmissionFailure.
         """
         self._comms = {0: comm, -1: mpi().COMM_SELF}
         if self._read()[0].get("op") != "begins":
@@ -364,7 +347,7 @@ class RankProxy:
         return self.failure or SubmissionFailure(kind, self.rank, message, is_loading)  # the first says why
 
     def _alive(self) -> Callable[[int], bool]:
-        """Return what tells whether the process still works; a new one for each wait."""
+        """Return a check whether the process still works; a new one for each wait."""
         return partial(self.budget.goes_on, Watch(self.pid, self.budget.limits.idle_s))
 
     def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
@@ -438,7 +421,7 @@ class RankProxy:
     def _keep(self, table: dict[int, object], thing: object) -> int:
         self._handles += 1
         if len(table) > _MOST_HANDLES:
-            raise self._failure("budget", f"more than {_MOST_HANDLES} requests are open at once")
+            raise self._failure("budget", f"more than {_MOST_HANDLES} requests are open at the same time")
         table[self._handles] = thing
         return self._handles
 
@@ -464,7 +447,7 @@ class RankProxy:
         return {"request": number}, []
 
     def exchange(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
-        """Send and receive at once."""
+        """Send and receive concurrently."""
         status, comm = new_status(), self._comm(header)
         sent = (bytes(parts[0]), whole(header["dest"]), whole(header["tag"]))
         arguments = (*sent, None, whole(header["source"]), whole(header["recvtag"]), status)
@@ -595,7 +578,7 @@ class RankProxy:
         return {"value": encode(self.work.results[number], found)}, found
 
     def machine(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
-        """Phases and computation; the simulated clock is not told: it would carry data."""
+        """Phases and computation; the simulated clock is not sent: it would carry data."""
         machine = context.current()
         assert machine is not None
         if header["op"] == "begin":

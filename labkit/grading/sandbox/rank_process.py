@@ -159,13 +159,7 @@ _REFUSED = ("labkit.algorithms", "labkit.grading")
 
 
 class RemoteContext:
-    """The machine of the running rank: phases and computation are the grader's to count.
-
-    Parameters
-    ----------
-    caller : Caller
-    rank, size : int
-    """
+    """The machine of the running rank: phases and computation are the grader's to count."""
 
     def __init__(self, caller: Caller, rank: int, size: int) -> None:
         self._caller = caller
@@ -191,7 +185,7 @@ class RemoteContext:
     def wtime(self) -> float:
         """Return a clock of this rank alone, in seconds: what it has charged, and a microsecond a look.
 
-        The simulated time would tell what others have charged, and so carry what belongs into messages.
+        The simulated time would reveal what others have charged, and so carry what belongs into messages.
         """
         self._looks += 1
         return self._charged_s + 1e-6 * self._looks
@@ -209,7 +203,7 @@ class _Refuse(importlib.abc.MetaPathFinder):
 
 
 class _Absent:
-    """A class of mpi4py that graded runs do not have: told when it is used."""
+    """A class of mpi4py that graded runs do not have: reported when it is used."""
 
     def __init__(self, name: str) -> None:
         self._name = name

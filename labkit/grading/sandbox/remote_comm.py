@@ -48,14 +48,8 @@ REFUSED = (
 class RemoteComm(ObjectCollectives):
     """A communicator of a submission.
 
-    Parameters
-    ----------
-    caller : Caller
-    number : int
-        By which the grader knows it.
-    rank, size : int
-    shape : Grid, optional
-        Of a Cartesian communicator.
+    `number`: By which the grader knows it.
+    `shape`: Of a Cartesian communicator.
     """
 
     #: what communicators on a grid are: `labkit.grading.sandbox.remote_grid` says it
@@ -75,9 +69,12 @@ class RemoteComm(ObjectCollectives):
 
     def _source(self, name: str, source: int, tag: int, room: int | None = None) -> dict[str, object]:
         return {
-            "op": name, "comm": self._number, "source": operator.index(source), "tag": operator.index(tag),
+            "op": name,
+            "comm": self._number,
+            "source": operator.index(source),
+            "tag": operator.index(tag),
             "room": room,
-        }  # fmt: skip
+        }
 
     def recv(self, buf: Any = None, source: int = -1, tag: int = -1, status: Status | None = None) -> Any:
         """Receive an object."""
@@ -109,33 +106,51 @@ class RemoteComm(ObjectCollectives):
     ) -> object:
         room = None if target is None else target.nbytes
         header = {
-            **self._source("sendrecv", source, sendtag, room), "dest": operator.index(dest),
+            **self._source("sendrecv", source, sendtag, room),
+            "dest": operator.index(dest),
             "recvtag": operator.index(recvtag),
-        }  # fmt: skip
+        }
         answer, parts = self._caller.ask(header, [data])
         fill_status(status, answer["status"])
         return deliver(target, parts[0], answer["status"])
 
     def sendrecv(
-        self, sendobj: object, dest: int, sendtag: int = 0, recvbuf: object = None, source: int = -1,
-        recvtag: int = -1, status: Status | None = None,
-    ) -> Any:  # fmt: skip
+        self,
+        sendobj: object,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: object = None,
+        source: int = -1,
+        recvtag: int = -1,
+        status: Status | None = None,
+    ) -> Any:
         """Send an object and receive one."""
         return self._swap(pickle.dumps(sendobj), dest, sendtag, None, source, recvtag, status)
 
     def Sendrecv(
-        self, sendbuf: object, dest: int, sendtag: int = 0, recvbuf: object = None, source: int = -1,
-        recvtag: int = -1, status: Status | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        sendbuf: object,
+        dest: int,
+        sendtag: int = 0,
+        recvbuf: object = None,
+        source: int = -1,
+        recvtag: int = -1,
+        status: Status | None = None,
+    ) -> None:
         """Send a buffer and receive into another."""
         target = array_of(parse_simple(recvbuf, True))
         data = array_of(parse_simple(sendbuf, False))
         self._swap(data, dest, sendtag, target, source, recvtag, status)
 
     def Sendrecv_replace(
-        self, buf: object, dest: int, sendtag: int = 0, source: int = -1, recvtag: int = -1,
+        self,
+        buf: object,
+        dest: int,
+        sendtag: int = 0,
+        source: int = -1,
+        recvtag: int = -1,
         status: Status | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Send a buffer and receive into it."""
         target = array_of(parse_simple(buf, True))
         self._swap(target.copy(), dest, sendtag, target, source, recvtag, status)

@@ -34,21 +34,11 @@ def fill_status(status: Status | None, row: Sequence[int] | None) -> None:
 def deliver(target: Any, data: Any, row: Sequence[int], room: int | None = None) -> Any:
     """Return the object in a message, or copy the message into a buffer.
 
-    Parameters
-    ----------
-    target : ndarray of uint8 or None
-        The buffer; None for an object.
-    data : bytes-like
-        What has come of the message: no more than there is room for.
-    row : sequence of int
-        Its source, tag and bytes.
-    room : int, optional
-        Of an object: the most bytes.
-
-    Raises
-    ------
-    MPI.Exception
-        The buffer is too short.
+    `target`: The buffer; None for an object.
+    `data`: What has come of the message: no more than there is room for.
+    `row`: Its source, tag and bytes.
+    `room`: Of an object: the most bytes.
+    Raises MPI.Exception: The buffer is too short.
     """
     room = room if target is None else len(target)
     if room is not None and row[2] > room:
@@ -66,15 +56,9 @@ def deliver(target: Any, data: Any, row: Sequence[int], room: int | None = None)
 class RemoteRequest:
     """A communication under way.
 
-    Parameters
-    ----------
-    caller : Caller
-    number : int
-        By which the grader knows it.
-    target : ndarray of uint8 or None
-        Where a buffer receive puts its message.
-    room : int, optional
-        Of a receive of an object: the most bytes.
+    `number`: By which the grader knows it.
+    `target`: Where a buffer receive puts its message.
+    `room`: Of a receive of an object: the most bytes.
     """
 
     def __init__(self, caller: Caller, number: int, target: Any, room: int | None = None) -> None:
@@ -196,11 +180,7 @@ add_methods(
 class RemotePrequest(RemoteRequest):
     """A persistent request: `Start` begins what the nonblocking call would begin then.
 
-    Parameters
-    ----------
-    caller : Caller
-    begin : callable
-        That call.
+    `begin`: That call.
     """
 
     def __init__(self, caller: Caller, begin: Callable[[], RemoteRequest]) -> None:
@@ -214,10 +194,7 @@ class RemotePrequest(RemoteRequest):
     def Start(self) -> None:
         """Begin the communication.
 
-        Raises
-        ------
-        MPI.Exception
-            It is under way already, or null.
+        Raises MPI.Exception: It is under way already, or null.
         """
         if self._begin is None or self._number is not None:
             raise MPIException(_ERR_REQUEST, "a request is started once, then waited for")

@@ -37,24 +37,14 @@ _KEPT = ("PATH", "LD_LIBRARY_PATH", "PYTHONPATH", "VIRTUAL_ENV", "SYSTEMROOT")
 class Sandbox:
     """Processes for the ranks of one submission, with walls around them. A context manager.
 
-    Parameters
-    ----------
-    limits : Limits, optional
-        Of each run.
-    accepts_weak : bool
-        Run submissions also where the machine offers no containment; otherwise they are refused there.
-    without : collection of str
-        Walls to leave out, as on a machine that has none: "seccomp", "landlock", "namespaces", "clock".
-        With "preload" what ranks need is not loaded, for who only wants to know the walls.
-
-    Attributes
-    ----------
-    containment : Containment
-        Which walls stand; known once it has started.
-    worked_s : float
-        Seconds of a processor that the ranks of all runs have used.
-    named : list of str
-        Which of the grader's modules the source names (`labkit.grading.sandbox.notes.named_in`).
+    `limits`: Of each run.
+    `accepts_weak`: Run submissions also where the machine offers no containment; otherwise they are refused
+        there.
+    `without`: Walls to leave out, as on a machine that has none: "seccomp", "landlock", "namespaces",
+        "clock". With "preload" what ranks need is not loaded, for who only wants to know the walls.
+    `containment`: Which walls stand; known once it has started.
+    `worked_s`: Seconds of a processor that the ranks of all runs have used.
+    `named`: Which of the grader's modules the source names (`labkit.grading.sandbox.notes.named_in`).
     """
 
     def __init__(
@@ -82,27 +72,35 @@ class Sandbox:
     def start(self) -> None:
         """Start the process from which ranks are forked.
 
-        Raises
-        ------
-        MachineError
-            It does not start, or the machine cannot contain a submission.
+        Raises MachineError: It does not start, or the machine cannot contain a submission.
         """
         ours, theirs = socket.socketpair()
         environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
         environment.update(
-            {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "LANG": "C.UTF-8", "PYTHONHASHSEED": "0",
-             "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent", "PYTHONUSERBASE": site.getuserbase(),
-             # else every process can read in its own memory which core it is on
-             "GLIBC_TUNABLES": "glibc.pthread.rseq=0"}
-        )  # fmt: skip
+            {
+                "OPENBLAS_NUM_THREADS": "1",
+                "OMP_NUM_THREADS": "1",
+                "LANG": "C.UTF-8",
+                "PYTHONHASHSEED": "0",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "HOME": "/nonexistent",
+                "PYTHONUSERBASE": site.getuserbase(),
+                # else every process can read in its own memory which core it is on
+                "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+            }
+        )
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         name = "labkit.grading.sandbox.zygote"
         words = module_words("labkit.process.unhooked", name, theirs.fileno(), os.getpid(), *self.without)
         try:
             self._process = ChildProcess(
-                words, environment=environment, stdout=subprocess.DEVNULL, stderr=self._words,
-                pass_fds=(theirs.fileno(),), cwd="/",
-            )  # fmt: skip
+                words,
+                environment=environment,
+                stdout=subprocess.DEVNULL,
+                stderr=self._words,
+                pass_fds=(theirs.fileno(),),
+                cwd="/",
+            )
         except OSError as error:
             ours.close()
             self._words.close()
@@ -160,10 +158,7 @@ class Sandbox:
     def look(cls) -> Containment:
         """Return the walls of this machine: tried, without what a run needs besides.
 
-        Raises
-        ------
-        MachineError
-            A sandbox does not start.
+        Raises MachineError: A sandbox does not start.
         """
         with cls(accepts_weak=True, without=("preload",)) as tried:
             return tried.containment
@@ -190,40 +185,19 @@ class Sandbox:
     ) -> Outcome:
         """Run ``function(comm, *arguments[rank])`` of a submission on simulated ranks.
 
-        Parameters
-        ----------
-        source : str
-            The submission.
-        function : str
-            The function's name in it.
-        ranks : int
-        arguments : sequence
-            For each rank its arguments, plain values (`labkit.grading.sandbox.wire.encode`).
-        on, model, trace, seed
-            As for `labkit.run`.
-        only_messages : bool
-            Refuse collectives but Barrier.
-        charges : bool
-            Whether simulated time passes for what the submission charges, sleeping included; else only
+        `source`: The submission.
+        `function`: The function's name in it.
+        `arguments`: For each rank its arguments, plain values (`labkit.grading.sandbox.wire.encode`).
+        `on`, `model`, `trace`, `seed`: As for `labkit.run`.
+        `only_messages`: Refuse collectives but Barrier.
+        `charges`: Whether simulated time passes for what the submission charges, sleeping included; else only
             messages take time.
-        work : Work, optional
-            Tasks: then each rank's last argument is a function that has one done.
-        is_plain : bool
-            Call ``function(*arguments[0])``, without a communicator, on one rank.
-        talks_early : bool
-            Whether it may communicate while it is loaded; else that is a failure.
-        packs : bool
-            Count for each rank the bytes, packed, that calls have brought it: `Outcome.told`.
-
-        Returns
-        -------
-        Outcome
-            What goes wrong in the submission is an outcome too.
-
-        Raises
-        ------
-        MachineError
-            The sandbox itself does not work.
+        `work`: Tasks: then each rank's last argument is a function that has one done.
+        `is_plain`: Call ``function(*arguments[0])``, without a communicator, on one rank.
+        `talks_early`: Whether it may communicate while it is loaded; else that is a failure.
+        `packs`: Count for each rank the bytes, packed, that calls have brought it: `Outcome.told`.
+        Returns: What goes wrong in the submission is an outcome too.
+        Raises MachineError: The sandbox itself does not work.
         """
         mode = "plain" if is_plain else "program"
         job = {"source": source, "function": function, "ranks": ranks, "seed": seed, "mode": mode}
@@ -255,10 +229,8 @@ class Sandbox:
     def call(self, source: str, function: str, arguments: Sequence[Any]) -> Outcome:
         """Ask a submission for a schedule: ``function(group)`` described as rows of numbers, on one process.
 
-        Returns
-        -------
-        Outcome
-            Its one result is what `labkit.grading.sandbox.schedule_rows.rows_of` returns, not believed yet.
+        Returns: Its one result is what `labkit.grading.sandbox.schedule_rows.rows_of` returns, not believed
+            yet.
         """
         job = {"source": source, "function": function, "ranks": 1, "seed": 0, "mode": "schedule"}
         self._load(source)
@@ -384,9 +356,14 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
         if late is not None:  # in a collective that nobody has waited for
             return Outcome(late.kind, ranks, str(late), late.rank, output=[p.output for p in proxies])
         outcome = Outcome(
-            "finished", ranks, results=done.results, makespan_s=done.makespan_s, messages=done.messages,
-            bytes=done.bytes, trace=done.trace,
-        )  # fmt: skip
+            "finished",
+            ranks,
+            results=done.results,
+            makespan_s=done.makespan_s,
+            messages=done.messages,
+            bytes=done.bytes,
+            trace=done.trace,
+        )
     outcome.output = [proxy.output for proxy in proxies]
     return outcome
 

@@ -58,8 +58,15 @@ def schedule_from(
     if len(rows) > min(MOST_ROWS, 500 * size + 1000):
         raise ScheduleError(f"{len(rows)} operations for {size} ranks: far more than any schedule needs")
     table = rows.tolist()
-    made = build(name, lambda group: _steps(group, table), size, root=root, commutative=commutative,
-                 parts=parts, temporaries=[Temporary(t, _like(name)) for t in temporaries])  # fmt: skip
+    made = build(
+        name,
+        lambda group: _steps(group, table),
+        size,
+        root=root,
+        commutative=commutative,
+        parts=parts,
+        temporaries=[Temporary(t, _like(name)) for t in temporaries],
+    )
     for row in table:
         _require_row(row, size, made)
     return made
@@ -94,7 +101,13 @@ def _steps(group: Group, table: list[list[int]]) -> Iterator[Step]:
             yield Step(
                 (
                     Column(
-                        Kind(row[1]), np.array([row[0]]), row[2], section, source, row[3], row[14]  # type: ignore[arg-type]
+                        Kind(row[1]),
+                        np.array([row[0]]),
+                        row[2],
+                        section,
+                        source,
+                        row[3],
+                        row[14],  # type: ignore[arg-type]
                     ),
                 )
-            )  # fmt: skip
+            )

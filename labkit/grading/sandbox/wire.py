@@ -104,7 +104,7 @@ def read_frame(descriptor: int, deadline_s: float | None = None, is_alive: _Aliv
     header_bytes, payload_bytes = _HEAD.unpack(_get(descriptor, _HEAD.size, deadline_s, is_alive))
     if header_bytes > MOST_HEADER_BYTES or payload_bytes > MOST_PAYLOAD_BYTES:
         raise WireError(
-            f"a message of {header_bytes + payload_bytes} bytes; {MOST_PAYLOAD_BYTES} are allowed at once"
+            f"a message of {header_bytes + payload_bytes} bytes; at most {MOST_PAYLOAD_BYTES} are allowed"
         )
     text = _get(descriptor, header_bytes, deadline_s, is_alive)
     payload = memoryview(_get(descriptor, payload_bytes, deadline_s, is_alive))
@@ -168,18 +168,10 @@ def _wait(descriptor: int, deadline_s: float | None, is_write: bool, slice_s: fl
 def encode(value: object, parts: list[object]) -> Any:
     """Turn a plain value into JSON, with its arrays appended to `parts`.
 
-    Parameters
-    ----------
-    value : object
-        None, bool, int, float, str, bytes, NumPy numbers and arrays of numbers, lists, tuples and dicts
+    `value`: None, bool, int, float, str, bytes, NumPy numbers and arrays of numbers, lists, tuples and dicts
         (with str or int keys) of these.
-    parts : list
-        Gets the arrays' bytes.
-
-    Raises
-    ------
-    DataError
-        The value holds something else.
+    `parts`: Gets the arrays' bytes.
+    Raises DataError: The value holds something else.
     """
     return _Encoder(parts).encode(value, 0)
 

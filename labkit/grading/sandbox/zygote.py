@@ -2,7 +2,7 @@
 
 It has loaded NumPy and what a rank needs, has given up its rights, and never runs a line of a submission
 itself: each rank of each run is a new fork of it, so no state goes from run to run or from rank to rank.
-Its first word is a socket to the grader; a command is a line of JSON, with the ranks' own sockets beside it.
+It begins with a socket to the grader; a command is a line of JSON together with the ranks' sockets.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _start(
 ) -> dict[int, int]:
     children = {}
     parent = os.getpid()
-    # All on one core, the one that was free just now: which core a rank is on would tell how busy others are.
+    # All on one core, the one that was free just now: a rank's core would reveal how busy others are.
     core = containment.own_core()
     for rank, own in enumerate(descriptors):
         seed_rank(command["seed"], rank)  # a rank would copy what this writes to

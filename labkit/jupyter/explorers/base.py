@@ -99,7 +99,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         raise NotImplementedError
 
     def refresh(self) -> None:
-        """Compute at once, and say in a sentence what does not work."""
+        """Compute immediately, and show a message if something does not work."""
         self._due = None
         self.is_current = False
         try:
@@ -146,7 +146,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         return {**(data or {}), **still}, sizes
 
     def kept(self) -> list[Figure]:
-        """Return the figures whose still pictures a notebook's file keeps: they tell the state in words.
+        """Return the figures whose still pictures a notebook's file keeps: they describe the state.
 
         Returns
         -------
@@ -305,7 +305,7 @@ class Select(AnyWidget):  # type: ignore[misc]  # it is untyped
 
 
 def _fill(control: Any) -> None:
-    """Let a control share a row with others: its label as wide as its words, the rest for what is chosen."""
+    """Let a control share a row with others: its label as wide as its text, the rest for what is chosen."""
     longest = max(map(len, map(str, getattr(control, "options", ()))), default=0)
     room = min(max(14.0, 3 + 0.5 * (len(control.description) + longest)), 30.0)  # a letter is half an em
     control.layout.width, control.layout.flex = "auto", f"1 1 {room}em"

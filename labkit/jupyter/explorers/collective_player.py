@@ -193,7 +193,7 @@ class Prepared:
     found : Rounds
     cost : registry.Cost
     formula : str
-        The algorithm file's own words about its cost.
+        The cost section of the algorithm's file.
     verdict : str
         What the checker says.
     seconds : float

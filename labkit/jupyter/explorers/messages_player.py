@@ -108,7 +108,7 @@ def _waiting(one: dict[str, Any]) -> str:
         return f"; its send had been posted {quantity(begun - sent, 's')} before"
     if received > begun:
         return f"; its receive was posted {quantity(received - begun, 's')} after it had left"
-    return "; both sides were ready at once"
+    return "; both sides were ready immediately"
 
 
 def messages_of(run: Run) -> Messages:

@@ -27,7 +27,7 @@ __all__ = ["ModelExplorer", "fitted", "model"]
 
 _OWN = "my data"
 
-#: A point is held from the beginning of a drag to its end, above its rank, and the kernel is told a few times
+#: A point is held from the beginning of a drag to its end, above its rank; the kernel is notified a few times
 #: a second. Bokeh takes a button that is held for 0.3 s before it moves for a press and then hears of no drag
 #: (its own PointDrawTool loses it; easily met where JupyterLab makes another cell the active one first). So a
 #: press holds a point, too, and is followed by the movements of the mouse.
@@ -323,7 +323,7 @@ class ModelExplorer(Explorer):
         for event in _EVENTS:
             fig.js_on_event(event, grabbed)
         fig.xaxis.axis_label = "ranks p"
-        fig.add_layout(fig.legend[0], "right")  # beside the frame: points may be dragged anywhere in it
+        fig.add_layout(fig.legend[0], "right")  # outside the frame: points may be dragged anywhere in it
         fig.legend.label_text_font, fig.legend.border_line_color = FONT, None
         self._named = fig.legend[0].items[1]
         fig.add_layout(heading("drag a point up or down", 13, "#555555"), "above")

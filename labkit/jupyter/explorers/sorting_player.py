@@ -460,8 +460,18 @@ class SortingPlayer(Player):
         self.played = self._play()
         self.fit_steps(len(self.played.steps) - 1)
         place = w.VBox()
-        controls = [self.algorithm, self.order, self.ranks, self.per_rank, self.oversampling, self.is_drawn,
-                    self.seed, self.machine, self.step, self.play]  # fmt: skip
+        controls = [
+            self.algorithm,
+            self.order,
+            self.ranks,
+            self.per_rank,
+            self.oversampling,
+            self.is_drawn,
+            self.seed,
+            self.machine,
+            self.step,
+            self.play,
+        ]
         self.start(controls, place, is_wide=True)
         place.children = [*self.pictures(), self._facts]
 

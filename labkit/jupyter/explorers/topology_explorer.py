@@ -394,10 +394,20 @@ class TopologyExplorer(Explorer):
         self._show_needed()
         place = w.VBox()
         self.start(
-            [self.kind, self.shape, self._hint, self.options, self.source, self.target, self.pattern,
-             self.shift, self.seed],
-            place, self._facts,
-        )  # fmt: skip
+            [
+                self.kind,
+                self.shape,
+                self._hint,
+                self.options,
+                self.source,
+                self.target,
+                self.pattern,
+                self.shift,
+                self.seed,
+            ],
+            place,
+            self._facts,
+        )
         place.children = self.pictures()
 
     def compute(self) -> None:
@@ -446,7 +456,7 @@ class TopologyExplorer(Explorer):
         selected = hosts.data_source.selected
 
         def tapped(_: str, __: object, points: list[int]) -> None:
-            # A change may be told twice; after the first time another picture is shown.
+            # A change may arrive twice; after the first time another picture is shown.
             if points and view is self.view:
                 self.click(points[0])
 

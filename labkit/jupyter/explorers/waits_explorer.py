@@ -32,7 +32,7 @@ _NARROW = ("inclusive", "exclusive")
 #: pixels of the panes together
 _WIDTH = 920
 
-#: a click may be told twice: within this time it is the same one
+#: a click may arrive twice: within this time it is the same one
 _TWICE_S = 0.3
 
 

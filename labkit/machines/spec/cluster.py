@@ -75,7 +75,7 @@ class ClusterSpec(MachineSpec):
     model : str
         Name of the network model of a run that names none itself.
     calibration : str or None
-        Name or file of the node-local costs of its cores; None: it has none of its own.
+        Name or file of the node-local costs of its cores; None: the default.
     """
 
     FORM: ClassVar[str]
@@ -345,9 +345,12 @@ class ClusterSpec(MachineSpec):
     def xml_attributes(self) -> dict[str, str]:
         """Return what SimGrid's ``<cluster>`` says of its hosts, links and size."""
         attributes = {
-            "speed": f"{number(self.speed)}f", "core": str(self.cores), "bw": f"{number(self.bw)}Bps",
-            "lat": f"{number(self.lat)}s", "sharing_policy": self.sharing.upper(),
-        }  # fmt: skip
+            "speed": f"{number(self.speed)}f",
+            "core": str(self.cores),
+            "bw": f"{number(self.bw)}Bps",
+            "lat": f"{number(self.lat)}s",
+            "sharing_policy": self.sharing.upper(),
+        }
         if self.limiter is not None:
             attributes["limiter_link"] = f"{number(self.limiter)}Bps"
         if self.loopback_bw is not None:

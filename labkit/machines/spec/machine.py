@@ -31,7 +31,7 @@ class MachineSpec(ABC):
     model : str
         Name of the network model of a run that names none itself.
     calibration : str or None
-        Name or file of the node-local costs of its cores; None: it has none of its own.
+        Name or file of the node-local costs of its cores; None: the default.
     """
 
     KIND: ClassVar[str]

@@ -53,7 +53,7 @@ def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
 
 
 def choice(name: str, allowed: tuple[str, ...], lacks: str = "") -> Option:
-    """Make an option that has one of some words."""
+    """Make an option with one of several values."""
     return Option(lambda text: one_of(name, text, allowed), str, lacks)
 
 

@@ -17,7 +17,7 @@ from labkit.machines.spec.options import Misplaced
 
 __all__ = ["folder", "kinds", "names", "parse_spec"]
 
-#: words that people use for options
+#: other names that people use for options
 _SPOKEN = {"bandwidth": "bw", "latency": "lat", "flops": "speed"}
 
 
@@ -121,7 +121,7 @@ def parse_spec(spec: str) -> ClusterSpec:
     Returns
     -------
     ClusterSpec
-        Of a class of `labkit.machines.topologies`, or of one's own.
+        Of a class of `labkit.machines.topologies`, or a custom one.
 
     Raises
     ------

@@ -33,7 +33,7 @@ _TINTS = {"green": "#009E73", "black": "#222222", "blue": "#0072B2"}
 _WAYS = {
     "minimal": "Messages take SimGrid's minimal ways.",
     "shortest": "Messages take the shortest ways.",
-    "valiant": "Messages go by a third group, drawn for each; the route of one that does not is told here.",
+    "valiant": "Messages go by a third group, drawn for each; the direct route is shown here.",
     "adaptive": "Messages may make a detour by a third group, by the loads; the route of one that does not "
     "is told here.",
 }
@@ -85,16 +85,15 @@ class DragonflySpec(ClusterSpec):
         "dragonfly or dragonfly:4x4:3x4:5x1:2 (groups x blue, chassis x black, routers x green, nodes)"
     )
     EXAMPLE: ClassVar[tuple[str, str]] = (
-        "4x2:3x1:4x1:2", "groups x blue : chassis x black : routers x green : nodes"
-    )  # fmt: skip
+        "4x2:3x1:4x1:2",
+        "groups x blue : chassis x black : routers x green : nodes",
+    )
     OWN_OPTIONS: ClassVar[dict[str, Option]] = {
         "routing": choice("routing", ROUTINGS, "choice of routes"),
         "seed": Option(parse_seed, str, "choice of routes"),
     }
     SIMGRID: ClassVar[str | None] = "DRAGONFLY"
-    SIMGRID_SIZE: ClassVar[str] = (
-        "groups,blue;chassis,black;routers,green;nodes, for example 4,4;3,4;5,1;2"
-    )  # fmt: skip
+    SIMGRID_SIZE: ClassVar[str] = "groups,blue;chassis,black;routers,green;nodes, for example 4,4;3,4;5,1;2"
     LIMITED: ClassVar[str] = "limiter per node"
 
     groups: int | None = None
@@ -304,7 +303,7 @@ class DragonflySpec(ClusterSpec):
         return layout
 
     def simgrid_size(self) -> dict[str, str]:
-        """SimGrid's words for it.
+        """SimGrid's form of it.
 
         Raises
         ------

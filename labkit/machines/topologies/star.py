@@ -135,7 +135,7 @@ class StarSpec(ClusterSpec):
         return None if self.bb_bw is not None else replace(self, hosts=2)
 
     def halved(self) -> StarSpec:
-        """As many as can be told apart on a circle."""
+        """As many as can be distinguished on a circle."""
         return replace(self, hosts=64)
 
     def lay_out(self) -> Layout:

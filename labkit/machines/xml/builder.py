@@ -16,9 +16,14 @@ from labkit.machines.zones.zone import Cluster, Host, Zone, refuse
 __all__ = ["Builder", "radical"]
 
 _ROUTINGS = {
-    "full": "full", "floyd": "floyd", "dijkstra": "dijkstra", "dijkstracache": "dijkstra", "star": "star",
-    "cluster": "star", "none": "none",
-}  # fmt: skip
+    "full": "full",
+    "floyd": "floyd",
+    "dijkstra": "dijkstra",
+    "dijkstracache": "dijkstra",
+    "star": "star",
+    "cluster": "star",
+    "none": "none",
+}
 
 _FILES = ("speed_file", "availability_file", "state_file", "bandwidth_file", "latency_file")
 
@@ -119,10 +124,7 @@ def cluster_spec(given: dict[str, str], hosts: int) -> ClusterSpec:
 class Builder:
     """Takes elements whose place and attributes are right, and makes zones.
 
-    Parameters
-    ----------
-    source : str
-        The file, for messages.
+    `source`: The file, for messages.
     """
 
     def __init__(self, source: str) -> None:
@@ -170,10 +172,7 @@ class Builder:
     def finished(self) -> tuple[Zone | Cluster, str]:
         """Hand over the outermost zone or cluster, and the network model.
 
-        Raises
-        ------
-        PlatformError
-            There is none.
+        Raises PlatformError: There is none.
         """
         if self._root is None:
             raise refuse(self._source, "the platform is empty; it needs a zone or a cluster")
@@ -189,10 +188,7 @@ class Builder:
     def settle(self, model: str | None, source: str) -> None:
         """Take the model that the file's settings of SimGrid make.
 
-        Raises
-        ------
-        PlatformError
-            A property names another one.
+        Raises PlatformError: A property names another one.
         """
         if model is None:
             return
@@ -317,10 +313,13 @@ class Builder:
 
     def _link(self, one: _Pending) -> None:
         self._zone.link(
-            one.given["id"], units.parse_bandwidth(one.given["bandwidth"], True),
-            units.parse_time(one.given["latency"], True), sharing_of(one.given["sharing_policy"]),
-            place=one.place, props=tuple(one.props),
-        )  # fmt: skip
+            one.given["id"],
+            units.parse_bandwidth(one.given["bandwidth"], True),
+            units.parse_time(one.given["latency"], True),
+            sharing_of(one.given["sharing_policy"]),
+            place=one.place,
+            props=tuple(one.props),
+        )
 
     def _backbone(self, one: _Pending) -> None:
         old = self._star("backbone")
@@ -394,8 +393,14 @@ class Builder:
         spec = cluster_spec(given, count)
         holder = self._zone if self._zones else Zone("outermost")
         cluster = holder.cluster(
-            given["id"], spec, prefix=given["prefix"], suffix=given["suffix"], radical=numbers,
-            router=given["router_id"] or None, place=one.place, props=tuple(one.props),
-        )  # fmt: skip
+            given["id"],
+            spec,
+            prefix=given["prefix"],
+            suffix=given["suffix"],
+            radical=numbers,
+            router=given["router_id"] or None,
+            place=one.place,
+            props=tuple(one.props),
+        )
         if not self._zones:
             self._set_root(cluster, one.place)

@@ -21,7 +21,7 @@ __all__ = [
 #: The property that carries what SimGrid's platforms have no attribute for: the network model.
 MODEL_PROPERTY = "labkit/model"
 
-#: sharing policies of links: SimGrid's words and labkit's
+#: sharing policies of links: SimGrid's names and labkit's
 _SHARINGS = {
     "SHARED": "shared",
     "SPLITDUPLEX": "splitduplex",
@@ -31,7 +31,7 @@ _SHARINGS = {
 
 
 def sharing_of(policy: str) -> str:
-    """Give labkit's word for a sharing policy."""
+    """Return labkit's name of a sharing policy."""
     if policy.upper() not in _SHARINGS:
         allowed = ", ".join(_SHARINGS)
         raise PlatformError(f"sharing_policy={policy[:40]!r} is not supported; allowed: {allowed}")

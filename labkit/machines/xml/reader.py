@@ -3,7 +3,7 @@
 Versions 4.0 and 4.1: zones in zones (routing Full, Floyd, Dijkstra, DijkstraCache, Star, Cluster or None),
 clusters (star, torus, fat tree, dragonfly), cabinets, hosts, routers, links, backbones, routes between hosts
 and between zones, and properties. A ``<config>`` block makes the network model. What no message feels (disks,
-actors) is read over and told; the rest is refused. ``labkit.platform("FILE.xml")`` reads one,
+actors) is skipped with a note; the rest is refused. ``labkit.platform("FILE.xml")`` reads one,
 `labkit.machines.xml.writer.platform_xml` is the text of one.
 """
 
@@ -86,14 +86,9 @@ def _as_cluster(root: Zone | Cluster) -> ClusterSpec | None:
 class Element:
     """One element.
 
-    Attributes
-    ----------
-    needed : tuple of str
-        Attributes it must have.
-    allowed : dict
-        Further attributes and their defaults.
-    inside : tuple of str
-        Elements it may hold.
+    `needed`: Attributes it must have.
+    `allowed`: Further attributes and their defaults.
+    `inside`: Elements it may hold.
     """
 
     needed: tuple[str, ...] = ()
@@ -107,19 +102,35 @@ class Element:
 
 
 _CLUSTER = {
-    "core": "1", "sharing_policy": "SPLITDUPLEX", "topology": "FLAT", "topo_parameters": "", "bb_bw": "",
-    "bb_lat": "", "bb_sharing_policy": "SHARED", "router_id": "", "limiter_link": "", "loopback_bw": "",
+    "core": "1",
+    "sharing_policy": "SPLITDUPLEX",
+    "topology": "FLAT",
+    "topo_parameters": "",
+    "bb_bw": "",
+    "bb_lat": "",
+    "bb_sharing_policy": "SHARED",
+    "router_id": "",
+    "limiter_link": "",
+    "loopback_bw": "",
     "loopback_lat": "",
-}  # fmt: skip
+}
 
 _HOST = {
-    "core": "1", "speed_file": "", "availability_file": "", "state_file": "", "coordinates": "",
+    "core": "1",
+    "speed_file": "",
+    "availability_file": "",
+    "state_file": "",
+    "coordinates": "",
     "pstate": "0",
-}  # fmt: skip
+}
 
 _LINK = {
-    "bandwidth_file": "", "latency": "0", "latency_file": "", "state_file": "", "sharing_policy": "SHARED",
-}  # fmt: skip
+    "bandwidth_file": "",
+    "latency": "0",
+    "latency_file": "",
+    "state_file": "",
+    "sharing_policy": "SHARED",
+}
 
 #: Words of older files that mean the same.
 SYNONYMS = {"AS": "zone", "ASroute": "zoneRoute", "bypassASroute": "bypassZoneRoute"}
@@ -180,7 +191,7 @@ UNSUPPORTED = {
 #: SimGrid's network models and labkit's names for them
 _MODELS = {"CM02": "cm02", "LV08": "lv08", "SMPI": "smpi", "IB": "ib"}
 
-#: setting -> field of `NetworkModel`; the words of tables are written alike in both
+#: setting -> field of `NetworkModel`; tables are written alike in both
 _FIELDS = {
     "network/tcp-gamma": "tcp_gamma_bytes",
     "network/weight-s": "weight_s_bytes",
@@ -208,9 +219,13 @@ _FIXED = {
 
 #: settings of how SimGrid computes its times, not of what they are: labkit solves to rounding
 _NUMERICS = (
-    "maxmin/precision", "surf/precision", "cpu/optim", "network/optim", "cpu/maxmin-selective-update",
+    "maxmin/precision",
+    "surf/precision",
+    "cpu/optim",
+    "network/optim",
+    "cpu/maxmin-selective-update",
     "network/maxmin-selective-update",
-)  # fmt: skip
+)
 
 #: how fast this host counts as, where computation is measured: flop/s
 HOST_SPEED = "smpi/host-speed"
@@ -229,7 +244,7 @@ _HOSTS = {"host/model": ("default", "compound"), "cpu/model": ("Cas01",)}
 
 _YES, _NO = ("yes", "on", "true", "1"), ("no", "off", "false", "0")
 
-#: settings by these first words may change simulated times
+#: settings with these prefixes may change simulated times
 _TIMES = ("network", "smpi", "cpu", "host", "surf", "maxmin", "bmf", "vm")
 
 
@@ -246,15 +261,8 @@ class Config:
     def take(self, setting: str, value: str, place: str) -> bool:
         """Take a setting.
 
-        Returns
-        -------
-        bool
-            Whether it changes anything; a setting that changes no simulated time is left alone.
-
-        Raises
-        ------
-        PlatformError
-            It is not known and may change times, cannot be read, or is given twice.
+        Returns: Whether it changes anything; a setting that changes no simulated time is left alone.
+        Raises PlatformError: It is not known and may change times, cannot be read, or is given twice.
         """
         name = setting.replace("_", "-").lower()
         if name.partition("/")[0] not in _TIMES or name in _NUMERICS or name in _NO_TIMES:
@@ -290,10 +298,7 @@ class Config:
     def model(self) -> str | None:
         """Return the model's name with its options behind commas; None where nothing chooses one.
 
-        Raises
-        ------
-        PlatformError
-            No model can have these settings together.
+        Raises PlatformError: No model can have these settings together.
         """
         if self._base is None and not self._options:
             return None
@@ -525,7 +530,7 @@ class _Reader:
         """Settings of SimGrid itself: those of the network make the model, unknown ones are refused."""
         setting = given.get("id", "")
         if word != "prop" or not setting or "value" not in given:
-            raise refuse(self.place, f"<config> holds <{word[:40]}>; allowed: <prop> with id and value")
+            raise refuse(self.place, f"<config> contains <{word[:40]}>; allowed: <prop> with id and value")
         self._attributes(word, ELEMENTS[word], given)
         if self._settings.take(setting, given["value"], self.place):
             self._silent = 1

@@ -160,9 +160,15 @@ class GraphSpec(ClusterSpec):
         cables = [(self.host_name(a), self.host_name(b), {"name": f"{a} - {b}"}) for a, b in self.edges()]
         hosts = [self.host_name(number) for number in range(self.hosts or 0)]
         zone = graph_zone(
-            cables, hosts, bw=self.bw, lat=self.lat, sharing=self.sharing, speed=self.speed, cores=self.cores,
+            cables,
+            hosts,
+            bw=self.bw,
+            lat=self.lat,
+            sharing=self.sharing,
+            speed=self.speed,
+            cores=self.cores,
             name=self.KIND,
-        )  # fmt: skip
+        )
         return ZonesSpec(zone, str(self), self.model)
 
     def build(self, rank_hosts: Sequence[int]) -> Any:
@@ -182,8 +188,10 @@ class GraphSpec(ClusterSpec):
         if self.hosts is None:
             return [("shape", f"a {self.KIND}"), ("hosts", "as many as the ranks need")]
         return [
-            ("shape", f"a {self.KIND}"), ("hosts", f"{self.hosts:,}"), ("cables", f"{self.cable_count():,}"),
-        ]  # fmt: skip
+            ("shape", f"a {self.KIND}"),
+            ("hosts", f"{self.hosts:,}"),
+            ("cables", f"{self.cable_count():,}"),
+        ]
 
     def lay_out(self) -> Layout:
         """Place the hosts by their distances."""

@@ -191,7 +191,7 @@ class Assembly:
             if isinstance(one, Host) != isinstance(zone.members[0], Host):
                 raise refuse(
                     one.place or zone.place,
-                    f"zone {zone.name!r} holds hosts or routers beside zones or clusters; a zone holds one "
+                    f"zone {zone.name!r} contains hosts or routers next to zones or clusters; a zone has one "
                     "or the other: put the hosts into a separate zone",
                 )
             if isinstance(one, Zone):

@@ -115,9 +115,15 @@ class Zone:
         return router
 
     def link(
-        self, name: str, bw: Quantity, lat: Quantity = 0.0, sharing: str = "shared", *, place: str = "",
+        self,
+        name: str,
+        bw: Quantity,
+        lat: Quantity = 0.0,
+        sharing: str = "shared",
+        *,
+        place: str = "",
         props: Props = (),
-    ) -> Link:  # fmt: skip
+    ) -> Link:
         """Add a link, which routes of any zone may cross.
 
         Parameters

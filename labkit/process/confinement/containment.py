@@ -47,21 +47,13 @@ _COVERED = ("/proc", "/sys", "/dev/shm", "/dev/mqueue", "/dev/pts")
 class Containment:
     """Which walls stand around a submission.
 
-    Attributes
-    ----------
-    system_calls : bool
-        Only a list of harmless system calls is allowed (seccomp).
-    files : str
-        "landlock": only Python's and packages' files can be read, and reading leaves no trace; "none": no
-        file can be opened; "open": files are not protected.
-    namespaces : list of str
-        What is separate from the host besides.
-    user : str
-        "nobody", "root without capabilities", or "caller".
-    limits : list of str
-        The limits in force.
-    has_clock : bool
-        Whether a rank can read a clock of the machine.
+    `system_calls`: Only a list of harmless system calls is allowed (seccomp).
+    `files`: "landlock": only Python's and packages' files can be read, and reading leaves no trace; "none":
+        no file can be opened; "open": files are not protected.
+    `namespaces`: What is separate from the host besides.
+    `user`: "nobody", "root without capabilities", or "caller".
+    `limits`: The limits in force.
+    `has_clock`: Whether a rank can read a clock of the machine.
     """
 
     system_calls: bool = False

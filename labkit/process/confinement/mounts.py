@@ -1,7 +1,7 @@
 """Namespaces of a confined process: its own view of files, network, messages between processes, process ids.
 
 In its own view every file system is read only, so nothing leaves a trace in it, access times included; what
-tells about other processes (/proc, /sys) and what others wait behind (/dev/shm, sockets) is covered. Folders
+shows other processes (/proc, /sys) and what others wait behind (/dev/shm, sockets) is covered. Folders
 that only root may enter are covered too, with what Python needs in them bound in their place: who was root
 can then go on as nobody. All of this needs root, or a user namespace, which some systems refuse.
 """

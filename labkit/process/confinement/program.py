@@ -34,7 +34,7 @@ _PR_SET_CHILD_SUBREAPER = 36
 MOST_FILE_BYTES = 1 << 30
 _NAMESPACES = ("mount", "network", "ipc", "host name", "process")
 _SHARED_MEMORY = "/dev/shm"
-#: the walls by name, in the order in which they are told
+#: the walls by name, in the order in which they are listed
 WALLS = {
     "memory": "at most {memory:g} GiB of memory",
     "user": "another user than root",
@@ -140,7 +140,7 @@ def _supervise(child: int) -> None:
             code = os.waitstatus_to_exitcode(status)
             _end_children()
             break
-    if code > 128:  # of the first process in a namespace, which no signal of its own ends
+    if code > 128:  # of the first process in a namespace, which its own signals do not end
         code = 128 - code
     if code < 0 and os.getpid() != 1:
         signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None

@@ -31,16 +31,10 @@ Numbers = tuple[int | None, int | None]
 class When:
     """A condition on an argument under which a call is allowed.
 
-    Attributes
-    ----------
-    argument : int
-        Which one, from 0 on.
-    mask : int
-        The bits of its low half that count.
-    values : tuple of int
-        One of which they must have; empty: any but 0.
-    is_pointer : bool
-        Both halves count: it must be NULL.
+    `argument`: Which one, from 0 on.
+    `mask`: The bits of its low half that count.
+    `values`: One of which they must have; empty: any but 0.
+    `is_pointer`: Both halves count: it must be NULL.
     """
 
     argument: int
@@ -55,7 +49,7 @@ _PRIVATE = When(1, 128, ())  # FUTEX_PRIVATE_FLAG
 #: MADV_DONTNEED, MADV_FREE, MADV_HUGEPAGE, MADV_NOHUGEPAGE: of memory allocators, on their own pages
 _ADVICE = When(2, _ALL, (4, 8, 14, 15))
 
-#: paths: what is needed to import, and tells names and sizes
+#: paths: what is needed to import, and shows names and sizes
 OPENING: dict[str, tuple[Numbers, When | None]] = {
     "openat": ((257, 56), When(2, _WRITING)),
     "stat": ((4, None), None),
@@ -92,7 +86,7 @@ _OWN = When(0, _ALL)  # of this process only: pid 0
 
 #: None: never; a condition: only then
 PROGRAM_MAY_NOT: dict[str, tuple[Numbers, When | None]] = {
-    # what is written beside a file's content
+    # what is written in addition to a file's content
     "chmod": ((90, None), None), "fchmod": ((91, 52), None), "fchmodat": ((268, 53), None),
     "fchmodat2": ((452, 452), None), "chown": ((92, None), None), "lchown": ((94, None), None),
     "fchown": ((93, 55), None), "fchownat": ((260, 54), None), "utime": ((132, None), None),

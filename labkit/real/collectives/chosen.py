@@ -61,10 +61,7 @@ class Beside:
     A thread for each goes through the waits of its schedule, as MPI's rule of progress wants: a rank that
     computes, or waits for something else, holds nobody up. The program has a request of MPI's own.
 
-    Parameters
-    ----------
-    mpi : module
-        ``mpi4py.MPI``.
+    `mpi`: ``mpi4py.MPI``.
     """
 
     def __init__(self, mpi: Any) -> None:
@@ -158,15 +155,9 @@ def _method(original: Callable[..., object], ours: Callable[..., object]) -> Cal
 class Chosen:
     """The collectives of one rank on real MPI.
 
-    Parameters
-    ----------
-    mpi : module
-        ``mpi4py.MPI``.
-    selector : Selector
-    taken : dict
-        Is given what labkit's algorithms carry out: situation to name.
-    note : callable
-        Is told what the run's notes should say.
+    `mpi`: ``mpi4py.MPI``.
+    `taken`: Is given what labkit's algorithms carry out: situation to name.
+    `note`: Is told what the run's notes should say.
     """
 
     def __init__(
@@ -359,11 +350,7 @@ def situation_of(problem: Problem, ranks: int, args: Any, kwargs: Any) -> Situat
 class Carried:
     """The calls of one collective on one communicator, by whichever algorithm.
 
-    Parameters
-    ----------
-    problem : Problem
-    node : int or None
-        How many consecutive ranks share a host.
+    `node`: How many consecutive ranks share a host.
     """
 
     def __init__(self, problem: Problem, node: int | None) -> None:
@@ -373,10 +360,7 @@ class Carried:
     def read(self, comm: object, args: object, kwargs: object) -> Message:
         """Return a call's message.
 
-        Raises
-        ------
-        DataError
-            For a message that is not contiguous, or of a datatype that is not predefined.
+        Raises DataError: For a message that is not contiguous, or of a datatype that is not predefined.
         """
         return read_call(comm, self._problem, args, kwargs)
 
@@ -391,19 +375,11 @@ class Carried:
     ) -> Callable[[], None]:
         """Carry out this rank's part up to the first wait; the function returned does the rest.
 
-        Parameters
-        ----------
-        comm : communicator
-            A private one, always the same: its messages are nobody else's.
-        name : str
-            An algorithm's, whose open numbers this call settles.
-        at : Situation
-        message : Message
-            What was `read`.
-        is_at_once : bool
-            Do all of it now.
-        tag : int
-            Of its messages: another one than those of calls under way.
+        `comm`: A private one, always the same: its messages are nobody else's.
+        `name`: An algorithm's, whose open numbers this call settles.
+        `message`: What was `read`.
+        `is_at_once`: Do all of it now.
+        `tag`: Of its messages: another one than those of calls under way.
         """
         name = settled(at, name, self._node)
         key = (name, message.root, at.is_commutative)

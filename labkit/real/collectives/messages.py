@@ -22,16 +22,9 @@ _Array = NDArray[Any]
 class Message:
     """One call, read.
 
-    Attributes
-    ----------
-    buffers : dict of str to ndarray
-        As the schedule calls them.
-    counts : dict or None
-        Tables of vector collectives.
-    op : object
-    root : int
-    restore : callable
-        Is called at the end.
+    `buffers`: As the schedule calls them.
+    `counts`: Tables of vector collectives.
+    `restore`: Is called at the end.
     """
 
     buffers: dict[str, _Array] = field(default_factory=dict)

@@ -91,26 +91,16 @@ LOOK_S = 0.1
 class Reports:
     """How a run ended.
 
-    Attributes
-    ----------
-    records : dict
-        What each rank reported, by rank.
-    lost : dict
-        Why a rank has not reported, by rank: its engine died, or its reply cannot be read.
-    stuck : list of int
-        Ranks that did not end although they were interrupted.
-    stopped : list of int
-        Ranks that a signal had stopped when they were to end.
-    is_late : bool
-        Whether the time limit was reached.
-    blame : Blame or None
-        Who waits for whom, where nobody could go on.
-    sees_waits : bool
-        Whether it could be seen who waits for whom: on engines that labkit has started on this host.
-    stack_files : dict
-        Files with the stacks of stuck ranks, as text.
-    host_seconds : float
-        What it took.
+    `records`: What each rank reported, by rank.
+    `lost`: Why a rank has not reported, by rank: its engine died, or its reply cannot be read.
+    `stuck`: Ranks that did not end although they were interrupted.
+    `stopped`: Ranks that a signal had stopped when they were to end.
+    `is_late`: Whether the time limit was reached.
+    `blame`: Who waits for whom, where nobody could go on.
+    `sees_waits`: Whether it could be seen who waits for whom: on engines that labkit has started on this
+        host.
+    `stack_files`: Files with the stacks of stuck ranks, as text.
+    `host_seconds`: What it took.
     """
 
     records: dict[int, dict[str, Any]] = field(default_factory=dict)

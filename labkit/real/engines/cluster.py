@@ -54,12 +54,8 @@ START_S = 120.0
 class LocalCluster:
     """MPI engines on this host; see `labkit.cluster`.
 
-    Attributes
-    ----------
-    engines : int
-        Their number.
-    client : ipyparallel.Client
-        A client, for whatever else the engines are to do (``client[:]`` is a view of all).
+    `engines`: Their number.
+    `client`: A client, for whatever else the engines are to do (``client[:]`` is a view of all).
     """
 
     #: tells `labkit.run` what this is
@@ -291,7 +287,7 @@ class Parts:
             shutil.rmtree(folder, ignore_errors=True)
         if left:
             raise MachineError(
-                f"processes {sorted(left)} of this cluster could not be ended; end them by hand"
+                f"processes {sorted(left)} of this cluster could not be ended; end them manually"
             )
 
 
@@ -426,10 +422,19 @@ class _RemoteParts(Parts):
         log = logging.getLogger("labkit.cluster")
         log.setLevel(logging.CRITICAL)
         self.cluster = ipyparallel.Cluster(
-            n=n, engines=engines, controller_ip="*", controller_location=_address(),
-            profile_dir=os.path.join(private, "profile"), cluster_file="", config=config, load_profile=False,
-            shutdown_atexit=False, delay=0.0, send_engines_connection_env=False, log=log,
-        )  # fmt: skip
+            n=n,
+            engines=engines,
+            controller_ip="*",
+            controller_location=_address(),
+            profile_dir=os.path.join(private, "profile"),
+            cluster_file="",
+            config=config,
+            load_profile=False,
+            shutdown_atexit=False,
+            delay=0.0,
+            send_engines_connection_env=False,
+            log=log,
+        )
         self.cluster.start_cluster_sync()
 
     def give_up(self, why: str) -> MachineError:

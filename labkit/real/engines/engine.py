@@ -324,20 +324,12 @@ def describe() -> dict[str, Any]:
 def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
     """Run this engine's part of a run.
 
-    Parameters
-    ----------
-    header : dict
-        What the run is: see `labkit.real.engines.machine`.
-    payload : bytes
-        The pickled program and its arguments.
-
-    Returns
-    -------
-    dict
-        ``kind`` (done, interrupted, exception, exit, abort, result, machine), ``time``, ``text``,
-        ``place`` (the program's frames when it was interrupted), ``shares`` (per repetition its times and
-        its pickled result), ``output`` (bytes), ``leftover`` (messages never received), ``threads``,
-        ``trace`` (of a recorded run, what the rank has noted: lines, and what they mean).
+    `header`: What the run is: see `labkit.real.engines.machine`.
+    `payload`: The pickled program and its arguments.
+    Returns: ``kind`` (done, interrupted, exception, exit, abort, result, machine), ``time``, ``text``,
+        ``place`` (the program's frames when it was interrupted), ``shares`` (per repetition its times and its
+        pickled result), ``output`` (bytes), ``leftover`` (messages never received), ``threads``, ``trace``
+        (of a recorded run, what the rank has noted: lines, and what they mean).
     """
     interrupts = Interrupts()
     with own_interrupts(interrupts):
@@ -356,14 +348,9 @@ LOOK_S = 0.1
 class Watchdog:
     """Interrupts the calling thread when its output or its time exceeds the limits.
 
-    Parameters
-    ----------
-    output : file
-        Gets what the run prints.
-    output_limit_bytes : int
-        How much that may be.
-    limit_s : float or None
-        How long the run may take, in seconds.
+    `output`: Gets what the run prints.
+    `output_limit_bytes`: How much that may be.
+    `limit_s`: How long the run may take, in seconds.
     """
 
     def __init__(self, output: BinaryIO, output_limit_bytes: int, limit_s: float | None) -> None:
@@ -578,11 +565,20 @@ class _RankRun:
     def record(self, kind: str, text: str = "") -> dict[str, Any]:
         """Say how it ended."""
         return {
-            "rank": self.rank, "kind": kind, "text": text, "time": time.monotonic(),
-            "place": self.interrupts.place, "has_finished": self.has_finished, "shares": self.shares,
-            "leftover": self.leftover, "is_clean": self.is_clean, "reason": "", "output": b"",
-            "trace": self.trace, "abort_code": None if WAITING.aborted is None else WAITING.aborted.args[0],
-        }  # fmt: skip
+            "rank": self.rank,
+            "kind": kind,
+            "text": text,
+            "time": time.monotonic(),
+            "place": self.interrupts.place,
+            "has_finished": self.has_finished,
+            "shares": self.shares,
+            "leftover": self.leftover,
+            "is_clean": self.is_clean,
+            "reason": "",
+            "output": b"",
+            "trace": self.trace,
+            "abort_code": None if WAITING.aborted is None else WAITING.aborted.args[0],
+        }
 
     def failure(self, error: BaseException) -> dict[str, Any]:
         """Say why it failed."""

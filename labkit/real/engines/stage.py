@@ -59,14 +59,9 @@ def stand_by() -> None:
 class Interrupts:
     """Handles the interrupt signal during a run.
 
-    Attributes
-    ----------
-    count : int
-        Interrupts so far.
-    place : list of (str, int, str)
-        Where the program was at the first one: file, line, function, outermost first.
-    is_in_program : bool
-        Whether the program runs, so that the interrupt may be raised in it.
+    `count`: Interrupts so far.
+    `place`: Where the program was at the first one: file, line, function, outermost first.
+    `is_in_program`: Whether the program runs, so that the interrupt may be raised in it.
     """
 
     def __init__(self) -> None:

@@ -97,10 +97,7 @@ class Target:
     def ask(self, wait_s: float) -> dict[int, dict[str, Any]]:
         """Let every engine describe itself.
 
-        Raises
-        ------
-        MachineError
-            An engine does not answer.
+        Raises MachineError: An engine does not answer.
         """
         expression = (
             f"(lambda space: (exec({_PROBE!r}, space), space['found'])[1])({{'wanted': {__version__!r}}})"

@@ -54,13 +54,7 @@ _NAMES = {SEND: "Send", RECV: "Recv", PROBE: "Mprobe", OTHER: "Wait"}
 
 
 class Probed:
-    """A wait for a message that nobody has begun to receive.
-
-    Parameters
-    ----------
-    comm : MPI.Comm
-    source, tag : int
-    """
+    """A wait for a message that nobody has begun to receive."""
 
     def __init__(self, comm: Any, source: int, tag: int) -> None:
         self.comm, self.source, self.tag = comm, source, tag

@@ -53,12 +53,8 @@ Waits = dict[int, RankWaits]
 class Blame:
     """What was found when nothing went on: who waits for whom.
 
-    Parameters
-    ----------
-    waits : dict of int to RankWaits
-        The pages of the ranks that have not finished.
-    finished : dict of int to RankWaits
-        Those of the others.
+    `waits`: The pages of the ranks that have not finished.
+    `finished`: Those of the others.
     """
 
     def __init__(self, waits: Waits, finished: Waits) -> None:
@@ -239,11 +235,7 @@ def _only_form(call: str, stack: Sequence[Frame]) -> str:
 class WaitWatch:
     """Looks at the pages of a launch's ranks, and finds out when all of them wait in vain.
 
-    Parameters
-    ----------
-    directory : str
-        The launch's folder.
-    ranks : int
+    `directory`: The launch's folder.
     """
 
     def __init__(self, directory: str, ranks: int) -> None:

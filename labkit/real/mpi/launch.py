@@ -54,20 +54,12 @@ class LaunchEnding:
 class Launch:
     """A context manager around one launch.
 
-    Parameters
-    ----------
-    launcher : Launcher
-        The mpiexec.
-    ranks : int
-        Number of ranks.
-    header : dict
-        What the ranks must know before they unpack the program.
-    payload : bytes
-        The pickled program.
-    output_limit_bytes : int
-        What all ranks together may print.
-    hosts : HostFile, optional
-        Several hosts; without it the ranks stay on this one.
+    `launcher`: The mpiexec.
+    `ranks`: Number of ranks.
+    `header`: What the ranks must know before they unpack the program.
+    `payload`: The pickled program.
+    `output_limit_bytes`: What all ranks together may print.
+    `hosts`: Several hosts; without it the ranks stay on this one.
     """
 
     #: how often the files are looked at while the job runs
@@ -164,7 +156,7 @@ class Launch:
         if self.process is None:
             return
         if left := self.process.end():
-            raise MachineError(f"processes {sorted(left)} of this run could not be ended; end them by hand")
+            raise MachineError(f"processes {sorted(left)} of this run could not be ended; end them manually")
 
     def create(self) -> None:
         """Make the private directories, and write down what the ranks have to know."""

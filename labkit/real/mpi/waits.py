@@ -59,14 +59,9 @@ OTHER, SEND, RECV, PROBE, COLLECTIVE = range(5)
 class Head:
     """Whether a rank waits.
 
-    Attributes
-    ----------
-    epoch : int
-        Grows when a blocking call begins and when it ends: as long as it is the same odd number, the rank is
-        in the same call.
-    is_whole : bool
-        Whether the page tells all that the rank may wait for or offer.
-    has_finished : bool
+    `epoch`: Grows when a blocking call begins and when it ends: as long as it is the same odd number, the
+        rank is in the same call.
+    `is_whole`: Whether the page tells all that the rank may wait for or offer.
     """
 
     epoch: int
@@ -83,18 +78,11 @@ class Head:
 class Item:
     """Something that a rank waits for, or offers: half a message, or its part of a collective.
 
-    Attributes
-    ----------
-    kind : int
-        ``OTHER`` (nobody knows who ends it), ``SEND``, ``RECV``, ``PROBE`` or ``COLLECTIVE``.
-    peer, tag : int
-        The other rank, in the world, and the tag; -1: any.
-    comm : int
-        The communicator's number, the same on all ranks.
-    ordinal : int
-        Of a collective: its number in the communicator, from 1.
-    bytes : int
-        What it moves, where a transfer may take long.
+    `kind`: ``OTHER`` (nobody knows who ends it), ``SEND``, ``RECV``, ``PROBE`` or ``COLLECTIVE``.
+    `peer`, `tag`: The other rank, in the world, and the tag; -1: any.
+    `comm`: The communicator's number, the same on all ranks.
+    `ordinal`: Of a collective: its number in the communicator, from 1.
+    `bytes`: What it moves, where a transfer may take long.
     """
 
     kind: int
@@ -123,16 +111,9 @@ class Joint:
 class RankWaits:
     """All that the page of a rank says.
 
-    Attributes
-    ----------
-    head : Head
-    call : str
-        The blocking call, as C names it without ``MPI_``.
-    waiting : tuple of Item
-    posted : tuple of Item
-        Messages begun and not over, whether the rank waits for them or not.
-    comms : dict of int to Joint
-        By their numbers; those that cannot be told apart are None.
+    `call`: The blocking call, as C names it without ``MPI_``.
+    `posted`: Messages begun and not over, whether the rank waits for them or not.
+    `comms`: By their numbers; those that cannot be told apart are None.
     """
 
     head: Head
@@ -203,12 +184,7 @@ _MOST_BYTES = 1 << 16
 class Progress:
     """Looks into the files of a launch.
 
-    Parameters
-    ----------
-    directory : str
-    ranks : int
-    has_calls : bool
-        Whether each blocking call is noted, not only waits that last.
+    `has_calls`: Whether each blocking call is noted, not only waits that last.
     """
 
     def __init__(self, directory: str, ranks: int, has_calls: bool = True) -> None:

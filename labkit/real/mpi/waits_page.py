@@ -99,10 +99,24 @@ _LIBRARY, _LARGE = "_mpi_waits.so", "_mpi_waits_large.so"
 class _Constants(ctypes.Structure):
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("world", "null_comm", "null_request")),
-        *((name, ctypes.c_int32) for name in (
-            "rank", "size", "handle_bytes", "any_source", "any_tag", "proc_null", "undefined",
-            "status_bytes", "error_at", "error_in_status", "error_pending", "combiner_named")),
-    ]  # fmt: skip
+        *(
+            (name, ctypes.c_int32)
+            for name in (
+                "rank",
+                "size",
+                "handle_bytes",
+                "any_source",
+                "any_tag",
+                "proc_null",
+                "undefined",
+                "status_bytes",
+                "error_at",
+                "error_in_status",
+                "error_pending",
+                "combiner_named",
+            )
+        ),
+    ]
 
 
 @functools.cache
@@ -141,11 +155,20 @@ def open_page(library: Any, path: str, mpi: Any, rank: int, size: int) -> bool:
     status.Set_error(error)
     layout = ctypes.string_at(mpi._addressof(status), mpi._sizeof(status))
     constants = _Constants(
-        world=mpi._handleof(mpi.COMM_WORLD), null_comm=mpi._handleof(mpi.COMM_NULL),
-        null_request=mpi._handleof(mpi.REQUEST_NULL), rank=rank, size=size,
-        handle_bytes=mpi._sizeof(mpi.COMM_WORLD), any_source=mpi.ANY_SOURCE, any_tag=mpi.ANY_TAG,
-        proc_null=mpi.PROC_NULL, undefined=mpi.UNDEFINED, status_bytes=len(layout),
-        error_at=layout.index(error.to_bytes(4, sys.byteorder)), error_in_status=mpi.ERR_IN_STATUS,
-        error_pending=mpi.ERR_PENDING, combiner_named=mpi.COMBINER_NAMED,
-    )  # fmt: skip
+        world=mpi._handleof(mpi.COMM_WORLD),
+        null_comm=mpi._handleof(mpi.COMM_NULL),
+        null_request=mpi._handleof(mpi.REQUEST_NULL),
+        rank=rank,
+        size=size,
+        handle_bytes=mpi._sizeof(mpi.COMM_WORLD),
+        any_source=mpi.ANY_SOURCE,
+        any_tag=mpi.ANY_TAG,
+        proc_null=mpi.PROC_NULL,
+        undefined=mpi.UNDEFINED,
+        status_bytes=len(layout),
+        error_at=layout.index(error.to_bytes(4, sys.byteorder)),
+        error_in_status=mpi.ERR_IN_STATUS,
+        error_pending=mpi.ERR_PENDING,
+        combiner_named=mpi.COMBINER_NAMED,
+    )
     return bool(library.labkit_waits_open(os.fsencode(path), ctypes.byref(constants)))

@@ -105,10 +105,10 @@ def lost_error(job: JobFolder, state: State | None) -> LabkitError:
             f"likely the compute nodes do not see {str(job.path.parent)!r}, or cannot write there; give "
             "folder= on a file system that they share"
         )
-    told = f"; its last words: {' '.join(job.printed(600).split())}" if job.printed() else ""
+    told = f"; its last output: {' '.join(job.printed(600).split())}" if job.printed() else ""
     reason = f", {state.reason}" if state.reason else ""
     return MachineError(
-        f"{head} ended ({state.word}{reason}) without a result{told or ' or a word'}; {job.path} holds what "
+        f"{head} ended ({state.word}{reason}) without a result{told or ' or output'}; {job.path} holds what "
         "it left (is the disk full, or the quota used up?)"
     )
 
@@ -167,7 +167,7 @@ def _sharing(started: dict[str, object]) -> list[str]:
     """Say when other jobs may have been on the nodes."""
     if not started.get("is_shared"):
         return []
-    return ["the job had a part of its nodes, beside whoever had the rest; exclusive=True reserves them"]
+    return ["the job shared its nodes with other jobs; exclusive=True reserves them"]
 
 
 def _machine(
@@ -225,14 +225,9 @@ class Line:
 class Watch:
     """Waits for points of some jobs.
 
-    Parameters
-    ----------
-    jobs : iterable of JobFolder
-        The jobs.
-    tell : callable
-        Gets a line on how they are doing.
-    wait_s : float or None
-        Limit of the wait for all of them, in seconds.
+    `jobs`: The jobs.
+    `tell`: Gets a line on how they are doing.
+    `wait_s`: Limit of the wait for all of them, in seconds.
     """
 
     def __init__(self, jobs: Iterable[JobFolder], tell: Callable[[str], None], wait_s: float | None) -> None:
@@ -248,10 +243,7 @@ class Watch:
     def status(self, job: JobFolder, number: int) -> dict[str, Any]:
         """Wait until a point has ended, and return how.
 
-        Raises
-        ------
-        LabkitError
-            Its job is over without it, the wait is, or Slurm has not answered for long.
+        Raises LabkitError: Its job is over without it, the wait is, or Slurm has not answered for long.
         """
         pause = LOOK_S[0]
         try:

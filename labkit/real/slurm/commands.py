@@ -62,16 +62,10 @@ class SilentError(Exception):
 class State:
     """What Slurm says about a job.
 
-    Attributes
-    ----------
-    word : str
-        PENDING, RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL, ...
-    reason : str
-        Why it waits, or why it ended.
-    start : str
-        When it started, or will at the latest; empty when that is not known.
-    exit_code : str
-        As in ``0:53``; empty when it is not known.
+    `word`: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL, ...
+    `reason`: Why it waits, or why it ended.
+    `start`: When it started, or will at the latest; empty when that is not known.
+    `exit_code`: As in ``0:53``; empty when it is not known.
     """
 
     word: str

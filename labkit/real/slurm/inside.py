@@ -73,20 +73,12 @@ def launch_words(launcher: Launcher, words: list[str], options: Slurm, ranks: in
 class Step(Launch):
     """A launch whose files lie in a point's folder, and whose ranks may be on other nodes.
 
-    Parameters
-    ----------
-    launcher : (Launcher, list of str)
-        See `step_launcher`.
-    options : Slurm
-        Sizes.
-    folder : Path
-        The point's folder: ``job`` is there already.
-    ranks : int
-        Number of ranks.
-    output_limit_bytes : int
-        What all ranks together may print.
-    paths : list of str
-        The ranks' search path.
+    `launcher`: See `step_launcher`.
+    `options`: Sizes.
+    `folder`: The point's folder: ``job`` is there already.
+    `ranks`: Number of ranks.
+    `output_limit_bytes`: What all ranks together may print.
+    `paths`: The ranks' search path.
     """
 
     look_s = 0.5

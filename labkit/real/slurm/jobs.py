@@ -19,18 +19,10 @@ __all__ = ["SlurmJob", "SlurmJobs", "slurm_jobs"]
 class SlurmJob:
     """A batch job that labkit has submitted.
 
-    Attributes
-    ----------
-    id : str
-        Slurm's number.
-    state : str
-        What Slurm says (lower case), or ``forgotten``.
-    program : str
-    ranks : list of int
-        Of its points.
-    done, points : int
-        How many of its points have ended, of how many.
-    folder : pathlib.Path
+    `id`: Slurm's number.
+    `state`: What Slurm says (lower case), or ``forgotten``.
+    `ranks`: Of its points.
+    `done`, `points`: How many of its points have ended, of how many.
     """
 
     def __init__(self, folder: JobFolder, state: State | None) -> None:
@@ -78,10 +70,7 @@ class SlurmJob:
     def cancel(self) -> None:
         """Cancel the job; what it has measured stays, and the same call submits it anew.
 
-        Raises
-        ------
-        MachineError
-            Slurm does not do it.
+        Raises MachineError: Slurm does not do it.
         """
         if self.id and not self.is_over:
             cancel([self.id])
@@ -91,10 +80,7 @@ class SlurmJob:
     def remove(self) -> None:
         """Remove the job's folder.
 
-        Raises
-        ------
-        MachineError
-            The job has not ended.
+        Raises MachineError: The job has not ended.
         """
         if not self.is_over:
             raise MachineError(f"Slurm job {self.id} is {self.state}; cancel it first")

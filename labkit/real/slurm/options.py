@@ -45,10 +45,7 @@ _TIME = re.compile(r"(?:(?P<days>\d+)-)?(?P<fields>\d+(?::\d+){0,2})")
 class Slurm:
     """A Slurm cluster as a machine: what its jobs ask for; made by `labkit.slurm`, which see for the options.
 
-    Attributes
-    ----------
-    profile : str
-        The profile that the options came from, as named in ``on="slurm:NAME"``.
+    `profile`: The profile that the options came from, as named in ``on="slurm:NAME"``.
     """
 
     #: tells `labkit.run` what this is
@@ -94,20 +91,14 @@ class Slurm:
     def changed(self, **options: object) -> Slurm:
         """Return the same with some options changed.
 
-        Raises
-        ------
-        MachineError
-            An option is not known, or its value makes no sense.
+        Raises MachineError: An option is not known, or its value makes no sense.
         """
         return dataclasses.replace(self, **known_options(options))
 
     def node_count(self, ranks: int) -> int | None:
         """Return the number of nodes that the ranks need; None if Slurm decides.
 
-        Raises
-        ------
-        MachineError
-            They do not fit.
+        Raises MachineError: They do not fit.
         """
         if self.nodes is None:
             return None if self.ranks_per_node is None else math.ceil(ranks / self.ranks_per_node)
@@ -343,11 +334,21 @@ def _read_name(name: str, value: object) -> str:
 
 
 _READERS: dict[str, Any] = {
-    "profile": _read_text, "time": _read_time, "nodes": _read_count, "ranks_per_node": _read_count,
-    "cpus_per_rank": _read_count, "max_jobs": _read_count, "exclusive": _read_flag, "extra": _read_lines,
-    "modules": _read_lines, "setup": _read_lines, "launcher": _read_path, "folder": _read_path,
-    "name": _read_name, "wait_s": _read_seconds,
-}  # fmt: skip
+    "profile": _read_text,
+    "time": _read_time,
+    "nodes": _read_count,
+    "ranks_per_node": _read_count,
+    "cpus_per_rank": _read_count,
+    "max_jobs": _read_count,
+    "exclusive": _read_flag,
+    "extra": _read_lines,
+    "modules": _read_lines,
+    "setup": _read_lines,
+    "launcher": _read_path,
+    "folder": _read_path,
+    "name": _read_name,
+    "wait_s": _read_seconds,
+}
 
 
 # Profiles: options of a site's Slurm in a TOML file, a table a profile.

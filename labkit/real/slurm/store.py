@@ -63,11 +63,7 @@ def now_text() -> str:
 class JobFolder:
     """One job's folder.
 
-    Attributes
-    ----------
-    path : Path
-    about : dict
-        The content of ``job.json``.
+    `about`: The content of ``job.json``.
     """
 
     def __init__(self, path: Path, about: dict[str, Any]) -> None:
@@ -81,19 +77,10 @@ class JobFolder:
     ) -> JobFolder:
         """Write a new job down.
 
-        Parameters
-        ----------
-        base : str
-            Where job folders are made.
-        about : mapping
-            What goes into ``job.json``, without the points' own.
-        points : list of (dict, bytes)
-            The header and the pickled program of each point.
-
-        Raises
-        ------
-        MachineError
-            The folder cannot be written.
+        `base`: Where job folders are made.
+        `about`: What goes into ``job.json``, without the points' own.
+        `points`: The header and the pickled program of each point.
+        Raises MachineError: The folder cannot be written.
         """
         token = secrets.token_hex(3)
         title = re.sub(r"[^A-Za-z0-9_]+", "-", str(about["program"])).strip("-")[:40] or "program"

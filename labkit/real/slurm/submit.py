@@ -66,12 +66,8 @@ class Point:
 class Batch:
     """The points of one call, and the jobs that they are in.
 
-    Parameters
-    ----------
-    cluster : Slurm
-        What the jobs ask for.
-    tell : callable
-        Gets a line on how the jobs are doing.
+    `cluster`: What the jobs ask for.
+    `tell`: Gets a line on how the jobs are doing.
     """
 
     def __init__(self, cluster: Slurm, tell: Callable[[str], None]) -> None:
@@ -90,10 +86,8 @@ class Batch:
     def submit(self, points: Sequence[Point]) -> None:
         """Find the points in earlier jobs, and submit the others.
 
-        Raises
-        ------
-        MachineError
-            A folder cannot be written, or Slurm rejects a job; earlier ones of the same call then go on.
+        Raises MachineError: A folder cannot be written, or Slurm rejects a job; earlier ones of the same call
+            then go on.
         """
         left = self._find(points)
         self.found = len(points) - len(left)
@@ -109,10 +103,7 @@ class Batch:
     def result(self, point: Point, recording: Recording | None = None) -> Run:
         """Wait for a point's result; write its trace where it is recorded.
 
-        Raises
-        ------
-        LabkitError
-            The point failed, or its job did.
+        Raises LabkitError: The point failed, or its job did.
         """
         assert self._watch is not None
         job, number = self._places[id(point)]
@@ -327,9 +318,18 @@ def make_point(request: RunRequest) -> Point:
         header |= {"script": str(path.resolve()), "digest": what[path.name]}
     limit_bytes = request.options.get("output_limit_bytes", OUTPUT_LIMIT_BYTES)
     key = fingerprint(
-        request.name, what, list(request.args), dict(request.kwargs), request.ranks, request.seed,
-        request.repeats, request.timeout_s, limit_bytes, matters, labkit_digest(),
-    )  # fmt: skip
+        request.name,
+        what,
+        list(request.args),
+        dict(request.kwargs),
+        request.ranks,
+        request.seed,
+        request.repeats,
+        request.timeout_s,
+        limit_bytes,
+        matters,
+        labkit_digest(),
+    )
     values = ", ".join(f"{word}={value!r:.40}" for word, value in request.kwargs.items())
     return Point(
         key,

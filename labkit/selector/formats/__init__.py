@@ -24,10 +24,7 @@ ENDINGS = (".toml", ".json", ".conf", ".prf", ".cfg")
 def read_rules(path: str | os.PathLike[str]) -> Rules:
     """Read a file of rules of any form.
 
-    Raises
-    ------
-    ScheduleError
-        It cannot be read, or is no table of rules.
+    Raises ScheduleError: It cannot be read, or is no table of rules.
     """
     path, where = Path(path), str(path)
     if path.suffix == ".prf":

@@ -15,12 +15,8 @@ __all__ = ["Band", "Step", "first_matches", "rows_of"]
 class Step:
     """Some sizes, and what is taken there.
 
-    Attributes
-    ----------
-    low, high : float
-        Bytes: from, and below.
-    name : str or None
-        labkit's algorithm; None: what the library takes by itself.
+    `low`, `high`: Bytes: from, and below.
+    `name`: labkit's algorithm; None: what the library takes by itself.
     """
 
     low: float
@@ -32,12 +28,8 @@ class Step:
 class Band:
     """Some numbers of ranks.
 
-    Attributes
-    ----------
-    low, high : float
-        From, and below.
-    steps : sequence of Step
-        Disjoint.
+    `low`, `high`: From, and below.
+    `steps`: Disjoint.
     """
 
     low: float

@@ -43,13 +43,23 @@ _BLOCKING = (
 _NEIGHBORS = ("allgather", "allgatherv", "alltoall", "alltoallv", "alltoallw")
 #: conditions that hold for labkit's calls, that never do, and that depend on the call
 _FIXED = {
-    "comm_type=intra": True, "comm_type=inter": False, "comm_hierarchy=parent": False,
-    "comm_hierarchy=node_roots": True, "comm_hierarchy=node": True, "comm_hierarchy=flat": True,
-    "comm_size=node_comm_size": False, "is_multi_threaded=yes": False, "is_multi_threaded=no": True,
-    "is_sendbuf_inplace=yes": False, "is_sendbuf_inplace=no": True, "is_block_regular=yes": True,
-    "is_block_regular=no": False, "is_node_consecutive=yes": False, "is_node_consecutive=no": True,
+    "comm_type=intra": True,
+    "comm_type=inter": False,
+    "comm_hierarchy=parent": False,
+    "comm_hierarchy=node_roots": True,
+    "comm_hierarchy=node": True,
+    "comm_hierarchy=flat": True,
+    "comm_size=node_comm_size": False,
+    "is_multi_threaded=yes": False,
+    "is_multi_threaded=no": True,
+    "is_sendbuf_inplace=yes": False,
+    "is_sendbuf_inplace=no": True,
+    "is_block_regular=yes": True,
+    "is_block_regular=no": False,
+    "is_node_consecutive=yes": False,
+    "is_node_consecutive=no": True,
     "count<pow2": False,
-}  # fmt: skip
+}
 _ASKED: dict[str, dict[str, object]] = {
     "is_commutative=yes": {"commutative": True},
     "is_commutative=no": {"commutative": False},

@@ -242,7 +242,7 @@ def _checked(group: dict[str, Any], where: str) -> dict[str, Any]:
     found = group.get("comm_rank_distribution", "any")
     if found != "any":
         raise ScheduleError(
-            f"{where}: rules for comm_rank_distribution {found!r} cannot be read: labkit's calls do not tell "
+            f"{where}: rules for comm_rank_distribution {found!r} cannot be read: labkit's calls do not pass "
             "how their ranks are spread; leave the rule out, or say 'any'"
         )
     return group

@@ -34,7 +34,7 @@ def read(text: str, where: str) -> Rules:
             operation = flag[1].replace("-", "_") if flag else ""
             if operation == "coll_selector" and flag:
                 raise ScheduleError(
-                    f"{where}: {word} is a selector of SMPI, no algorithm; labkit's own ompi, mpich, "
+                    f"{where}: {word} is a selector of SMPI, not an algorithm; labkit's own ompi, mpich, "
                     "mvapich2, impi and smpi decide as those do (--coll ompi)"
                 )
             if flag is None:

@@ -52,17 +52,10 @@ _FIRST = -(1 << 40)
 class Persistent(NamedTuple):
     """A persistent collective of a rank.
 
-    Attributes
-    ----------
-    name : str
-        Of the collective, as in ``"Allreduce"``.
-    comm : Comm
-    root : int or None
-        In the communicator.
-    n_bytes : int
-        What the rank gives.
-    number : int
-        The same for all ranks that made it together; their n-th starts are one collective.
+    `name`: Of the collective, as in ``"Allreduce"``.
+    `root`: In the communicator.
+    `n_bytes`: What the rank gives.
+    `number`: The same for all ranks that made it together; their n-th starts are one collective.
     """
 
     name: str
@@ -340,12 +333,7 @@ _SPIN_S = 20e-6
 
 
 class CallNotes:
-    """What the ranks of one run have called.
-
-    Parameters
-    ----------
-    simulation : Simulation
-    """
+    """What the ranks of one run have called."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.hub, self._innermost = simulation.hub, simulation.context.innermost_phase
@@ -491,10 +479,7 @@ def _spread(took: list[str], joint: list[int], alike: list[object]) -> list[str]
 class CallSummary:
     """Sums up what the ranks of one run call, in the place of `CallNotes`; no call is kept.
 
-    Parameters
-    ----------
-    hub : Hub
-        Of the run.
+    `hub`: Of the run.
     """
 
     def __init__(self, hub: Any) -> None:

@@ -45,19 +45,9 @@ __all__ = ["Isolation", "RankPickle", "is_constant", "is_plain_data", "kept_heap
 class Isolation:
     """Makes the ranks' own copies of a program.
 
-    Parameters
-    ----------
-    program : callable
-    args : sequence
-    kwargs : mapping
-        Its arguments after the communicator.
-    stand_ins : mapping, optional
-        Id of a shared object -> function of the rank that makes what the rank has in its place.
-
-    Attributes
-    ----------
-    notes : list of str
-        What could not be copied and is shared by all ranks.
+    `kwargs`: Its arguments after the communicator.
+    `stand_ins`: Id of a shared object -> function of the rank that makes what the rank has in its place.
+    `notes`: What could not be copied and is shared by all ranks.
     """
 
     def __init__(
@@ -295,13 +285,8 @@ class Plan:
 class Copier:
     """Copies for one rank: everything copied once keeps its identity within the rank.
 
-    Parameters
-    ----------
-    plan : Plan
-    rank : int
-        Whose copies they are.
-    is_restoring : bool
-        Turn ranks' classes and functions back into the originals instead.
+    `rank`: Whose copies they are.
+    `is_restoring`: Turn ranks' classes and functions back into the originals instead.
     """
 
     def __init__(self, plan: Plan, rank: int = 0, is_restoring: bool = False) -> None:
@@ -682,12 +667,7 @@ _active: list[RankPickle] = []
 
 
 class RankPickle:
-    """Context that pickles ranks' copies of classes and functions by name.
-
-    Parameters
-    ----------
-    isolation : Isolation
-    """
+    """Context that pickles ranks' copies of classes and functions by name."""
 
     def __init__(self, isolation: Isolation) -> None:
         self.isolation = isolation

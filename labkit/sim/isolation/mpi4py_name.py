@@ -38,10 +38,7 @@ class SimulatedName:
 
     So does `labkit.MPI`, which is mpi4py's own where a real rank simulates.
 
-    Parameters
-    ----------
-    simulated : module
-        The simulated module.
+    `simulated`: The simulated module.
     """
 
     def __init__(self, simulated: ModuleType) -> None:
@@ -50,10 +47,8 @@ class SimulatedName:
     def stand_ins(self) -> dict[int, Callable[[int], Any]]:
         """Return what a program's copy has instead of the library's own module, and of what is in it.
 
-        Returns
-        -------
-        dict of int to callable
-            By id, as for `labkit.sim.isolation.isolation.Isolation`; empty while nobody has imported mpi4py.
+        Returns: By id, as for `labkit.sim.isolation.isolation.Isolation`; empty while nobody has imported
+            mpi4py.
         """
         made: dict[int, Callable[[int], object]] = {}
         for name, own in _NAMES.library().items():

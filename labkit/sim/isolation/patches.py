@@ -23,14 +23,9 @@ _ABSENT = object()
 class Patches:
     """Context, entered from any thread, in which attributes have other values.
 
-    Parameters
-    ----------
-    make : callable
-        Returns the patches; called when the first one enters.
-    undo : callable, optional
-        Called when the last one has left.
-    upon : Patches, optional
-        Others of the same attributes, around whose values these lie, whichever are entered or left first.
+    `make`: Returns the patches; called when the first one enters.
+    `undo`: Called when the last one has left.
+    `upon`: Others of the same attributes, around whose values these lie, whichever are entered or left first.
     """
 
     def __init__(

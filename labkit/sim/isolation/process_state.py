@@ -206,12 +206,8 @@ class Swaps:
     def add(self, name: str, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
         """Let each rank have its own value from now on; the present one is everybody's until it changes.
 
-        Parameters
-        ----------
-        name : str
-            What it is; added once, again it changes nothing.
-        read, write : callable
-            Of the process's value.
+        `name`: What it is; added once, again it changes nothing.
+        `read`, `write`: Of the process's value.
         """
         if name in self._kinds:
             return
@@ -392,10 +388,7 @@ def _numpy_names() -> list[str]:
 class RankRandom:
     """Context in which the global random generators are each rank's own.
 
-    Parameters
-    ----------
-    seed : int
-        Of the run; with the rank it seeds the rank's generators.
+    `seed`: Of the run; with the rank it seeds the rank's generators.
     """
 
     def __init__(self, seed: int) -> None:

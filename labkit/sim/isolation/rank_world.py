@@ -48,10 +48,7 @@ class _DependsOnRankError(BaseException):
 class OwnModules:
     """Which modules belong to the ranks, with their code compiled once for all of them.
 
-    Parameters
-    ----------
-    current : callable
-        Returns the running rank's world, or None.
+    `current`: Returns the running rank's world, or None.
     """
 
     def __init__(self, current: Callable[[], RankWorld | None]) -> None:
@@ -245,14 +242,9 @@ class _Stand(ModuleType):
 class RankWorld:
     """The modules of one rank.
 
-    Parameters
-    ----------
-    own : OwnModules
-        Shared by all ranks of a run.
-    script : str
-        Path of the script, its `__file__`; empty for none (``-c``).
-    spec : ModuleSpec, optional
-        What it was found by, where it is a module (``-m``).
+    `own`: Shared by all ranks of a run.
+    `script`: Path of the script, its `__file__`; empty for none (``-c``).
+    `spec`: What it was found by, where it is a module (``-m``).
     """
 
     def __init__(self, own: OwnModules, script: str, spec: ModuleSpec | None = None) -> None:
@@ -306,10 +298,7 @@ class RankWorld:
     def load(self, name: str) -> ModuleType:
         """Return this rank's module, executing it the first time.
 
-        Raises
-        ------
-        ModuleNotFoundError
-            There is none.
+        Raises ModuleNotFoundError: There is none.
         """
         if name in self._modules:
             return self._modules[name]
@@ -377,15 +366,9 @@ class SpawnedRanks:
     A new rank is put on one of the hosts that have the fewest ranks, in the order of the hosts, and has a
     core of its own there: it slows no other rank down. Its working directory is its parent's.
 
-    Parameters
-    ----------
-    own : OwnModules
-    worlds : dict of int to RankWorld
-        By rank; those of spawned ranks are put here, and taken away at their ends.
-    first : ScriptStart
-        Of the ranks that the run began with.
-    folder : Path
-        Of this run: for the texts of ``-c`` programs.
+    `worlds`: By rank; those of spawned ranks are put here, and taken away at their ends.
+    `first`: Of the ranks that the run began with.
+    `folder`: Of this run: for the texts of ``-c`` programs.
     """
 
     def __init__(
@@ -399,10 +382,7 @@ class SpawnedRanks:
     def spawn(self, name: str, wanted: list[Wanted]) -> list[int]:
         """Start ranks; their numbers in the run.
 
-        Raises
-        ------
-        UnsupportedError
-            A command that is no Python program, or more ranks than there is room for.
+        Raises UnsupportedError: A command that is no Python program, or more ranks than there is room for.
         """
         simulation = running()
         assert simulation is not None

@@ -146,18 +146,8 @@ def owner_of_thread() -> RankWaits | None:
 class RankWaits:
     """The waits of one rank, and what may end them.
 
-    Parameters
-    ----------
-    simulation : Simulated
-    rank : int
-
-    Attributes
-    ----------
-    pools : list of Pool
-    threads : list of Thread
-        Those that the rank and its threads have started.
-    has_calls : bool
-        Whether one of them has called MPI.
+    `threads`: Those that the rank and its threads have started.
+    `has_calls`: Whether one of them has called MPI.
     """
 
     def __init__(self, simulation: Simulated, rank: int) -> None:
@@ -280,11 +270,8 @@ class RankWaits:
     def serve(self, is_quiet: bool = True) -> None:
         """Make the calls that the threads wait for, or begin them.
 
-        Parameters
-        ----------
-        is_quiet : bool
-            Whether no thread computes: what has no nonblocking form is made then, one at a time and in the
-            order of the communicators, which is the same on all ranks.
+        `is_quiet`: Whether no thread computes: what has no nonblocking form is made then, one at a time and
+            in the order of the communicators, which is the same on all ranks.
         """
         for one in sorted(self._posted, key=lambda one: one.order):
             if one.begin is not None:
@@ -323,18 +310,9 @@ class RankWaits:
     def wait(self, is_ready: Callable[[], bool], timeout: float | None = None, is_open: bool = False) -> bool:
         """Wait in the rank itself, with a limit in simulated seconds.
 
-        Parameters
-        ----------
-        is_ready : callable
-            Whether it is over.
-        timeout : float, optional
-        is_open : bool
-            Whether something outside the process may end the wait, or another rank without a message.
-
-        Raises
-        ------
-        DeadlockError
-            Nothing can end it.
+        `is_ready`: Whether it is over.
+        `is_open`: Whether something outside the process may end the wait, or another rank without a message.
+        Raises DeadlockError: Nothing can end it.
         """
         while self._is_starting:
             if is_ready():
@@ -562,12 +540,7 @@ NOTE = (
 
 
 class Interruptions:
-    """Lets the other ranks go on where one waits in shared memory.
-
-    Parameters
-    ----------
-    simulation : labkit.sim.simulation.Simulation
-    """
+    """Lets the other ranks go on where one waits in shared memory."""
 
     def __init__(self, simulation: Any) -> None:
         self._simulation = simulation

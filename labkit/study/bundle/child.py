@@ -60,11 +60,17 @@ class Rerun:
         parameters = self.value(point["parameters"])
         options = {"calibration": self.calibration} | self.options | self.value(point.get("options", {}))
         done = run(
-            self.program, point["ranks"], on=self.platforms[point["platform"]],
-            model=self.models[point["model"]], args=self.args, timeout_s=self.timeout_s,
+            self.program,
+            point["ranks"],
+            on=self.platforms[point["platform"]],
+            model=self.models[point["model"]],
+            args=self.args,
+            timeout_s=self.timeout_s,
             kwargs=with_seed(self.program, self.args, parameters, self.seed + repetition),
-            seed=self.seed + repetition, count=True, **options,
-        )  # fmt: skip
+            seed=self.seed + repetition,
+            count=True,
+            **options,
+        )
         extra = self.measure(done) if self.measure else None
         shown = {name: cell(value) for name, value in parameters.items()} | point.get("cells", {})
         return run_rows(done, shown, repetition, extra)
@@ -75,8 +81,12 @@ class Rerun:
             return self._inside(form[kind])
         key = json.dumps(form, sort_keys=True)
         if key not in self._made:
-            makers = {"$source": self._source, "$import": _imported, "$pickle": self._unpickled,
-                      "$partial": self._partial}  # fmt: skip
+            makers = {
+                "$source": self._source,
+                "$import": _imported,
+                "$pickle": self._unpickled,
+                "$partial": self._partial,
+            }
             if kind not in makers:
                 raise DataError(f"the recipe holds a value of an unknown kind, {kind}")
             self._made[key] = makers[kind](form[kind])

@@ -49,12 +49,8 @@ _LEFT_OUT = ("trace", "trace_ti", "calibration")  # what a run keeps beside its 
 class Carrier:
     """Collects the files of a bundle that functions and values need.
 
-    Attributes
-    ----------
-    files : dict
-        Content by path in the bundle.
-    remarks : list of str
-        What a reader must know of how they travel.
+    `files`: Content by path in the bundle.
+    `remarks`: What a reader must know of how they travel.
     """
 
     def __init__(self, sources: Mapping[int, SourceText | None]) -> None:
@@ -269,12 +265,8 @@ def _imported_names(source: bytes, package: str) -> Iterator[str]:
 class RecipeWriter:
     """Writes a recipe down; `data` are the study's rows, with the labels that the recipe knows.
 
-    Attributes
-    ----------
-    carrier : Carrier
-        Holds the files of the functions.
-    machines : dict
-        Platforms, models, calibration and noise.
+    `carrier`: Holds the files of the functions.
+    `machines`: Platforms, models, calibration and noise.
     """
 
     def __init__(self, recipe: Recipe, data: pd.DataFrame, notes: dict[str, Any]) -> None:
@@ -295,10 +287,7 @@ class RecipeWriter:
     def document(self, host_metrics: Iterable[str]) -> dict[str, Any]:
         """Return the recipe as plain data.
 
-        Raises
-        ------
-        ProgramError
-            A function or value that can neither be written nor pickled.
+        Raises ProgramError: A function or value that can neither be written nor pickled.
         """
         job, carry = self.recipe.job, self.carrier.carry
         left_out = _LEFT_OUT if self.mapping is None else (*_LEFT_OUT, "mapping")
@@ -409,17 +398,9 @@ class NotPlain(TypeError):
 def encode(value: Any, fallback: Fallback | None = None, depth: int = 0) -> Any:
     """Return a value as JSON can hold it.
 
-    Parameters
-    ----------
-    value : object
-        Numbers, texts, None, NumPy's numbers and arrays, lists, tuples, sets, dicts, objects of labkit.
-    fallback : callable, optional
-        Gets what has no plain form and returns one; without it such a value is refused.
-
-    Raises
-    ------
-    NotPlain
-        There is no plain form.
+    `value`: Numbers, texts, None, NumPy's numbers and arrays, lists, tuples, sets, dicts, objects of labkit.
+    `fallback`: Gets what has no plain form and returns one; without it such a value is refused.
+    Raises NotPlain: There is no plain form.
     """
     if depth > _DEEPEST:
         raise NotPlain("it is nested too deeply, or contains itself")
@@ -489,8 +470,12 @@ def _state(thing: Any) -> dict[str, Any]:
         state |= getattr(thing, "__dict__", {})
     if isinstance(state, list | tuple):  # dataclasses with slots give the values of their fields
         state = dict(zip(type(thing).__dataclass_fields__, state, strict=True))
-    cached = {name for kind in type(thing).__mro__ for name, what in vars(kind).items()
-              if isinstance(what, cached_property)}  # fmt: skip
+    cached = {
+        name
+        for kind in type(thing).__mro__
+        for name, what in vars(kind).items()
+        if isinstance(what, cached_property)
+    }
     return {name: part for name, part in state.items() if name not in cached}
 
 

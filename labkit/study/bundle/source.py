@@ -32,20 +32,12 @@ _OWN = ("__name__", "__builtins__", "__doc__")
 class SourceText:
     """A module made of a function and what it needs.
 
-    Attributes
-    ----------
-    text : str
-        The module.
-    name : str
-        What the function is called in it.
-    values : dict
-        What is put into the module before it runs: values that are no literals.
-    modules : list of str
-        The modules that it imports.
-    originals : dict
-        The functions and classes that it defines anew, by their names in it.
-    missing : list of str
-        What could not be written down, each with the reason; empty when the text is whole.
+    `text`: The module.
+    `name`: What the function is called in it.
+    `values`: What is put into the module before it runs: values that are no literals.
+    `modules`: The modules that it imports.
+    `originals`: The functions and classes that it defines anew, by their names in it.
+    `missing`: What could not be written down, each with the reason; empty when the text is whole.
     """
 
     text: str
@@ -250,9 +242,15 @@ def _global_names(text: str, flags: int) -> Iterator[str]:
 
 
 _ALIKE = (
-    "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_kwonlyargcount",
-    "co_posonlyargcount", "co_flags", "co_name",
-)  # fmt: skip
+    "co_varnames",
+    "co_freevars",
+    "co_cellvars",
+    "co_argcount",
+    "co_kwonlyargcount",
+    "co_posonlyargcount",
+    "co_flags",
+    "co_name",
+)
 
 _UNIMPORTANT = {"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL", "RESUME"}
 _SAME_NAME = {"LOAD_METHOD": "LOAD_ATTR", "CALL_METHOD": "CALL"}

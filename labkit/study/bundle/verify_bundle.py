@@ -49,32 +49,19 @@ MEMORY_BYTES, LEAST_BYTES = 4 << 30, 64 << 20
 class Verification:
     """What verifying a bundle found; true in a condition unless something differs or could not be run again.
 
-    Attributes
-    ----------
-    name : str
-        The file.
-    identity : str
-        SHA-256 of its manifest.
-    files : int
-        Files whose hashes agree.
-    rows : int
-        Rows of the study.
-    compared : int
-        Rows that were computed again.
-    differences : list of Difference
-        Rows that came out otherwise.
-    only_present : int
-        Rows of real machines and of metrics that depend on the host: nothing can compute them again.
-    was_run : bool
-        Whether the bundle's program was run.
-    undecided : str
-        Why rows that should be computed again were not; empty when they were.
-    walls : list of str
-        What confined the program while it ran.
-    missing : list of str
-        What this system does not keep it from.
-    notes : list of str
-        What differs here from where the bundle was made.
+    `name`: The file.
+    `identity`: SHA-256 of its manifest.
+    `files`: Files whose hashes agree.
+    `rows`: Rows of the study.
+    `compared`: Rows that were computed again.
+    `differences`: Rows that came out otherwise.
+    `only_present`: Rows of real machines and of metrics that depend on the host: nothing can compute them
+        again.
+    `was_run`: Whether the bundle's program was run.
+    `undecided`: Why rows that should be computed again were not; empty when they were.
+    `walls`: What confined the program while it ran.
+    `missing`: What this system does not keep it from.
+    `notes`: What differs here from where the bundle was made.
     """
 
     name: str
@@ -200,10 +187,7 @@ class Opened:
     def document(self, name: str) -> Any:
         """Return a file's JSON.
 
-        Raises
-        ------
-        DataError
-            There is no such file, or it is no JSON.
+        Raises DataError: There is no such file, or it is no JSON.
         """
         return _json(self.files.get(name, b""), f"{self.name!r}: {name}")
 
@@ -576,18 +560,11 @@ def _notes(bundle: Opened) -> list[str]:
 class Difference:
     """A cell that is not what it is when it is computed again.
 
-    Attributes
-    ----------
-    row : int
-        Of the study's table, from 0 on.
-    what : str
-        Which measurement it is.
-    column : str
-        Its column.
-    stored, again : object
-        What the bundle holds; what came now: None where nothing came.
-    reason : str
-        Why nothing came.
+    `row`: Of the study's table, from 0 on.
+    `what`: Which measurement it is.
+    `column`: Its column.
+    `stored`, `again`: What the bundle holds; what came now: None where nothing came.
+    `reason`: Why nothing came.
     """
 
     row: int

@@ -53,20 +53,12 @@ MANIFEST = "bundle.json"
 class Bundle:
     """What was written.
 
-    Attributes
-    ----------
-    path : Path
-    identity : str
-        SHA-256 of the manifest, which holds the hashes of all other files: publish it beside the bundle, and
-        nobody can exchange a byte unnoticed.
-    files : dict
-        Sizes in bytes, by name.
-    rows : int
-        Rows of the study.
-    again : int
-        Rows that `labkit.verify` can compute again.
-    remarks : list of str
-        What it cannot, and why.
+    `identity`: SHA-256 of the manifest, which holds the hashes of all other files: publish it beside the
+        bundle, and nobody can exchange a byte unnoticed.
+    `files`: Sizes in bytes, by name.
+    `rows`: Rows of the study.
+    `again`: Rows that `labkit.verify` can compute again.
+    `remarks`: What it cannot, and why.
     """
 
     path: Path
@@ -188,29 +180,13 @@ def write_bundle(
     file. The same study gives the same bytes, apart from the time that the manifest states
     (``SOURCE_DATE_EPOCH`` sets it).
 
-    Parameters
-    ----------
-    study : Study
-    recipe : Recipe or None
-        What its sweep knew.
-    path : path
-        An older file there is replaced only when the new one is complete.
-    notebook : path or bool, optional
-        The notebook that belongs to it; by default the one this is called in, if it can be found: its last
-        saved state. False: none.
-    host_metrics : iterable of str
-        User-defined metrics (of ``sweep(measure=...)``) that depend on this host.
-
-    Returns
-    -------
-    Bundle
-
-    Raises
-    ------
-    DataError
-        It cannot be written, or the notebook cannot be read.
-    ProgramError
-        The program uses something that can neither be written down nor pickled.
+    `recipe`: What its sweep knew.
+    `path`: An older file there is replaced only when the new one is complete.
+    `notebook`: The notebook that belongs to it; by default the one this is called in, if it can be found: its
+        last saved state. False: none.
+    `host_metrics`: User-defined metrics (of ``sweep(measure=...)``) that depend on this host.
+    Raises DataError: It cannot be written, or the notebook cannot be read.
+    Raises ProgramError: The program uses something that can neither be written down nor pickled.
     """
     unknown = sorted(set(host_metrics) - set(study.metrics))
     if unknown:
@@ -252,7 +228,7 @@ def _usable_recipe(study: _Measured, recipe: Recipe | None) -> Recipe | str:
     if recipe.job.runner is not None:
         return "the sweep had its own runner, which nobody else has"
     if not study.data.index.is_unique:
-        return "the rows were put together anew, and no longer tell which point they are of"
+        return "the rows were combined again, and no longer record their point"
     return recipe
 
 

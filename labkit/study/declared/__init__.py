@@ -5,6 +5,14 @@ from labkit.study.declared.judged import Judged, judge_all, paper_table, table_t
 from labkit.study.declared.work import Results, Work
 
 __all__ = [
-    "Declaration", "Expected", "Judged", "Results", "Work", "judge_all", "paper_table", "read_declaration",
-    "table_text", "write_table",
-]  # fmt: skip
+    "Declaration",
+    "Expected",
+    "Judged",
+    "Results",
+    "Work",
+    "judge_all",
+    "paper_table",
+    "read_declaration",
+    "table_text",
+    "write_table",
+]

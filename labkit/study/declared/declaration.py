@@ -34,9 +34,17 @@ __all__ = ["Declaration", "Expected", "read_declaration"]
 
 _TOP = ("title", "program", "args", "parameters", "run", "metrics", "expect")
 _RUN = (
-    "repeats", "warmup", "seed", "timeout_s", "tolerance", "calibration", "jobs", "mapping", "noise",
+    "repeats",
+    "warmup",
+    "seed",
+    "timeout_s",
+    "tolerance",
+    "calibration",
+    "jobs",
+    "mapping",
+    "noise",
     "compute",
-)  # fmt: skip
+)
 #: of the runs, not of the sweep
 _OPTIONS = ("mapping", "compute")
 _REPEATS = ("within", "level", "statistic", "least", "most", "most_s")
@@ -51,16 +59,10 @@ _imported: dict[str, tuple[Path, bytes]] = {}
 class Expected:
     """One expectation of a study.
 
-    Attributes
-    ----------
-    growth : str
-        In big-O notation.
-    metric, phase, parameter, deviation : str or None
-        As in `labkit.Study.expect`.
-    tolerance : float
-        As there.
-    where, given : dict
-        As there; every curve that `where` leaves is judged by itself.
+    `growth`: In big-O notation.
+    `metric`, `phase`, `parameter`, `deviation`: As in `labkit.Study.expect`.
+    `tolerance`: As there.
+    `where`, `given`: As there; every curve that `where` leaves is judged by itself.
     """
 
     growth: str
@@ -77,26 +79,14 @@ class Expected:
 class Declaration:
     """A study as its file declares it.
 
-    Attributes
-    ----------
-    path : Path
-    title : str
-    program : callable or Path
-        A function, or a script.
-    program_text : str
-        As it was written down.
-    program_files : dict of str to str
-        SHA-256 of the file that holds the program, which is the first, and of all modules that it imports
-        outside Python and installed packages; empty for a program without a file.
-    parameters : dict
-        Values of ranks, on, model, coll and the program's own, as they were given.
-    run : dict
-        Options of `labkit.sweep`.
-    metrics : list of str
-        Those to report; empty: the times, and what is expected of others.
-    expected : list of Expected
-    warnings : list of str
-        What does not keep the study from running.
+    `program`: A function, or a script.
+    `program_text`: As it was written down.
+    `program_files`: SHA-256 of the file that holds the program, which is the first, and of all modules that
+        it imports outside Python and installed packages; empty for a program without a file.
+    `parameters`: Values of ranks, on, model, coll and the program's own, as they were given.
+    `run`: Options of `labkit.sweep`.
+    `metrics`: Those to report; empty: the times, and what is expected of others.
+    `warnings`: What does not keep the study from running.
     """
 
     path: Path
@@ -119,10 +109,7 @@ class Declaration:
     def planned(self, jobs: object = None) -> Planned:
         """Return the sweep of all points.
 
-        Raises
-        ------
-        LabkitError
-            As `labkit.sweep`, before it runs.
+        Raises LabkitError: As `labkit.sweep`, before it runs.
         """
         how = {name: value for name, value in self.run.items() if name not in _OPTIONS}
         options: dict[str, Any] = {name: self.run[name] for name in _OPTIONS if name in self.run}
@@ -137,10 +124,8 @@ class Declaration:
 def read_declaration(path: str | os.PathLike[str]) -> Declaration:
     """Read a study's file, and refuse what could not be run or judged.
 
-    Raises
-    ------
-    LabkitError
-        In a sentence that says where, what is allowed, and for an unknown name the nearest one.
+    Raises LabkitError: In a sentence that says where, what is allowed, and for an unknown name the nearest
+        one.
     """
     place = Path(path)
     name = os.fspath(path)
@@ -165,9 +150,17 @@ def read_declaration(path: str | os.PathLike[str]) -> Declaration:
     if not isinstance(args, list):
         raise DataError(f"{name}: args is a list, got {args!r}")
     declaration = Declaration(
-        place, _text(content, "title", name) or place.stem, program, program_text, files,
-        _parameters(parameters, name), run, args, _names(content, "metrics", name), [],
-    )  # fmt: skip
+        place,
+        _text(content, "title", name) or place.stem,
+        program,
+        program_text,
+        files,
+        _parameters(parameters, name),
+        run,
+        args,
+        _names(content, "metrics", name),
+        [],
+    )
     _check_points(declaration)
     declaration.expected = _expected(content, declaration, name)
     _warn(declaration)
@@ -282,7 +275,7 @@ def _digests(path: Path, where: str, package: str = "") -> dict[str, str]:
     except OSError as error:
         raise ProgramError(
             f"{where}: the program {str(path)!r} cannot be read: {error.strerror or error}; it is looked for "
-            "beside the study's file"
+            "next to the study's file"
         ) from error
 
 
@@ -348,10 +341,12 @@ def _expected(content: Mapping[str, object], declaration: Declaration, where: st
         _refuse_unknown(entry, _EXPECT, place)
         texts = {key: _text(entry, key, place) for key in ("metric", "phase", "parameter", "deviation")}
         expected = Expected(
-            _text(entry, "growth", place), tolerance=check_tolerance(entry.get("tolerance", TOLERANCE)),
+            _text(entry, "growth", place),
+            tolerance=check_tolerance(entry.get("tolerance", TOLERANCE)),
             where=dict(_table(entry, "where", place)),
-            given=dict(_table(entry, "given", place)), **{key: value or None for key, value in texts.items()},
-        )  # fmt: skip
+            given=dict(_table(entry, "given", place)),
+            **{key: value or None for key, value in texts.items()},
+        )
         _check_expected(expected, columns, place)
         found.append(expected)
     return found

@@ -33,21 +33,11 @@ __all__ = ["COLUMNS", "Judged", "judge_all", "paper_table", "table_text", "write
 class Judged:
     """One curve of a study, with its verdict or at least its model.
 
-    Attributes
-    ----------
-    where : dict
-        The values of the other columns that vary: what names the curve.
-    metric, phase : str
-    expected : Expected or None
-        None where only a model was asked for.
-    verdict : Verdict, SurfaceVerdict or None
-    model : Model or None
-    error : str
-        Why there is neither.
-    chosen : dict
-        How `Study.curve` finds it.
-    phase_sum : PhaseSum or None
-        Of a whole run whose phases were measured: the sum of their models.
+    `where`: The values of the other columns that vary: what names the curve.
+    `expected`: None where only a model was asked for.
+    `error`: Why there is neither.
+    `chosen`: How `Study.curve` finds it.
+    `phase_sum`: Of a whole run whose phases were measured: the sum of their models.
     """
 
     where: dict[str, Any]
@@ -89,14 +79,8 @@ def judge_all(
 ) -> list[Judged]:
     """Judge every curve that an expectation is about, and fit those of further metrics.
 
-    Parameters
-    ----------
-    study : Study
-    expected : sequence of Expected
-    metrics : sequence of str
-        Of the whole run; those that are expected of already are left out.
-    machines : mapping, optional
-        How the study calls a machine, by what its declaration calls it.
+    `metrics`: Of the whole run; those that are expected of already are left out.
+    `machines`: How the study calls a machine, by what its declaration calls it.
     """
     found = [one for each in expected for one in _judge(study, each, machines or {})]
     known = {(one.metric, one.phase) for one in found}
@@ -304,10 +288,7 @@ _WRITERS = {".txt": table_text, ".csv": _csv, ".tex": _latex}
 def write_table(judged: Sequence[Judged], path: str | os.PathLike[str]) -> Path:
     """Write the table; the ending says how: ``.txt``, ``.csv`` or ``.tex`` (LaTeX with booktabs).
 
-    Raises
-    ------
-    DataError
-        Another ending, or the file cannot be written.
+    Raises DataError: Another ending, or the file cannot be written.
     """
     target = Path(path)
     writer = _WRITERS.get(target.suffix.lower())

@@ -64,10 +64,17 @@ class _Writer(Harvest):
         rows = [row for _, row in own][::-1]
         if rows:
             entry = {
-                "point": point.text, "unix_time_s": began, "rows": rows, "on": found.on,
-                "machine": found.machine, "notes": found.notes, "counts": self.counts.get(found.on),
-                "seeds": found.seeds, "collectives": found.collectives, "effort": self._effort(),
-            }  # fmt: skip
+                "point": point.text,
+                "unix_time_s": began,
+                "rows": rows,
+                "on": found.on,
+                "machine": found.machine,
+                "notes": found.notes,
+                "counts": self.counts.get(found.on),
+                "seeds": found.seeds,
+                "collectives": found.collectives,
+                "effort": self._effort(),
+            }
             key = {"place": self._work.places[point.number], "content": self._work.contents[point.number]}
             self._work.results.add(self._work.keys[point.number], key | entry | self._computation())
 
@@ -92,13 +99,8 @@ class _Writer(Harvest):
 class Content:
     """What the points of a study are made of, as it is now.
 
-    Parameters
-    ----------
-    declaration : Declaration
-    records : Records, optional
-        The recorded computation that the study replays, if it has some in a file.
-    measured : mapping
-        The computation that the study has measured itself, which is in that file too.
+    `records`: The recorded computation that the study replays, if it has some in a file.
+    `measured`: The computation that the study has measured itself, which is in that file too.
     """
 
     def __init__(
@@ -108,10 +110,12 @@ class Content:
         program = declaration.program
         files = program_digests(program) if isinstance(program, Path) else declaration.program_files
         self._common = {
-            **files, **self._files([declaration.run.get(name) for name in ("mapping", "calibration")]),
+            **files,
+            **self._files([declaration.run.get(name) for name in ("mapping", "calibration")]),
             **{str(p): _digest(p.read_bytes()) for of in problems() for p in own_files(of).values()},
-            "labkit": f"{__version__} {labkit_digest()}", "engine": engine_digest(),
-        }  # fmt: skip
+            "labkit": f"{__version__} {labkit_digest()}",
+            "engine": engine_digest(),
+        }
         self._simulated: dict[str, str] = {}
         if "calibration" not in declaration.run:
             self._simulated["calibration"] = find_calibration(None).digest
@@ -190,19 +194,9 @@ class Work:
     A point's key is its place in the study (parameters and settings) and the content of all that it is made
     of (`labkit.study.declared.work`): values of another content are never taken for its own.
 
-    Parameters
-    ----------
-    declaration : Declaration
-    results : Results
-    jobs : int, optional
-        Processes; default: what the declaration says.
-
-    Attributes
-    ----------
-    planned : Planned
-        All points.
-    failures : list of dict
-        Points that failed this time.
+    `jobs`: Processes; default: what the declaration says.
+    `planned`: All points.
+    `failures`: Points that failed this time.
     """
 
     def __init__(self, declaration: Declaration, results: Results, jobs: int | None = None) -> None:
@@ -275,10 +269,7 @@ class Work:
     def require_unchanged(self, point: Point) -> None:
         """Refuse a point whose files were edited during the run.
 
-        Raises
-        ------
-        DataError
-            Naming them.
+        Raises DataError: Naming them.
         """
         was, now = self.contents[point.number], Content(self.declaration).of(point)
         if edited := [name for name in differences(was, now) if name != self._grows]:
@@ -290,12 +281,8 @@ class Work:
     def run(self, progress: bool | None = None) -> None:
         """Run what is missing; points that fail are noted, and tried again next time.
 
-        Raises
-        ------
-        DataError
-            Another process works on this study, or there is no room for the results.
-        KeyboardInterrupt
-            Before the first point was done.
+        Raises DataError: Another process works on this study, or there is no room for the results.
+        Raises KeyboardInterrupt: Before the first point was done.
         """
         with self.results.writing():
             self.results.set_aside(self.keys.values())
@@ -314,10 +301,7 @@ class Work:
     def study(self) -> Study:
         """Return all that has been measured of this study.
 
-        Raises
-        ------
-        DataError
-            That is nothing.
+        Raises DataError: That is nothing.
         """
         entries = [
             self.results.points[self.keys[point.number]]
@@ -383,17 +367,9 @@ class Results:
 
     A line that a kill has cut off is no measurement, and is left out. One process at a time writes.
 
-    Parameters
-    ----------
-    folder : Path
-        Made when the first point is written.
-
-    Attributes
-    ----------
-    points : dict
-        By key the last line of each point, the earlier ones first.
-    environments : dict
-        By their digests the Pythons and computers on which points were measured.
+    `folder`: Made when the first point is written.
+    `points`: By key the last line of each point, the earlier ones first.
+    `environments`: By their digests the Pythons and computers on which points were measured.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -448,10 +424,7 @@ class Results:
     def writing(self) -> Iterator[None]:
         """Keep other processes from writing meanwhile; the lock goes with this process, however it ends.
 
-        Raises
-        ------
-        DataError
-            Another process works on this study, or the folder cannot be written.
+        Raises DataError: Another process works on this study, or the folder cannot be written.
         """
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -477,10 +450,7 @@ class Results:
     def set_aside(self, keys: Collection[str]) -> None:
         """Have points.jsonl hold these points, as far as they are known, and earlier.jsonl all others.
 
-        Raises
-        ------
-        DataError
-            They cannot be written; what was there before is as it was.
+        Raises DataError: They cannot be written; what was there before is as it was.
         """
         known = {key for key in keys if key in self.points}
         if known == self.current:
@@ -507,10 +477,7 @@ class Results:
     def add(self, key: str, entry: Mapping[str, Any]) -> None:
         """Write a point, and wait until it is on disk.
 
-        Raises
-        ------
-        DataError
-            It cannot be written; what was there before is as it was.
+        Raises DataError: It cannot be written; what was there before is as it was.
         """
         lines = []
         if self._here is None:

@@ -73,24 +73,11 @@ def read_data(
 ) -> tuple[pd.DataFrame, dict[str, Any]]:
     """Read measurements; the format is found from the content.
 
-    Parameters
-    ----------
-    path : path
-        A saved study, an Extra-P file or a CSV file.
-    parameters : sequence of str, optional
-        The columns of a CSV file that hold parameters; by default its first column.
-
-    Returns
-    -------
-    data : DataFrame
-        The rows of a study.
-    notes : dict
-        The facts saved with them.
-
-    Raises
-    ------
-    DataError
-        With the line where the file stops making sense.
+    `path`: A saved study, an Extra-P file or a CSV file.
+    `parameters`: The columns of a CSV file that hold parameters; by default its first column.
+    Returns `data`: The rows of a study.
+    Returns `notes`: The facts saved with them.
+    Raises DataError: With the line where the file stops making sense.
     """
     name = os.fspath(path)
     _refuse_trace(Path(path), name)
@@ -207,9 +194,13 @@ def _refuse_names(parameters: Sequence[str], where: str) -> None:
 def _row(point: Mapping[str, float], metric: str, phase: str, value: float, repetition: int) -> Row:
     metric = "value" if metric in ("", "<default>") else metric  # as Extra-P calls one without a name
     return {
-        **point, "metric": metric, "phase": "" if phase == ROOT else phase, "value": value,
-        "unit": unit_of(metric), "repetition": repetition,
-    }  # fmt: skip
+        **point,
+        "metric": metric,
+        "phase": "" if phase == ROOT else phase,
+        "value": value,
+        "unit": unit_of(metric),
+        "repetition": repetition,
+    }
 
 
 # ----------------------------------------------------------------------------- Extra-P's text format

@@ -51,15 +51,9 @@ REMARK = "# labkit "
 class Group:
     """The measurements of one metric in one call path: what Extra-P makes one model of.
 
-    Attributes
-    ----------
-    path : str
-        Columns that vary and hold no numbers, then the phase: ``on=star->exchange``; or `ROOT`.
-    metric : str
-    points : dict
-        Values of the parameters to the repetitions' values.
-    rows : DataFrame
-        The same as rows.
+    `path`: Columns that vary and hold no numbers, then the phase: ``on=star->exchange``; or `ROOT`.
+    `points`: Values of the parameters to the repetitions' values.
+    `rows`: The same as rows.
     """
 
     path: str
@@ -152,8 +146,10 @@ def _json(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path
             {"point": list(point), "values": values} for point, values in group.points.items()
         ]
     document = {
-        "parameters": parameters, "measurements": measurements, "labkit": _constants(data, parameters),
-    }  # fmt: skip
+        "parameters": parameters,
+        "measurements": measurements,
+        "labkit": _constants(data, parameters),
+    }
     return _write(target, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -166,11 +162,18 @@ def _json_lines(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -
         columns = {c: group.rows[c].tolist() for c in (*parameters, *others, "value")}
         for at in range(len(group.rows)):
             cells = {c: columns[c][at] for c in others if not pd.isna(columns[c][at])}
-            lines.append(json.dumps({
-                "params": {c: columns[c][at] for c in parameters},
-                "callpath": group.path, "metric": group.metric, "value": columns["value"][at],
-                "labkit": cells,
-            }, ensure_ascii=False))  # fmt: skip
+            lines.append(
+                json.dumps(
+                    {
+                        "params": {c: columns[c][at] for c in parameters},
+                        "callpath": group.path,
+                        "metric": group.metric,
+                        "value": columns["value"][at],
+                        "labkit": cells,
+                    },
+                    ensure_ascii=False,
+                )
+            )
     return _write(target, "\n".join(lines) + "\n")
 
 
@@ -273,8 +276,12 @@ def _write(target: Path, text: str) -> Path:
 
 #: by the ending of the file's name
 FORMATS: dict[str, Callable[[pd.DataFrame, Mapping[str, Any], Path], Path]] = {
-    ".txt": _text, ".json": _json, ".jsonl": _json_lines, ".extra-p": _experiment, ".csv": _csv,
-}  # fmt: skip
+    ".txt": _text,
+    ".json": _json,
+    ".jsonl": _json_lines,
+    ".extra-p": _experiment,
+    ".csv": _csv,
+}
 
 
 def columns_of(path: str) -> Iterator[tuple[str, str]]:

@@ -138,7 +138,7 @@ def guidelines(
     for statement, place, a, b in plan.places:
         found = next(compared)
         if invalid & {a[0], b[0]}:
-            why = "times of an oversubscribed machine allow no word"
+            why = "times of an oversubscribed machine allow no verdict"
             found = Comparison(found.left_s, found.right_s, "undecided", found.p_violated, found.p_held, why)
         outcome = by_statement[statement]
         outcome.places.append((place, found))

@@ -71,21 +71,13 @@ def own_broadcast(comm: Any, data: Any) -> None:
 class Litmus:
     """What the litmus test has found.
 
-    Attributes
-    ----------
-    word : {"fine", "library", "machine", "both", "uneven", "undecided"}
-    own, library : Verdict
-        Their growth, judged against log p.
-    frame : DataFrame
-        By ranks: own_s, library_s, ideal_s (its messages alone), own_factor (over the ideal), library_factor
-        (over the own).
-    slow_pairs : list of (int, int, float)
-        Pairs of ranks whose message takes many times the median, and how many, the slowest first.
-    n_bytes : int
-    reasons : list of str
-        What says so.
-    about : str
-        Where.
+    `word` ({"fine", "library", "machine", "both", "uneven", "undecided"})
+    `own`, `library`: Their growth, judged against log p.
+    `frame`: By ranks: own_s, library_s, ideal_s (its messages alone), own_factor (over the ideal),
+        library_factor (over the own).
+    `slow_pairs`: Pairs of ranks whose message takes many times the median, and how many, the slowest first.
+    `reasons`: What says so.
+    `about`: Where.
     """
 
     word: str
@@ -131,10 +123,15 @@ class Litmus:
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""
         return {
-            "word": self.word, "sentence": self.headline(), "reasons": self.reasons, "n_bytes": self.n_bytes,
-            "own": self.own.match, "library": self.library.match, "rows": self.frame.to_dict("records"),
+            "word": self.word,
+            "sentence": self.headline(),
+            "reasons": self.reasons,
+            "n_bytes": self.n_bytes,
+            "own": self.own.match,
+            "library": self.library.match,
+            "rows": self.frame.to_dict("records"),
             "slow_pairs": [{"from": a, "to": b, "factor": f} for a, b, f in self.slow_pairs],
-        }  # fmt: skip
+        }
 
 
 def litmus(
@@ -294,12 +291,14 @@ def _read(
     slow_own, slow_library, quick_library = found[:k], found[k : 2 * k], found[2 * k :]
     frame = pd.DataFrame(
         {
-            "ranks": counts, "own_s": [one.left_s for one in slow_own],
-            "library_s": [one.left_s for one in slow_library], "ideal_s": [one.right_s for one in slow_own],
+            "ranks": counts,
+            "own_s": [one.left_s for one in slow_own],
+            "library_s": [one.left_s for one in slow_library],
+            "ideal_s": [one.right_s for one in slow_own],
             "own_factor": [one.factor for one in slow_own],
             "library_factor": [one.factor for one in slow_library],
         }
-    )  # fmt: skip
+    )
     growth_own, growth_library = (_growth_of(side, is_valid) for side in (own, library))
     verdicts = [growth_own, growth_library]
     slow = sorted(((one / middle, pair) for pair, one in single.items()), reverse=True)
@@ -355,7 +354,7 @@ def _concluded(
         bad.append(bool(longer) or grows)
         slow.append(bool(longer))
     if not is_valid:
-        return "undecided", ["the ranks shared cores: these times allow no word", *reasons]
+        return "undecided", ["the ranks shared cores: these times allow no verdict", *reasons]
     if bad[0]:
         return ("both" if slow[1] else "machine"), reasons
     if bad[1]:

@@ -50,12 +50,8 @@ MARGIN = 0.05
 class Sample:
     """The repetitions of one side at one place.
 
-    Attributes
-    ----------
-    launches : tuple of ndarray
-        The times, by launch; one array where there was one launch, or none is known.
-    is_exact : bool
-        Whether a value says it all: simulated and deterministic.
+    `launches`: The times, by launch; one array where there was one launch, or none is known.
+    `is_exact`: Whether a value says it all: simulated and deterministic.
     """
 
     launches: tuple[Floats, ...]
@@ -91,15 +87,10 @@ class Sample:
 class Comparison:
     """What is found at one place.
 
-    Attributes
-    ----------
-    left_s, right_s : float
-        The medians of both sides.
-    word : {"held", "violated", "undecided"}
-    p_violated, p_held : float or None
-        Of the rank tests, after the correction; None where values are exact.
-    why : str
-        What is open.
+    `left_s`, `right_s`: The medians of both sides.
+    `word` ({"held", "violated", "undecided"})
+    `p_violated`, `p_held`: Of the rank tests, after the correction; None where values are exact.
+    `why`: What is open.
     """
 
     left_s: float
@@ -126,11 +117,6 @@ def compare_all(
     chance of a single false "violated" among all of them, and that of a single false "held", are at most
     `level` each. Where several launches disagree about the side, or neither test rejects, it stays
     undecided. Exact values are compared as they are.
-
-    Parameters
-    ----------
-    pairs : list of (Sample, Sample)
-    margin, level : float
 
     References
     ----------
@@ -201,18 +187,10 @@ def _agree(left: Sample, right: Sample, margin: float, word: str) -> bool:
 class Outcome:
     """What became of one guideline.
 
-    Attributes
-    ----------
-    statement : Statement
-    places : list of (Place, Comparison)
-    predicted : str
-        What models say of larger places; empty where none were asked.
-    is_predicted_violated : bool
-        Whether the models predict a violation at larger places.
-    missing : list of str
-        What was not measured, in words.
-    algorithms : dict
-        What carried out the left side, by place, on a simulated machine.
+    `predicted`: What models say of larger places; empty where none were asked.
+    `is_predicted_violated`: Whether the models predict a violation at larger places.
+    `missing`: What was not measured, in words.
+    `algorithms`: What carried out the left side, by place, on a simulated machine.
     """
 
     statement: Statement
@@ -268,7 +246,7 @@ class Outcome:
         gain = f"{worst.factor:.3g} times faster at {place}"
         with_ = f"; {left.name} took {self.algorithms[place]}" if place in self.algorithms else ""
         if self.statement.kind == "monotony" and right[0].ranks == left.ranks:
-            return f"pad the message, or mend the switch point of the algorithms: {gain}{with_}"
+            return f"pad the message, or fix the switch point of the algorithms: {gain}{with_}"
         if self.statement.kind == "monotony":
             return (
                 f"more ranks do it in less time: another algorithm at this number of ranks is {gain}{with_}"
@@ -282,13 +260,8 @@ class Outcome:
 class GuidelineReport:
     """Guidelines and what became of them; goes through its `Outcome` objects.
 
-    Attributes
-    ----------
-    outcomes : list of Outcome
-    about : str
-        Where and how was measured.
-    notes : list of str
-        What a reader must know.
+    `about`: Where and how was measured.
+    `notes`: What a reader must know.
     """
 
     def __init__(self, outcomes: Sequence[Outcome], about: str = "", notes: Sequence[str] = ()) -> None:
@@ -321,15 +294,21 @@ class GuidelineReport:
         """A row per guideline and place: both sides' medians, their factor, the word and the p-values."""
         rows = [
             {
-                "guideline": str(one.statement), "kind": one.statement.kind,
-                "ranks": place.ranks, "n": place.n,
-                "others": place.others, "left_s": found.left_s, "right_s": found.right_s,
-                "factor": found.factor, "word": found.word, "p_violated": found.p_violated,
+                "guideline": str(one.statement),
+                "kind": one.statement.kind,
+                "ranks": place.ranks,
+                "n": place.n,
+                "others": place.others,
+                "left_s": found.left_s,
+                "right_s": found.right_s,
+                "factor": found.factor,
+                "word": found.word,
+                "p_violated": found.p_violated,
                 "p_held": found.p_held,
             }
             for one in self.outcomes
             for place, found in one.places
-        ]  # fmt: skip
+        ]
         return pd.DataFrame(rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -340,10 +319,14 @@ class GuidelineReport:
             "notes": self.notes,
             "guidelines": [
                 {
-                    "guideline": str(one.statement), "kind": one.statement.kind,
-                    "source": one.statement.source, "word": one.word, "sentence": one.sentence(),
+                    "guideline": str(one.statement),
+                    "kind": one.statement.kind,
+                    "source": one.statement.source,
+                    "word": one.word,
+                    "sentence": one.sentence(),
                     "todo": one.todo(),
-                    "is_predicted_violated": one.is_predicted_violated, "missing": one.missing,
+                    "is_predicted_violated": one.is_predicted_violated,
+                    "missing": one.missing,
                     "places": [
                         {"ranks": p.ranks, "n": p.n, "others": p.others, **vars(c), "factor": c.factor}
                         for p, c in one.places
@@ -351,7 +334,7 @@ class GuidelineReport:
                 }
                 for one in self.outcomes
             ],
-        }  # fmt: skip
+        }
 
     def headline(self) -> str:
         """Count them in a line."""
@@ -377,9 +360,10 @@ class GuidelineReport:
     def _repr_html_(self) -> str:
         rows = [
             (
-                f"{_MARKS[one.word]}&nbsp;{one.word}", f"<code>{escape(str(one.statement))}</code>",
+                f"{_MARKS[one.word]}&nbsp;{one.word}",
+                f"<code>{escape(str(one.statement))}</code>",
                 escape(one.sentence()) + (f"<br><em>{escape(one.todo())}</em>" if one.todo() else ""),
             )
             for one in self.outcomes
-        ]  # fmt: skip
+        ]
         return markup.card(escape(self.headline()), markup.table(("", "guideline", "found"), rows))

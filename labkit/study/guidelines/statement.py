@@ -20,21 +20,19 @@ _NAME = re.compile(r"""\s*(?:(['"])(?P<quoted>.+?)\1|(?P<plain>[^\W\d][\w.\-]*))
 _FACTOR = re.compile(r"\s*(\d+(?:\.\d*)?)\s*\*?\s*(?=['\"]|[^\W\d])")
 
 _OPERATORS: dict[type, Callable[[float, float], float]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 
 
 @dataclass(frozen=True)
 class Call:
     """One operation of a statement.
 
-    Attributes
-    ----------
-    name : str
-    size, ranks : str
-        Its message size and its ranks as expressions in n and p.
-    factor : float
-        How often it is called.
+    `size`, `ranks`: Its message size and its ranks as expressions in n and p.
+    `factor`: How often it is called.
     """
 
     name: str
@@ -59,15 +57,9 @@ class Call:
 class Statement:
     """A guideline: the left side takes no longer than the calls of the right side one after the other.
 
-    Attributes
-    ----------
-    left : Call
-    right : tuple of Call
-    kind : {"pattern", "special", "monotony", "split", "own"}
-        A composition of other operations; a more general operation; a longer message or more ranks; a message
-        in pieces; a custom statement.
-    source : str
-        Who states it.
+    `kind` ({"pattern", "special", "monotony", "split", "own"}): A composition of other operations; a more
+        general operation; a longer message or more ranks; a message in pieces; a custom statement.
+    `source`: Who states it.
     """
 
     left: Call
@@ -87,19 +79,11 @@ class Statement:
 def read_statement(text: str | Statement, kind: str = "own", source: str = "") -> Statement:
     """Read a guideline.
 
-    Parameters
-    ----------
-    text : str
-        ``left <= right + right``. Operations are names, in quotes where they hold blanks; behind a name may
-        stand its message size and its ranks in brackets, in terms of n and p: ``bcast(n p)``,
-        ``reduce(n, 2p)``; before it how often it is called: ``4 bcast(n/4)``.
-    kind, source : str
-        As in `Statement`.
-
-    Raises
-    ------
-    ExpectationError
-        It cannot be read; the message says where.
+    `text`: ``left <= right + right``. Operations are names, in quotes where they hold blanks; behind a name
+        may stand its message size and its ranks in brackets, in terms of n and p: ``bcast(n p)``, ``reduce(n,
+        2p)``; before it how often it is called: ``4 bcast(n/4)``.
+    `kind`, `source`: As in `Statement`.
+    Raises ExpectationError: It cannot be read; the message says where.
 
     Examples
     --------
@@ -253,9 +237,17 @@ _SPECIALS = {
 }
 
 _SIZED = (
-    "allgather", "allreduce", "alltoall", "bcast", "exscan", "gather", "reduce", "reduce_scatter_block",
-    "scan", "scatter",
-)  # fmt: skip
+    "allgather",
+    "allreduce",
+    "alltoall",
+    "bcast",
+    "exscan",
+    "gather",
+    "reduce",
+    "reduce_scatter_block",
+    "scan",
+    "scatter",
+)
 
 
 def _catalogue() -> list[Statement]:
@@ -276,15 +268,8 @@ CATALOGUE: tuple[Statement, ...] = tuple(_catalogue())
 def catalogue(only: str | Statement | Iterable[str | Statement] | None = None) -> list[Statement]:
     """Return guidelines: all, those of some kinds or operations, or user-defined statements.
 
-    Parameters
-    ----------
-    only : str, Statement or list of them, optional
-        Kinds (`KINDS`), operations (``"bcast"``, ``"all*"``: the left side), or statements with "<=".
-
-    Raises
-    ------
-    ExpectationError
-        A word that names nothing; the message says what there is.
+    `only`: Kinds (`KINDS`), operations (``"bcast"``, ``"all*"``: the left side), or statements with "<=".
+    Raises ExpectationError: A word that names nothing; the message says what there is.
 
     Examples
     --------

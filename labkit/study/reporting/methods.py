@@ -18,17 +18,9 @@ __all__ = ["methods_of"]
 def methods_of(data: pd.DataFrame, notes: Mapping[str, object]) -> str:
     """Return the paragraph on how measurements were made, ready to be copied and completed.
 
-    Parameters
-    ----------
-    data : DataFrame
-        The rows of a study.
-    notes : mapping
-        Its notes.
-
-    Returns
-    -------
-    str
-        What is not recorded is said to be not recorded; nothing is made up.
+    `data`: The rows of a study.
+    `notes`: Its notes.
+    Returns: What is not recorded is said to be not recorded; nothing is made up.
     """
     facts = Facts(data, notes)
     said = [
@@ -191,7 +183,7 @@ def _clocks(found: list[Conduct]) -> list[str]:
     if not windows:
         return []
     if not own:
-        return ["The ranks' clocks were compared by ping-pong and could not be told from one clock."]
+        return ["The ranks' clocks were compared by ping-pong and could not be distinguished from one clock."]
     bound = quantity(max(one.clock_bound_s for one in own), "s", 3)
     drift = max(one.clock_drift for one in own) * 1e6
     return [

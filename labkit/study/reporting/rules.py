@@ -59,17 +59,11 @@ _MEANS_LITTLE = 1.5  # a 90th percentile by so much above the median
 class Finding:
     """What one rule says of a study.
 
-    Attributes
-    ----------
-    number : int
-        The rule, from 1.
-    rule : str
-        What it asks for.
-    status : {"met", "violated", "unknown"}
-    why : str
-        What in the study says so.
-    todo : str
-        What to do; empty where nothing is left to do.
+    `number`: The rule, from 1.
+    `rule`: What it asks for.
+    `status` ({"met", "violated", "unknown"})
+    `why`: What in the study says so.
+    `todo`: What to do; empty where nothing is left to do.
     """
 
     number: int
@@ -80,12 +74,7 @@ class Finding:
 
 
 class RuleReport:
-    """The twelve rules and what they say of a study; goes through its `Finding` objects.
-
-    Attributes
-    ----------
-    findings : list of Finding
-    """
+    """The twelve rules and what they say of a study; goes through its `Finding` objects."""
 
     def __init__(self, findings: list[Finding]) -> None:
         self.findings = findings
@@ -132,11 +121,13 @@ class RuleReport:
     def _repr_html_(self) -> str:
         rows = [
             (
-                f"{_MARKS[one.status]}&nbsp;{one.status}", str(one.number), escape(one.rule),
+                f"{_MARKS[one.status]}&nbsp;{one.status}",
+                str(one.number),
+                escape(one.rule),
                 escape(one.why) + (f"<br><em>{escape(one.todo)}</em>" if one.todo else ""),
             )
             for one in self.findings
-        ]  # fmt: skip
+        ]
         head = ("", "rule", "asks that", "here")
         return markup.card(escape(self.headline()), markup.table(head, rows) + f"<p>{escape(SOURCE)}</p>")
 
@@ -174,12 +165,8 @@ class Point:
 class Facts:
     """What is known of a study.
 
-    Parameters
-    ----------
-    data : DataFrame
-        Its rows.
-    notes : mapping
-        Its notes.
+    `data`: Its rows.
+    `notes`: Its notes.
     """
 
     def __init__(self, data: pd.DataFrame, notes: Mapping[str, Any]) -> None:
@@ -280,11 +267,7 @@ class Facts:
     def not_normal(self) -> tuple[list[str], int]:
         """Name the points whose times are not normal (Shapiro-Wilk at 5 %, Holm's correction).
 
-        Returns
-        -------
-        names : list of str
-        tested : int
-            Points that had at least 8 repetitions, not all the same.
+        Returns `tested`: Points that had at least 8 repetitions, not all the same.
         """
         from scipy.stats import shapiro
 
@@ -303,15 +286,7 @@ class Facts:
 def check_rules(data: pd.DataFrame, notes: Mapping[str, object]) -> RuleReport:
     """Check the rows and the notes of a study against the twelve rules.
 
-    Parameters
-    ----------
-    data : DataFrame
-    notes : mapping
-
-    Returns
-    -------
-    RuleReport
-        What cannot be told from the study is "unknown", with what to do about it.
+    Returns: What cannot be told from the study is "unknown", with what to do about it.
     """
     facts = Facts(data, notes)
     findings = []
@@ -337,13 +312,15 @@ def _speedups(facts: Facts) -> _Said:
         return "met", f"the study holds absolute values and no speedup{more}"
     if facts.times["metric"].isin(_ratios(facts)).all():
         return (
-            "violated", f"{listed(ratios)} without any absolute time",
+            "violated",
+            f"{listed(ratios)} without any absolute time",
             "keep the times that the speedups were computed from, the base case's above all",
-        )  # fmt: skip
+        )
     return (
-        "unknown", f"{listed(ratios)} beside absolute times",
+        "unknown",
+        f"{listed(ratios)} in addition to absolute times",
         "say whether the base case is the best sequential program or the parallel one on one rank",
-    )  # fmt: skip
+    )
 
 
 def _subsets(facts: Facts) -> _Said:
@@ -354,7 +331,7 @@ def _subsets(facts: Facts) -> _Said:
         return (
             "violated",
             f"points failed and are missing: {listed(names)}",
-            "mend them, or report why",
+            "fix them, or report why",
         )
     remarks = facts.notes.get("remarks")
     cut = [str(r) for r in remarks if "interrupted" in str(r)] if isinstance(remarks, list) else []
@@ -365,9 +342,10 @@ def _subsets(facts: Facts) -> _Said:
     whole = int(np.prod([facts.data[c].nunique(dropna=False) for c in columns]))
     if present < whole:
         return (
-            "unknown", f"{present} of {whole} combinations of the parameters were measured",
+            "unknown",
+            f"{present} of {whole} combinations of the parameters were measured",
             "say why the others were not",
-        )  # fmt: skip
+        )
     return "met", "every combination of the parameters was measured, and no point failed"
 
 
@@ -380,7 +358,7 @@ def _means(facts: Facts) -> _Said:
             "violated",
             f"{listed(rates)} {'are rates' if len(rates) > 1 else 'is a rate'}, and fits take plain means",
             "fit the times instead, and compute rates at the end from total work over total time",
-        )  # fmt: skip
+        )
     return "met", "all metrics are costs (times, counts, bytes), for which the arithmetic mean is right"
 
 
@@ -388,9 +366,10 @@ def _averaged_ratios(facts: Facts) -> _Said:
     ratios = _ratios(facts)
     if ratios:
         return (
-            "violated", f"{listed(ratios)} would be averaged over repetitions",
+            "violated",
+            f"{listed(ratios)} would be averaged over repetitions",
             "keep the two costs as metrics and divide at the end; failing that, take the geometric mean",
-        )  # fmt: skip
+        )
     return "met", "no metric is a ratio"
 
 
@@ -402,14 +381,16 @@ def _intervals(facts: Facts) -> _Said:
     short = facts.without_interval()
     if short and facts.fewest == 1 and facts.unknown and not facts.conducts:
         return (
-            "unknown", f"one value at {listed(short, 3)}, from a machine that is not described",
+            "unknown",
+            f"one value at {listed(short, 3)}, from a machine that is not described",
             "say whether the values are deterministic; if not, repeat at least 6 times",
-        )  # fmt: skip
+        )
     if short:
         return (
-            "violated", f"fewer than {least_values()} repetitions at {listed(short, 3)}: medians without "
-            "a 95 % interval", "repeat more often: lk.sweep(..., repeats=lk.Repeats(least=6))",
-        )  # fmt: skip
+            "violated",
+            f"fewer than {least_values()} repetitions at {listed(short, 3)}: medians without a 95 % interval",
+            "repeat more often: lk.sweep(..., repeats=lk.Repeats(least=6))",
+        )
     name, reach = facts.widest()
     return "met", f"every point has a 95 % interval of its median; the widest reaches {reach:.1%} ({name})"
 
@@ -421,26 +402,32 @@ def _normality(facts: Facts) -> _Said:
     means = any(one.asked.get("statistic") == "mean" for one in facts.conducts)
     if not tested:
         return (
-            "unknown", "no point has the 8 repetitions that a test takes",
+            "unknown",
+            "no point has the 8 repetitions that a test takes",
             "repeat more often, or use what assumes no distribution: medians, ranks, rank tests",
-        )  # fmt: skip
+        )
     if not names:
         return "met", f"Shapiro and Wilk's test rejects at none of {tested} points (5 %, Holm's correction)"
     if means:
         return (
-            "violated", f"the mean's interval was asked for, and times are not normal at {listed(names, 3)}",
+            "violated",
+            f"the mean's interval was asked for, and times are not normal at {listed(names, 3)}",
             'ask for that of the median: lk.Repeats(statistic="median")',
-        )  # fmt: skip
+        )
     return (
-        "met", f"checked: not normal at {len(names)} of {tested} points; intervals here go by ranks",
+        "met",
+        f"checked: not normal at {len(names)} of {tested} points; intervals here go by ranks",
         'judge with aggregate="median" or "quartile" where single values are far out',
-    )  # fmt: skip
+    )
 
 
 def _compared(facts: Facts) -> _Said:
     columns = [c for c in ("program", "on", "model") if facts.data[c].nunique() > 1]
-    columns += [c for c in parameter_columns(facts.data) if facts.data[c].dtype.kind not in "iufb"
-                and facts.data[c].nunique() > 1]  # fmt: skip
+    columns += [
+        c
+        for c in parameter_columns(facts.data)
+        if facts.data[c].dtype.kind not in "iufb" and facts.data[c].nunique() > 1
+    ]
     if not columns:
         return "met", "there is one curve and nothing to compare it with"
     what = f"several values of {listed(columns)} invite a comparison"
@@ -448,13 +435,15 @@ def _compared(facts: Facts) -> _Said:
         return "met", f"{what}, and values that do not scatter can be compared as they are"
     if facts.without_interval():
         return (
-            "violated", f"{what}, and some points have no interval",
-            "repeat at least 6 times; then study.guideline(\"a <= b\") compares by rank tests",
-        )  # fmt: skip
+            "violated",
+            f"{what}, and some points have no interval",
+            'repeat at least 6 times; then study.guideline("a <= b") compares by rank tests',
+        )
     return (
-        "met", f"{what}, and every point has its interval",
+        "met",
+        f"{what}, and every point has its interval",
         'call something faster only where study.guideline("a <= b") says so',
-    )  # fmt: skip
+    )
 
 
 def _percentiles(facts: Facts) -> _Said:
@@ -468,10 +457,11 @@ def _percentiles(facts: Facts) -> _Said:
     if worst < _MEANS_LITTLE:
         return "met", f"the 90th percentile is at most {worst:.2f} times the median"
     return (
-        "unknown", f"the 90th percentile is {worst:.3g} times the median at {name}",
+        "unknown",
+        f"the 90th percentile is {worst:.3g} times the median at {name}",
         "say whether the typical or the worst case matters, and report percentiles: "
         "study.data.groupby(...)['value'].quantile(0.9)",
-    )  # fmt: skip
+    )
 
 
 def _documented(facts: Facts) -> _Said:
@@ -485,14 +475,16 @@ def _documented(facts: Facts) -> _Said:
             missing.append("the MPI library")
     if missing:
         return (
-            "violated", f"not recorded: {listed(sorted(set(missing)))}",
+            "violated",
+            f"not recorded: {listed(sorted(set(missing)))}",
             'measure with lk.sweep, which records them, or add them: study.notes["machines"] = {...}',
-        )  # fmt: skip
+        )
     if facts.real and not facts.notes.get("hardware"):
         return (
-            "unknown", "versions, MPI, host and cores are recorded; processor, frequency and network are not",
+            "unknown",
+            "versions, MPI, host and cores are recorded; processor, frequency and network are not",
             'add them: study.notes["hardware"] = "2 x EPYC 7763, 2.45 GHz fixed, InfiniBand HDR"',
-        )  # fmt: skip
+        )
     return "met", "machines, versions, parameters, seed and repetitions are recorded"
 
 
@@ -504,9 +496,10 @@ def _measured(facts: Facts) -> _Said:
                 "start, late starts, clocks, repetitions are recorded; study.methods() writes them down",
             )
         return (
-            "unknown", "how the ranks were synchronised and repeated is not recorded",
+            "unknown",
+            "how the ranks were synchronised and repeated is not recorded",
             "measure with lk.sweep or lk.measure; or say it yourself",
-        )  # fmt: skip
+        )
     return "met", "simulated: times are those of the simulated clock; study.methods() writes it down"
 
 
@@ -515,22 +508,34 @@ def _bounds(facts: Facts) -> _Said:
     if given:
         return "met", f"bounds are given: {given}"
     return (
-        "unknown", "the study holds no bound",
-        "draw one beside the data, such as the cost of the best known algorithm or the bare bandwidth, and "
+        "unknown",
+        "the study holds no bound",
+        "draw one with the data, such as the cost of the best known algorithm or the bare bandwidth, and "
         'note it: study.notes["bounds"] = "..."',
-    )  # fmt: skip
+    )
 
 
 def _plots(facts: Facts) -> _Said:
     if facts.points and facts.fewest == 1 and not facts.is_deterministic:
         return (
-            "unknown", "the study holds one value of a point: others may have been summarised away",
+            "unknown",
+            "the study holds one value of a point: others may have been summarised away",
             "keep every repetition, and plot them",
-        )  # fmt: skip
+        )
     return "met", "every repetition is kept; study.plot() draws them as points, and only the model as a line"
 
 
 _CHECKS: tuple[Callable[[Facts], _Said], ...] = (
-    _speedups, _subsets, _means, _averaged_ratios, _intervals, _normality, _compared, _percentiles,
-    _documented, _measured, _bounds, _plots,
-)  # fmt: skip
+    _speedups,
+    _subsets,
+    _means,
+    _averaged_ratios,
+    _intervals,
+    _normality,
+    _compared,
+    _percentiles,
+    _documented,
+    _measured,
+    _bounds,
+    _plots,
+)

@@ -38,17 +38,10 @@ def nested(slices: dict[str, Ints]) -> tuple[dict[str, Ints], int]:
     A call that takes no time lies in the phase that it names: the last before that ends at this instant, or
     the first of those that begin at it. Calls of a rank at one instant keep their order.
 
-    Parameters
-    ----------
-    slices : dict of arrays
-        rank, kind, name, begin_ns, end_ns, row, phase and around, an entry each: of a call the name of its
-        innermost phase by number, -1 for none, `NOT_SAID`; of a phase how many are around it (then those of
-        a rank come in the order in which it entered them, where they begin at once), `NOT_SAID`.
-
-    Returns
-    -------
-    dict of arrays, int
-        Without phase and around; with depth, and no slice ends after the one around it: how many did.
+    `slices`: rank, kind, name, begin_ns, end_ns, row, phase and around, an entry each: of a call the name of
+        its innermost phase by number, -1 for none, `NOT_SAID`; of a phase how many are around it (then those
+        of a rank come in the order in which it entered them, where they begin at once), `NOT_SAID`.
+    Returns: Without phase and around; with depth, and no slice ends after the one around it: how many did.
     """
     # Calls that take no time come before what begins just then, behind the phases that do.
     kind, begin, end = slices["kind"], slices["begin_ns"], slices["end_ns"]
@@ -159,30 +152,17 @@ KINDS = ("phase", "call", "computation", "wait")
 class Events:
     """Slices and messages of a run.
 
-    Attributes
-    ----------
-    run : Run
-    names : list of str
-        Of slices, by number.
-    rank, kind, name, begin_ns, end_ns, row : arrays of int, a slice each
-        By rank; a slice stands before those in it. Row is that of `Trace.calls` of a call, of
-        ``Waiting.waits`` of a wait, else -1.
-    depth : array of int
-        How many slices a slice lies in.
-    source, destination, tag, bytes, sent_ns, received_ns : arrays of int, a message each
-        In order of receipt.
-    sent_in, received_in : arrays of int, a message each
-        Rows of `Trace.calls` in which it was sent and received; -1: none.
-    message : array of int, a message each
-        Row of `Trace.messages`.
-    waits : pandas.DataFrame
-        `labkit.trace.waiting.Waiting.waits` of the run.
-    all_events : int
-        How many events the run has.
-    longest_left_ns : int
-        How long the longest of what was left out lasted; -1: nothing was.
-    cut : int
-        Slices that ended after the one they lie in, and here end with it.
+    `names`: Of slices, by number.
+    `rank`, `kind`, `name`, `begin_ns`, `end_ns`, `row`: By rank; a slice stands before those in it. Row is
+        that of `Trace.calls` of a call, of ``Waiting.waits`` of a wait, else -1.
+    `depth`: How many slices a slice lies in.
+    `source`, `destination`, `tag`, `bytes`, `sent_ns`, `received_ns`: In order of receipt.
+    `sent_in`, `received_in`: Rows of `Trace.calls` in which it was sent and received; -1: none.
+    `message`: Row of `Trace.messages`.
+    `waits`: `labkit.trace.waiting.Waiting.waits` of the run.
+    `all_events`: How many events the run has.
+    `longest_left_ns`: How long the longest of what was left out lasted; -1: nothing was.
+    `cut`: Slices that ended after the one they lie in, and here end with it.
     """
 
     run: RecordedRun
@@ -318,17 +298,9 @@ class Events:
 def events_of(run: RecordedRun, limit: int = LIMIT) -> Events:
     """Take a run apart into what other tools show.
 
-    Parameters
-    ----------
-    run : Run
-        Recorded with ``trace=True``, on any machine.
-    limit : int
-        Events at most; of more those are kept that last longest.
-
-    Raises
-    ------
-    DataError
-        The run has no trace, or the limit is below 2.
+    `run`: Recorded with ``trace=True``, on any machine.
+    `limit`: Events at most; of more those are kept that last longest.
+    Raises DataError: The run has no trace, or the limit is below 2.
     """
     if run.trace is None:
         also = "" if run.summary is None else " except as .cubex"

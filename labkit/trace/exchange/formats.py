@@ -257,18 +257,11 @@ def _rows(events: Events, nodes: NDArray[np.int64]) -> Iterator[str]:
 class Format(NamedTuple):
     """A format.
 
-    Attributes
-    ----------
-    endings : tuple of str
-        Of files' names.
-    write : callable
-        ``write(path, what)`` returns the files that it has written.
-    is_profile : bool
-        It is given a `labkit.trace.reports.Report`, not `labkit.trace.exchange.Events`.
-    may_be_packed : bool
-        A name may also end in ``.gz``.
-    opens : str
-        What opens it.
+    `endings`: Of files' names.
+    `write`: ``write(path, what)`` returns the files that it has written.
+    `is_profile`: It is given a `labkit.trace.reports.Report`, not `labkit.trace.exchange.Events`.
+    `may_be_packed`: A name may also end in ``.gz``.
+    `opens`: What opens it.
     """
 
     endings: tuple[str, ...]
@@ -284,12 +277,9 @@ class Format(NamedTuple):
 def pipit_frame(events: Events) -> pd.DataFrame:
     """Return the events as Pipit has them: what ``pipit.Trace(None, frame)`` takes.
 
-    Returns
-    -------
-    pandas.DataFrame
-        By time: Timestamp (ns), Event Type (Enter, Leave, Instant), Name, Process (the rank), Attributes: of
-        ``MpiSend`` and ``MpiRecv`` a mapping as Pipit's reader of OTF2 gives it, receiver or sender, msg_tag
-        and msg_length in bytes; else None. ``frame.attrs`` says what was left out.
+    Returns: By time: Timestamp (ns), Event Type (Enter, Leave, Instant), Name, Process (the rank),
+        Attributes: of ``MpiSend`` and ``MpiRecv`` a mapping as Pipit's reader of OTF2 gives it, receiver or
+        sender, msg_tag and msg_length in bytes; else None. ``frame.attrs`` says what was left out.
     """
     import pandas as pd
 
@@ -623,10 +613,7 @@ FORMATS = {
 def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple[Path, Format]:
     """Read what a file's name says, and refuse one that cannot be written.
 
-    Raises
-    ------
-    DataError
-        No such format or ending, or a folder that is not there.
+    Raises DataError: No such format or ending, or a folder that is not there.
     """
     target = Path(path)
     if form is not None and form not in FORMATS:
@@ -647,7 +634,7 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
     if packed and not found.may_be_packed:
         raise DataError(f"a file {found.endings[0]} is not packed; leave out .gz in {str(target)!r}")
     if form == "paraver" and ending != ".prv":
-        raise DataError(f"Paraver's file ends in .prv, beside its .pcf and .row; got {str(target)!r}")
+        raise DataError(f"Paraver's file ends in .prv, next to its .pcf and .row; got {str(target)!r}")
     parent = target.absolute().parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         what = "cannot be written to" if parent.is_dir() else "does not exist"

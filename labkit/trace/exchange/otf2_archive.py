@@ -35,16 +35,10 @@ _SINGLE = frozenset({"wait", "test", "waitany", "testany"})
 class Begun(NamedTuple):
     """Messages of `Events` that were begun, by number.
 
-    Attributes
-    ----------
-    sent : dict of int to int
-        Row of the call in which the send was complete.
-    received : dict of int to int
-        Row of the call that began the receive.
-    ended : dict of int to int
-        Row of the call in which such a receive was complete.
-    sent_ns : dict of int to int
-        When a send was complete for which a call waited.
+    `sent`: Row of the call in which the send was complete.
+    `received`: Row of the call that began the receive.
+    `ended`: Row of the call in which such a receive was complete.
+    `sent_ns`: When a send was complete for which a call waited.
     """
 
     sent: dict[int, int]

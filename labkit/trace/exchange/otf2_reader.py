@@ -23,9 +23,18 @@ __all__ = ["read_otf2"]
 
 #: of calls and posts what a rank notes (`labkit.trace.recorder.timeline`), and its kind
 _CALLS = {
-    "begin_s": float, "end_s": float, "name": int, "place": int, "bytes": int, "context": int,
-    "sequence": int, "root": int, "position": int, "ends": int, "phase": int,
-}  # fmt: skip
+    "begin_s": float,
+    "end_s": float,
+    "name": int,
+    "place": int,
+    "bytes": int,
+    "context": int,
+    "sequence": int,
+    "root": int,
+    "position": int,
+    "ends": int,
+    "phase": int,
+}
 _POSTS = {
     "call": int,
     "done": int,
@@ -63,20 +72,12 @@ _LEAST_BYTES, _BYTES_A_BYTE, _LEAST_S, _BYTES_A_S = 1 << 30, 500, 10, 50_000
 class Archive(NamedTuple):
     """What an archive holds.
 
-    Attributes
-    ----------
-    timelines : list of dict
-        By rank, as `labkit.trace.recorder.timeline.trace_of` takes them.
-    spans : list of (float, float)
-        First and last event of each rank, in seconds.
-    phases : list of (int, str, float, float)
-        Regions that are no calls of MPI: rank, name, begin and end, in seconds since the first event.
-    clocks : Clocks
-        Without samples: the archive's times are taken as they are.
-    machine : str
-        Its name in the archive.
-    notes : list of str
-        What was left out.
+    `timelines`: By rank, as `labkit.trace.recorder.timeline.trace_of` takes them.
+    `spans`: First and last event of each rank, in seconds.
+    `phases`: Regions that are no calls of MPI: rank, name, begin and end, in seconds since the first event.
+    `clocks`: Without samples: the archive's times are taken as they are.
+    `machine`: Its name in the archive.
+    `notes`: What was left out.
     """
 
     timelines: list[dict[str, Any]]

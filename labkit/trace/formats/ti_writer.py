@@ -82,22 +82,10 @@ def write_actions(target: Path, ranks: int, lines: Callable[[int], bytes]) -> Pa
 def write_plain(target: str | os.PathLike[str], trace: str | os.PathLike[str]) -> Path:
     """Write a time-independent trace with its loops written out, as SimGrid's replay reads it.
 
-    Parameters
-    ----------
-    target : path
-        The file for the lines of all ranks; packed where it ends in ``.gz``.
-    trace : path
-        As `read_actions` takes it.
-
-    Returns
-    -------
-    Path
-        The file.
-
-    Raises
-    ------
-    DataError
-        As of `read_actions`, before anything is written; or the file cannot be written.
+    `target`: The file for the lines of all ranks; packed where it ends in ``.gz``.
+    `trace`: As `read_actions` takes it.
+    Returns: The file.
+    Raises DataError: As of `read_actions`, before anything is written; or the file cannot be written.
     """
     path = Path(trace)
     target = check_target(target)
@@ -151,11 +139,8 @@ _PHASE = re.compile(rb"#\+ \d+ phase ")
 class Numbering:
     """Gives communicators their numbers as lines come by, the ranks in order.
 
-    Parameters
-    ----------
-    identity : callable, optional
-        ``identity(rank, number)``: what is the same for all ranks of the communicator that a rank calls by an
-        even number; by default the number itself.
+    `identity`: ``identity(rank, number)``: what is the same for all ranks of the communicator that a rank
+        calls by an even number; by default the number itself.
     """
 
     def __init__(self, identity: Callable[[int, int], Hashable] | None = None) -> None:
@@ -206,24 +191,11 @@ def read_actions(
 ) -> Any:
     """Read a time-independent trace in SimGrid's format.
 
-    Parameters
-    ----------
-    trace : path
-        A file with the lines of all ranks, or a list of files, one for each rank in order (a list of one
+    `trace`: A file with the lines of all ranks, or a list of files, one for each rank in order (a list of one
         file: that holds all ranks). Each may be packed with gzip.
-    limit_bytes : int
-        What the actions may take in memory. The text is read in pieces and never kept.
-    still : callable, optional
-        Called before each piece of text; what it raises ends the reading.
-
-    Returns
-    -------
-    labkit._kernels.ActionTrace
-
-    Raises
-    ------
-    DataError
-        With file, line, the reason and what is allowed.
+    `limit_bytes`: What the actions may take in memory. The text is read in pieces and never kept.
+    `still`: Called before each piece of text; what it raises ends the reading.
+    Raises DataError: With file, line, the reason and what is allowed.
 
     References
     ----------
@@ -282,23 +254,10 @@ def read_goal(
 ) -> Any:
     """Read GOAL text, packed with gzip or not.
 
-    Parameters
-    ----------
-    path : path
-    limit_bytes : int
-        What the operations may take in memory.
-    still : callable, optional
-        Called before each piece of text; what it raises ends the reading.
-
-    Returns
-    -------
-    labkit._kernels.GoalProgram
-        `labkit.replay` takes it, and the path as well.
-
-    Raises
-    ------
-    DataError
-        File, line, reason and what is allowed.
+    `limit_bytes`: What the operations may take in memory.
+    `still`: Called before each piece of text; what it raises ends the reading.
+    Returns: `labkit.replay` takes it, and the path as well.
+    Raises DataError: File, line, reason and what is allowed.
 
     References
     ----------

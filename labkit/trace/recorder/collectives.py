@@ -32,11 +32,6 @@ class Collectives:
     """Makes the calls that note collectives on buffers.
 
     What each notes is what the simulated communicator would run: see `labkit.comm.intracomm`.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    sizes : Sizes
     """
 
     def __init__(self, ledger: Ledger, sizes: Sizes) -> None:

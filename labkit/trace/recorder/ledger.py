@@ -42,16 +42,10 @@ class Undetermined(UnsupportedError):
 class Known:
     """A communicator that the program uses.
 
-    Attributes
-    ----------
-    number : int
-        This rank's number of it.
-    key : str
-        The same at all its ranks, and no other communicator's.
-    ranks : list of int
-        Its ranks in the world.
-    rank : int
-        This rank in it.
+    `number`: This rank's number of it.
+    `key`: The same at all its ranks, and no other communicator's.
+    `ranks`: Its ranks in the world.
+    `rank`: This rank in it.
     """
 
     number: int
@@ -88,16 +82,11 @@ MOST_CALLS = 1024
 class RankSummary:
     """The sums of what a rank's log notes.
 
-    Parameters
-    ----------
-    log : labkit._kernels.RankLog
-        Of the rank; it notes times, and sums them up.
-    names : mapping of str to int
-        The numbers of the calls' names, in their order.
-    most : int
-        Calls that are kept until they are summed up; 0: the log keeps all, and they are summed up at the end.
-    counters : sequence of str
-        Of the host, summed up likewise: see `labkit.trace.counters`.
+    `log`: Of the rank; it notes times, and sums them up.
+    `names`: The numbers of the calls' names, in their order.
+    `most`: Calls that are kept until they are summed up; 0: the log keeps all, and they are summed up at the
+        end.
+    `counters`: Of the host, summed up likewise: see `labkit.trace.counters`.
 
     Notes
     -----
@@ -153,10 +142,7 @@ class _Kinds(dict[str, int]):
 class Places:
     """The call paths of one rank, by number.
 
-    Attributes
-    ----------
-    here : callable
-        Returns the number of the place in the program that made the present call.
+    `here`: Returns the number of the place in the program that made the present call.
 
     Examples
     --------
@@ -214,22 +200,13 @@ def _text(line: int, codes: list[CodeType]) -> str:
 class Ledger:
     """The notes of one rank.
 
-    Parameters
-    ----------
-    mpi : module
-        ``mpi4py.MPI``, before anything of it is replaced.
-    flops_per_s : float
-        What a second of computation counts for.
-    is_measuring : bool
-        Whether the thread's CPU time between calls is computation, in the lines.
-    has_lines : bool
-        Whether a time-independent trace is wanted: what that cannot say is then refused.
-    has_times : bool
-        Whether it is noted when each call began and ended.
-    is_summed : bool
-        Whether times are summed up by call path, and no call is kept.
-    counters : sequence of str
-        Of the host, by call path, where there are times: see `labkit.trace.counters`.
+    `mpi`: ``mpi4py.MPI``, before anything of it is replaced.
+    `flops_per_s`: What a second of computation counts for.
+    `is_measuring`: Whether the thread's CPU time between calls is computation, in the lines.
+    `has_lines`: Whether a time-independent trace is wanted: what that cannot say is then refused.
+    `has_times`: Whether it is noted when each call began and ended.
+    `is_summed`: Whether times are summed up by call path, and no call is kept.
+    `counters`: Of the host, by call path, where there are times: see `labkit.trace.counters`.
     """
 
     def __init__(
@@ -320,10 +297,7 @@ class Ledger:
     def known(self, comm: Any) -> Known:
         """Return what is known of a communicator.
 
-        Raises
-        ------
-        Undetermined
-            It was made where no recorded call made it.
+        Raises Undetermined: It was made where no recorded call made it.
         """
         found = self._known.get(comm.handle)
         if found is None and not self.has_lines:
@@ -501,10 +475,7 @@ _NOTHING = np.empty(0, np.uint8)
 class Sizes:
     """Reads messages for mpi4py's module.
 
-    Parameters
-    ----------
-    mpi : module
-        ``mpi4py.MPI``.
+    `mpi`: ``mpi4py.MPI``.
     """
 
     def __init__(self, mpi: Any) -> None:

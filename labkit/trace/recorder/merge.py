@@ -30,15 +30,10 @@ _SALVAGE_S = 1.0
 class Recording:
     """A real run that is to be written down as a time-independent trace.
 
-    Attributes
-    ----------
-    target : Path
-        See `labkit.trace.formats.ti_writer.check_target`.
-    computation : str
-        ``"measured"``: the CPU time of each rank between its calls; ``"charged"``: what the program charges
-        (`labkit.compute`, node-local kernels); ``"none"``.
-    scale : float
-        Factor of measured computation.
+    `target`: See `labkit.trace.formats.ti_writer.check_target`.
+    `computation`: ``"measured"``: the CPU time of each rank between its calls; ``"charged"``: what the
+        program charges (`labkit.compute`, node-local kernels); ``"none"``.
+    `scale`: Factor of measured computation.
     """
 
     target: Path
@@ -65,12 +60,8 @@ class Recording:
     def collect(self, directory: str, ranks: int) -> list[str]:
         """Write the trace; what there is to say of it.
 
-        Raises
-        ------
-        MachineError
-            A rank wrote nothing: its program never imported mpi4py.
-        DataError
-            The target cannot be written.
+        Raises MachineError: A rank wrote nothing: its program never imported mpi4py.
+        Raises DataError: The target cannot be written.
         """
         abouts = [_about(directory, rank) for rank in range(ranks)]
         silent = [rank for rank, about in enumerate(abouts) if about is None]
@@ -108,17 +99,8 @@ class Recording:
     def salvage(self, directory: str, ranks: int, reason: str) -> str | None:
         """Write what there is of the trace of a run that failed, marked as incomplete.
 
-        Parameters
-        ----------
-        directory : str
-        ranks : int
-        reason : str
-            Why the run failed: its first line is written into the trace.
-
-        Returns
-        -------
-        str or None
-            A sentence that says where; None where no rank wrote anything.
+        `reason`: Why the run failed: its first line is written into the trace.
+        Returns: A sentence that says where; None where no rank wrote anything.
         """
         abouts = [_about(directory, rank) for rank in range(ranks)]
         have = [rank for rank, about in enumerate(abouts) if about is not None]

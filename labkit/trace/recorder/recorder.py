@@ -64,13 +64,7 @@ _NO_BOUND, _IRECV_BYTES = (1 << 64) - 1, 32768
 class Messages:
     """Makes the calls that note messages.
 
-    Parameters
-    ----------
-    ledger : Ledger
-    sizes : Sizes
-    requests : Requests
-    status : type
-        ``mpi4py.MPI.Status``.
+    `status`: ``mpi4py.MPI.Status``.
     """
 
     def __init__(self, ledger: Ledger, sizes: Sizes, requests: Requests, status: Any) -> None:
@@ -79,10 +73,7 @@ class Messages:
     def calls(self, own: dict[str, object]) -> dict[str, Any]:
         """Return recorded calls in place of those that a class of mpi4py defines.
 
-        Parameters
-        ----------
-        own : dict
-            What the class itself defines, by name.
+        `own`: What the class itself defines, by name.
         """
         return noted_methods(self.ledger, own, METHODS, self._note)
 
@@ -253,11 +244,8 @@ class Messages:
 class Objects:
     """Makes the calls that note collectives on objects.
 
-    Parameters
-    ----------
-    ledger : Ledger
-    is_naive : bool
-        Whether mpi4py gathers objects instead of reducing them over trees (``mpi4py.rc.fast_reduce``).
+    `is_naive`: Whether mpi4py gathers objects instead of reducing them over trees
+        (``mpi4py.rc.fast_reduce``).
     """
 
     def __init__(self, ledger: Ledger, is_naive: bool) -> None:
@@ -382,25 +370,15 @@ class Objects:
 class Recorder:
     """Records what one rank's program calls, from its making on.
 
-    Parameters
-    ----------
-    mpi : module
-        ``mpi4py.MPI``.
-    computation : str
-        ``"measured"``, ``"charged"`` or ``"none"``.
-    scale : float
-        Factor of measured computation.
-    instead : dict, optional
-        Classes that the program gets instead of mpi4py's own, by these: each is derived from the one it
-        stands for.
-    disown : callable, optional
-        Is given a request of which the program gets a copy.
-    has_lines, has_times, is_summed : bool
-        As of `labkit.trace.recorder.ledger.Ledger`.
-    leave_out : sequence of str
-        Phases (``*`` stands for anything) in which nothing is recorded: calls go straight to mpi4py.
-    counters : sequence of str
-        As of `labkit.trace.recorder.ledger.Ledger`.
+    `mpi`: ``mpi4py.MPI``.
+    `computation`: ``"measured"``, ``"charged"`` or ``"none"``.
+    `scale`: Factor of measured computation.
+    `instead`: Classes that the program gets instead of mpi4py's own, by these: each is derived from the one
+        it stands for.
+    `disown`: Is given a request of which the program gets a copy.
+    `has_lines`, `has_times`, `is_summed`: As of `labkit.trace.recorder.ledger.Ledger`.
+    `leave_out`: Phases (``*`` stands for anything) in which nothing is recorded: calls go straight to mpi4py.
+    `counters`: As of `labkit.trace.recorder.ledger.Ledger`.
     """
 
     def __init__(
@@ -438,10 +416,7 @@ class Recorder:
     def install(self, dumps: Any = None, loads: Any = None) -> None:
         """Replace mpi4py's names; the program must not have seen them.
 
-        Parameters
-        ----------
-        dumps, loads : callable, optional
-            How mpi4py pickles here; default: as it does by itself.
+        `dumps`, `loads`: How mpi4py pickles here; default: as it does by itself.
         """
         mpi, ledger = self._mpi, self.ledger
         sizes = Sizes(mpi)
@@ -622,12 +597,8 @@ class Recorder:
     def write(self, path: str, about: str) -> None:
         """Write the lines, and in a second file what they mean to other ranks.
 
-        Parameters
-        ----------
-        path : str
-            Of the lines.
-        about : str
-            Of the rest, as JSON; it comes into being when all is written.
+        `path`: Of the lines.
+        `about`: Of the rest, as JSON; it comes into being when all is written.
         """
         write_notes(path, about, self.ledger.log.lines(), self.record())
 

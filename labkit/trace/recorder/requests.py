@@ -24,14 +24,9 @@ def received_bytes(status: Any, unequal: tuple[int, int] | None) -> int:
 class Post:
     """A send or a receive that a request stands for.
 
-    Parameters
-    ----------
-    known : Known
-        Its communicator.
-    fields : tuple
-        Arguments of `RankLog.post`, but whether it blocks.
-    unequal : (int, int), optional
-        A receive's bytes of an element as sent and as counted, where these differ.
+    `known`: Its communicator.
+    `fields`: Arguments of `RankLog.post`, but whether it blocks.
+    `unequal`: A receive's bytes of an element as sent and as counted, where these differ.
     """
 
     __slots__ = ("fields", "known", "unequal")
@@ -56,15 +51,9 @@ class Post:
 class Requests:
     """Makes the classes of requests and messages that note what becomes of them.
 
-    Parameters
-    ----------
-    ledger : Ledger
-    mpi : module
-        ``mpi4py.MPI``, before anything of it is replaced.
-    message : type, optional
-        What matched messages are; default: mpi4py's own.
-    disown : callable, optional
-        Is given a request of which the program gets a copy.
+    `mpi`: ``mpi4py.MPI``, before anything of it is replaced.
+    `message`: What matched messages are; default: mpi4py's own.
+    `disown`: Is given a request of which the program gets a copy.
     """
 
     def __init__(
@@ -323,12 +312,7 @@ _SPLITS, _COLOR_AND_KEY_BYTES = ("Split", "Split_type"), 8
 class Communicators:
     """Makes the calls that make communicators, and those to neighbours.
 
-    Parameters
-    ----------
-    ledger : Ledger
-    sizes : Sizes
-    wrap : callable
-        Returns a communicator of mpi4py's as one whose calls are noted.
+    `wrap`: Returns a communicator of mpi4py's as one whose calls are noted.
     """
 
     def __init__(self, ledger: Ledger, sizes: Sizes, wrap: Callable[[Any], Any]) -> None:

@@ -28,13 +28,8 @@ _LOOK_S, _GRACE_S = 0.1, 1.0
 class Staged:
     """The recording of one rank.
 
-    Parameters
-    ----------
-    settings : dict
-        ``computation``, ``scale``, ``has_lines`` and ``has_times``, as for `Recorder`.
-    directory : str
-        The run's private directory.
-    rank, ranks : int
+    `settings`: ``computation``, ``scale``, ``has_lines`` and ``has_times``, as for `Recorder`.
+    `directory`: The run's private directory.
     """
 
     def __init__(self, settings: dict[str, Any], directory: str, rank: int, ranks: int) -> None:

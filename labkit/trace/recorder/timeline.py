@@ -71,19 +71,10 @@ def targets_of(window_calls: Iterable[WindowCall], names: NDArray[Any]) -> dict[
 def window_waits(calls: Columns, names: NDArray[Any], window_calls: Sequence[WindowCall]) -> Any:
     """Find what ranks waited for at posts, completions and locks.
 
-    Parameters
-    ----------
-    calls : dict of arrays
-        rank, begin_s and end_s of all calls.
-    names : array of str
-        By call.
-    window_calls : sequence of WindowCall
-        By rows of `calls`, of each rank in the order of its calls.
-
-    Returns
-    -------
-    pandas.DataFrame or None
-        See `labkit.trace.waiting.tables.given_columns`; None where no rank waited.
+    `calls`: rank, begin_s and end_s of all calls.
+    `names`: By call.
+    `window_calls`: By rows of `calls`, of each rank in the order of its calls.
+    Returns: See `labkit.trace.waiting.tables.given_columns`; None where no rank waited.
     """
     import pandas as pd
 
@@ -243,17 +234,11 @@ def call_waits(
 ) -> Columns:
     """Return the columns of `Trace.waits`.
 
-    Parameters
-    ----------
-    calls : dict of arrays
-    messages : dict of arrays
-        With ``_sent`` and ``_got``, the calls in which the two sides were over (-1: none), ``_sent_s``, when
-        the sender's was, and ``_order``, the place of the receive among all posts of its rank: these are
-        taken out.
-    probes : dict of arrays
-        Those that found something: call, rank, peer, tag, context, order.
-    joints : tuple of arrays
-        What `labkit.trace.recorder.joints.joint_waits` found.
+    `messages`: With ``_sent`` and ``_got``, the calls in which the two sides were over (-1: none),
+        ``_sent_s``, when the sender's was, and ``_order``, the place of the receive among all posts of its
+        rank: these are taken out.
+    `probes`: Those that found something: call, rank, peer, tag, context, order.
+    `joints`: What `labkit.trace.recorder.joints.joint_waits` found.
     """
     sent, got, order, sent_s = (messages.pop(name) for name in ("_sent", "_got", "_order", "_sent_s"))
     taken_s = calls["begin_s"][got]
@@ -285,16 +270,8 @@ def _pieces(
 ) -> tuple[Columns, list[NDArray[np.int64]]]:
     """Cut calls at the times at which something was over within them: a rank waits for one after the other.
 
-    Parameters
-    ----------
-    calls : dict of arrays
-    over : list of (array of int, array of float)
-        The calls in which messages were over (-1: none), and when.
-
-    Returns
-    -------
-    dict of arrays, list of array of int
-        Rank, begin and end of each piece, the last of a call with its number; and the pieces in which
+    `over`: The calls in which messages were over (-1: none), and when.
+    Returns: Rank, begin and end of each piece, the last of a call with its number; and the pieces in which
         messages were over.
     """
     own = {name: calls[name] for name in ("rank", "begin_s", "end_s")}
@@ -410,21 +387,12 @@ def trace_of(
 ) -> tuple[Trace, list[str]]:
     """Put the ranks' notes together.
 
-    Parameters
-    ----------
-    timelines : sequence of mapping
-        By rank what `labkit.trace.recorder.ledger.Ledger.timeline` returned, and ``clock``.
-    clocks : Clocks
-        Counts the violations that are found.
-    spans : sequence of (float, float)
-        When each rank entered and left the program, by the clock of rank 0; the trace begins with the first.
-    phases : pandas.DataFrame
-        `Run.phases`.
-
-    Returns
-    -------
-    Trace, list of str
-        And what there is to say of it.
+    `timelines`: By rank what `labkit.trace.recorder.ledger.Ledger.timeline` returned, and ``clock``.
+    `clocks`: Counts the violations that are found.
+    `spans`: When each rank entered and left the program, by the clock of rank 0; the trace begins with the
+        first.
+    `phases`: `Run.phases`.
+    Returns: And what there is to say of it.
     """
     import pandas as pd
 
@@ -662,21 +630,11 @@ def joint_waits(
 ) -> tuple[NDArray[Any], ...]:
     """Find what calls waited for in collectives.
 
-    Parameters
-    ----------
-    calls : dict of arrays
-    joint : array of int
-        By call its collective: see `join_calls`.
-    names : array of str
-        By call.
-    sources : mapping
-        By rank and communicator the ranks from which the rank receives there as its neighbours.
-
-    Returns
-    -------
-    call, ready_s, origin, message, cause : arrays
-        The call that waited, when the last rank that it needs had come, that rank, -1, and the row of the
-        call that began the collective: itself, unless it is nonblocking.
+    `joint`: By call its collective: see `join_calls`.
+    `names`: By call.
+    `sources`: By rank and communicator the ranks from which the rank receives there as its neighbours.
+    Returns: The call that waited, when the last rank that it needs had come, that rank, -1, and the row of
+        the call that began the collective: itself, unless it is nonblocking.
     """
     begin, end, rank = calls["begin_s"], calls["end_s"], calls["rank"]
     waiter = np.arange(len(rank))

@@ -49,16 +49,10 @@ _JOINED = ("Fence", "Free")
 class WindowCall(NamedTuple):
     """A call on a window.
 
-    Attributes
-    ----------
-    call : int
-        Its number among the rank's calls.
-    window : int
-        The number of the window.
-    ranks : tuple of int
-        With whom, in the world: targets, or origins.
-    is_exclusive : bool
-        Of a lock.
+    `call`: Its number among the rank's calls.
+    `window`: The number of the window.
+    `ranks`: With whom, in the world: targets, or origins.
+    `is_exclusive`: Of a lock.
     """
 
     call: int

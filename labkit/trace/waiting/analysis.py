@@ -248,33 +248,22 @@ class Waiting(Told):
     A call path is a place in the tree of phases, and a call there with its place in the program. All seconds
     of a run's ranks are summed up: four ranks that wait 1 ms each wait 4 ms.
 
-    Attributes
-    ----------
-    program, on : str
-    ranks : int
-    makespan_s : float
-    is_real : bool
-    waits : pandas.DataFrame
-        A row for each wait state, by rank and time: rank, state (`KINDS`), path (row of `paths`), phase,
+    `waits`: A row for each wait state, by rank and time: rank, state (`KINDS`), path (row of `paths`), phase,
         call, begin_s, end_s, seconds, cause (the rank that came late; the rank itself of completions; -1: not
         known), message (row of `Trace.messages`, or -1), row and cause_row (rows of `Trace.calls`: the call
         that waited and the one that came late, or -1), direct_s (of its seconds, what the cause did longer;
         the rest goes back to waits of the cause), passed_s (what others waited because of this wait).
-    delays : pandas.DataFrame
-        A row for each stretch of a rank's time that made others wait, by rank and time: rank, path, phase,
-        call, begin_s, end_s, direct_s (waits for this rank), indirect_s (waits that were passed on). The
-        sum of both columns is the sum of ``waits["seconds"]``.
-    paths : pandas.DataFrame
-        A row for each call path: phase (``"solve > exchange"``), name (its innermost phase), call (or
+    `delays`: A row for each stretch of a rank's time that made others wait, by rank and time: rank, path,
+        phase, call, begin_s, end_s, direct_s (waits for this rank), indirect_s (waits that were passed on).
+        The sum of both columns is the sum of ``waits["seconds"]``.
+    `paths`: A row for each call path: phase (``"solve > exchange"``), name (its innermost phase), call (or
         `COMPUTATION`), place.
-    totals : pandas.DataFrame
-        A row for each rank and call path that it was in: rank, path, phase, call, visits (of computation: how
-        often the phase, or the program, was entered), seconds (without wait states), waiting_s, critical_s
-        (of both, on the critical path).
-    critical : pandas.DataFrame
-        The critical path: rank, begin_s, end_s. It leads over wait states to the rank that came late.
-    recording_share : float
-        Of a real run what recording took of a rank's time, where that is most: `Trace.recording_share`.
+    `totals`: A row for each rank and call path that it was in: rank, path, phase, call, visits (of
+        computation: how often the phase, or the program, was entered), seconds (without wait states),
+        waiting_s, critical_s (of both, on the critical path).
+    `critical`: The critical path: rank, begin_s, end_s. It leads over wait states to the rank that came late.
+    `recording_share`: Of a real run what recording took of a rank's time, where that is most:
+        `Trace.recording_share`.
     """
 
     program: str
@@ -297,16 +286,10 @@ class Waiting(Told):
     def severity(self, *by: str) -> pd.DataFrame:
         """Sum the waiting up, the largest first.
 
-        Parameters
-        ----------
-        *by : str
-            Columns of `waits`, such as ``"state"``, ``"phase"``, ``"call"``, ``"rank"``, ``"cause"``;
+        `*by`: Columns of `waits`, such as ``"state"``, ``"phase"``, ``"call"``, ``"rank"``, ``"cause"``;
             default: state, phase and call.
-
-        Returns
-        -------
-        pandas.DataFrame
-            These columns, count, seconds, longest_s, share (of all waiting), of_time (of all ranks' time).
+        Returns: These columns, count, seconds, longest_s, share (of all waiting), of_time (of all ranks'
+            time).
         """
         columns = list(by) or ["state", "phase", "call"]
         known = [name for name in self.waits.columns if name not in ("seconds", "direct_s", "passed_s")]
@@ -322,16 +305,9 @@ class Waiting(Told):
     def causes(self, *by: str) -> pd.DataFrame:
         """Sum up what the waiting goes back to, the largest first.
 
-        Parameters
-        ----------
-        *by : str
-            Of rank, phase, call and path; default: rank, phase and call.
-
-        Returns
-        -------
-        pandas.DataFrame
-            These columns, direct_s, indirect_s, cost_s (both), share (of all waiting), begin_s and end_s (of
-            the first and the last stretch). What comes to no more than the rounding of sums is no cause.
+        `*by`: Of rank, phase, call and path; default: rank, phase and call.
+        Returns: These columns, direct_s, indirect_s, cost_s (both), share (of all waiting), begin_s and end_s
+            (of the first and the last stretch). What comes to no more than the rounding of sums is no cause.
         """
         columns = list(by) or ["rank", "phase", "call"]
         if wrong := [name for name in columns if name not in ("rank", "phase", "call", "path")]:
@@ -352,13 +328,10 @@ class Waiting(Told):
     def balance(self) -> pd.DataFrame:
         """Compare the ranks' times in each call path, and with the critical path, by what that costs.
 
-        Returns
-        -------
-        pandas.DataFrame
-            By call path, the one of the largest impact first: path, phase, call, kind ("load" of computation,
-            "communication" of calls), mean_s and max_s (over all ranks, without wait states), imbalance_s
-            (max - mean), critical_s (on the critical path), critical_imbalance_s (its excess over the mean;
-            0 where it has none), impact_s (that of all ranks: what they could save together).
+        Returns: By call path, the one of the largest impact first: path, phase, call, kind ("load" of
+            computation, "communication" of calls), mean_s and max_s (over all ranks, without wait states),
+            imbalance_s (max - mean), critical_s (on the critical path), critical_imbalance_s (its excess over
+            the mean; 0 where it has none), impact_s (that of all ranks: what they could save together).
 
         References
         ----------
@@ -397,15 +370,8 @@ class Waiting(Told):
 def find_waiting(run: RecordedRun) -> Waiting:
     """Find the wait states of a recorded run, and what they go back to.
 
-    Parameters
-    ----------
-    run : Run
-        Recorded with ``trace=True``, on any machine.
-
-    Raises
-    ------
-    DataError
-        The run has no trace.
+    `run`: Recorded with ``trace=True``, on any machine.
+    Raises DataError: The run has no trace.
     """
     return analysed(run)[0]
 

@@ -59,13 +59,8 @@ STARTS = "Start("
 class WaitKind(NamedTuple):
     """A class of wait states.
 
-    Attributes
-    ----------
-    name : str
-    group : str
-        "point to point", "collective" or "one-sided".
-    meaning : str
-        Who waits for what.
+    `group`: "point to point", "collective" or "one-sided".
+    `meaning`: Who waits for what.
     """
 
     name: str
@@ -183,12 +178,8 @@ def patterns_of(names: NDArray[np.object_]) -> tuple[NDArray[np.uint8], NDArray[
 class CallKinds:
     """The kinds of calls of a run, numbered: the same name at the same place in the program.
 
-    Attributes
-    ----------
-    names, places : arrays of str
-        By number.
-    numbers : array of int
-        By row of `Trace.calls`.
+    `names`, `places`: By number.
+    `numbers`: By row of `Trace.calls`.
     """
 
     def __init__(self, calls: pd.DataFrame | None) -> None:

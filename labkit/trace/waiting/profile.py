@@ -30,28 +30,17 @@ _SYNC = ["p2p_sync_s", "collective_sync_s"]
 def profile_of(run: RecordedRun) -> pd.DataFrame:
     """Sum each rank's time up by call path.
 
-    Parameters
-    ----------
-    run : Run
-        Recorded with ``trace=True``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        By rank and path: rank, path, phase, call, place, visits (of computation: how often the phase, or the
-        program, was entered), seconds (without wait states), waiting_s, critical_s (on the critical path),
-        messages and bytes that were sent there, empty_messages (of them
-        without payload: they only synchronise), collective_bytes (of a real run, what was given to
-        collectives: which messages become of it is not seen), empty_collectives (calls of collectives to
-        which no rank gives anything), p2p_sync_s and collective_sync_s (time in calls whose messages, or
-        whose collectives, have no payload, wait states included) and, of a run with ``count=True``,
-        memory_bytes (the most that the rank's NumPy arrays held in the innermost phase, wherever it is
-        entered). Of a real run with ``counters=`` a column for each: `labkit.trace.counters`.
-
-    Raises
-    ------
-    DataError
-        The run was not recorded.
+    `run`: Recorded with ``trace=True``.
+    Returns: By rank and path: rank, path, phase, call, place, visits (of computation: how often the phase, or
+        the program, was entered), seconds (without wait states), waiting_s, critical_s (on the critical
+        path), messages and bytes that were sent there, empty_messages (of them without payload: they only
+        synchronise), collective_bytes (of a real run, what was given to collectives: which messages become of
+        it is not seen), empty_collectives (calls of collectives to which no rank gives anything), p2p_sync_s
+        and collective_sync_s (time in calls whose messages, or whose collectives, have no payload, wait
+        states included) and, of a run with ``count=True``, memory_bytes (the most that the rank's NumPy
+        arrays held in the innermost phase, wherever it is entered). Of a real run with ``counters=`` a column
+        for each: `labkit.trace.counters`.
+    Raises DataError: The run was not recorded.
     """
     return profile_and_waiting(run)[0]
 

@@ -38,13 +38,8 @@ def wait_columns(
 ) -> tuple[dict[str, Columns], list[str]]:
     """Return what ``_kernels.analyse_waits`` takes, and the names of the phases by number.
 
-    Parameters
-    ----------
-    trace : Trace
-    phases : pandas.DataFrame
-        `Run.phases`.
-    kinds : CallKinds
-        Of the trace.
+    `phases`: `Run.phases`.
+    `kinds`: Of the trace.
     """
     import pandas as pd
 
@@ -88,11 +83,8 @@ def wait_columns(
 def given_columns(given: pd.DataFrame | None) -> Columns:
     """Return waits that a recorder found itself as columns.
 
-    Parameters
-    ----------
-    given : pandas.DataFrame or None
-        rank, begin_s, until_s, cause (rank, or -1), call and cause_call (rows of `Trace.calls`, or -1), state
-        (`labkit.trace.waiting.kinds.kind_number`).
+    `given`: rank, begin_s, until_s, cause (rank, or -1), call and cause_call (rows of `Trace.calls`, or -1),
+        state (`labkit.trace.waiting.kinds.kind_number`).
     """
     if given is None:
         return {name: np.empty(0, kind) for name, kind in _GIVEN.items()}
@@ -176,16 +168,8 @@ _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 def poll_waits(trace: Trace, kinds: CallKinds) -> dict[str, NDArray[Any]]:
     """Find for which messages ranks waited in their tests and probes.
 
-    Parameters
-    ----------
-    trace : Trace
-    kinds : CallKinds
-        Of its calls.
-
-    Returns
-    -------
-    dict of arrays
-        The columns of `labkit.trace.waiting.tables.given_columns`.
+    `kinds`: Of its calls.
+    Returns: The columns of `labkit.trace.waiting.tables.given_columns`.
     """
     names = ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
     found: dict[str, NDArray[Any]] = {name: np.empty(0) for name in names}
@@ -251,14 +235,10 @@ def _next(
 ) -> NDArray[np.int64]:
     """Return for each poll what is over next of all that its rank has open then; -1: nothing.
 
-    Parameters
-    ----------
-    polls : tuple of arrays
-        Their ranks, in ascending order, and times, ascending for each rank.
-    rank, enters, key, name : arrays
-        Of what ranks have: whose it is, from when on it is open, when it is over, and what it is called here.
-    leaves : array, optional
-        When it is no longer asked for, if that may be before it is over.
+    `polls`: Their ranks, in ascending order, and times, ascending for each rank.
+    `rank`, `enters`, `key`, `name`: Of what ranks have: whose it is, from when on it is open, when it is
+        over, and what it is called here.
+    `leaves`: When it is no longer asked for, if that may be before it is over.
     """
     found = np.full(len(polls[0]), -1)
     order = np.lexsort((enters, rank))

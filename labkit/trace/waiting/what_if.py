@@ -39,19 +39,10 @@ Array = NDArray[np.float64]
 def by_visit(run: RecordedRun, waiting: Waiting, phase: str) -> tuple[Array, Array]:
     """Sum up what is computed in a phase, and in those inside it.
 
-    Parameters
-    ----------
-    run : Run
-        Recorded.
-    waiting : Waiting
-        Of the run.
-    phase : str
-
-    Returns
-    -------
-    spent, critical : arrays of shape (ranks, visits)
-        Seconds in all, and on the critical path. Ranks that enter the phase less often have 0 s at the end. A
-        phase in itself is one visit.
+    `run`: Recorded.
+    `waiting`: Of the run.
+    Returns (spent, critical : arrays of shape (ranks, visits)): Seconds in all, and on the critical path.
+        Ranks that enter the phase less often have 0 s at the end. A phase in itself is one visit.
     """
     rows = run.phases[run.phases["phase"] == phase]
     visits = [outermost(rows[rows["rank"] == rank]) for rank in range(run.ranks)]
@@ -122,16 +113,10 @@ _NOT_FREE = ": that is all that these calls took on it, and the others take time
 class WhatIf:
     """A run, and the same with one thing changed.
 
-    Attributes
-    ----------
-    change : str
-        What was changed.
-    before, after : Run
-    predicted_s : float or None
-        Seconds by which the critical path promises the run to be shorter; None where it says nothing (another
-        machine).
-    why_less : str
-        Why less than that may be won, as the end of a sentence.
+    `change`: What was changed.
+    `predicted_s`: Seconds by which the critical path promises the run to be shorter; None where it says
+        nothing (another machine).
+    `why_less`: Why less than that may be won, as the end of a sentence.
     """
 
     change: str

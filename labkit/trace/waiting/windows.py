@@ -48,20 +48,11 @@ def lock_waits(
 ) -> dict[str, NDArray[Any]]:
     """Take the waits for locks out of the recorded ones, and say for whom they are.
 
-    Parameters
-    ----------
-    calls : pandas.DataFrame or None
-        `Trace.calls` of a simulated run.
-    kinds : CallKinds
-        Of them.
-    blocked : dict of arrays
-        The recorded waits as ``_kernels.analyse_waits`` takes them; those for locks are taken out.
-
-    Returns
-    -------
-    dict of arrays
-        The columns of `labkit.trace.waiting.tables.given_columns`. The cause is the rank whose unlock ends
-        the wait.
+    `calls`: `Trace.calls` of a simulated run.
+    `kinds`: Of them.
+    `blocked`: The recorded waits as ``_kernels.analyse_waits`` takes them; those for locks are taken out.
+    Returns: The columns of `labkit.trace.waiting.tables.given_columns`. The cause is the rank whose unlock
+        ends the wait.
     """
     found: dict[str, list[object]] = {
         name: [] for name in ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
@@ -107,16 +98,10 @@ def named(
     is over, and from then on a *late complete*; a wait at a fence is an *early fence* as long as another rank
     still accesses the waiting rank's part. Such a wait becomes several.
 
-    Parameters
-    ----------
-    waits : pandas.DataFrame
-        By rank and time: state (a number), begin_s, end_s, row, cause_row, direct_s, passed_s, ...
-    calls : pandas.DataFrame or None
-        `Trace.calls`.
-    kinds : CallKinds
-        Of them.
-    messages : pandas.DataFrame
-        `Trace.messages`: accesses are among them.
+    `waits`: By rank and time: state (a number), begin_s, end_s, row, cause_row, direct_s, passed_s, ...
+    `calls`: `Trace.calls`.
+    `kinds`: Of them.
+    `messages`: `Trace.messages`: accesses are among them.
     """
     import pandas as pd
 

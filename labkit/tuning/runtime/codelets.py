@@ -41,19 +41,12 @@ Finish = Callable[[], Any]
 class Codelet:
     """One way of doing it.
 
-    Attributes
-    ----------
-    name : str
-    call : callable
-        ``call(comm, *args, **kwargs)``: does it. `comm` is a duplicate of the request's communicator, whose
-        messages do not match those of other communicators.
-    attributes : mapping of str to hashable
-        What is known of it.
-    begin : callable, optional
-        ``begin(comm, *args, **kwargs)`` begins it and returns a function that waits for its end. Without it
-        a call that is begun does everything in its wait.
-    unmet : callable, optional
-        ``unmet(situation)``: why it cannot be used for such calls, as the end of a sentence, or None.
+    `call`: ``call(comm, *args, **kwargs)``: does it. `comm` is a duplicate of the request's communicator,
+        whose messages do not match those of other communicators.
+    `attributes`: What is known of it.
+    `begin`: ``begin(comm, *args, **kwargs)`` begins it and returns a function that waits for its end. Without
+        it a call that is begun does everything in its wait.
+    `unmet`: ``unmet(situation)``: why it cannot be used for such calls, as the end of a sentence, or None.
     """
 
     name: str
@@ -84,22 +77,12 @@ class Codelet:
 class FunctionSet:
     """Codelets that do the same: what a request chooses from.
 
-    Attributes
-    ----------
-    name : str
-        What they do, such as ``"transposition"``.
-    codelets : sequence of Codelet
-        At least one, with different names; the first is the one that others are compared with.
-    situation : callable, optional
-        ``situation(*args, **kwargs)`` of a call: calls of equal situations are tuned together, others apart.
-        It must be the same on all ranks. Without it all calls of a request are.
-    free : callable, optional
-        Gives back what the codelets hold, at the end of the request.
-
-    Raises
-    ------
-    DataError
-        No codelet, or two of a name.
+    `name`: What they do, such as ``"transposition"``.
+    `codelets`: At least one, with different names; the first is the one that others are compared with.
+    `situation`: ``situation(*args, **kwargs)`` of a call: calls of equal situations are tuned together,
+        others apart. It must be the same on all ranks. Without it all calls of a request are.
+    `free`: Gives back what the codelets hold, at the end of the request.
+    Raises DataError: No codelet, or two of a name.
 
     Examples
     --------
@@ -172,10 +155,7 @@ class FunctionSet:
     def only(self, names: Sequence[str]) -> FunctionSet:
         """Return the set of some of its codelets.
 
-        Raises
-        ------
-        DataError
-            For a name that it does not have.
+        Raises DataError: For a name that it does not have.
         """
         return FunctionSet(self.name, [self[name] for name in names], self.situation, self.free)
 

@@ -36,16 +36,9 @@ _ESTIMATES = {
 class Row:
     """What was measured of one codelet.
 
-    Attributes
-    ----------
-    name : str
-    estimate_s : float
-        Seconds: the rank with the most.
-    outliers : int
-        Of the rank with the most.
-    attributes : mapping
-    times_s : tuple of float
-        Of this rank.
+    `estimate_s`: Seconds: the rank with the most.
+    `outliers`: Of the rank with the most.
+    `times_s`: Of this rank.
     """
 
     name: str
@@ -59,26 +52,15 @@ class Row:
 class Decision:
     """One decision, or what is known before it.
 
-    Attributes
-    ----------
-    what : str
-    phase : {"search", "verification", "production"}
-    winner : str or None
-        None before the decision.
-    measured_now : str
-        The codelet under measurement; empty in production.
-    calls, trials, decided_at : int
-        All calls, those of the last search, and the last call before the present decision.
-    rows : tuple of Row
-        The fastest first.
-    codelets : int
-        That can be used.
-    search, timing, estimator : str
-    points, warmup : int
-        Measurements of each codelet, and calls before them.
-    left_out, events : tuple of str
-    counted : str
-        How many times each was measured, as text.
+    `phase` ({"search", "verification", "production"})
+    `winner`: None before the decision.
+    `measured_now`: The codelet under measurement; empty in production.
+    `calls`, `trials`, `decided_at`: All calls, those of the last search, and the last call before the present
+        decision.
+    `rows`: The fastest first.
+    `codelets`: That can be used.
+    `points`, `warmup`: Measurements of each codelet, and calls before them.
+    `counted`: How many times each was measured, as text.
     """
 
     what: str
@@ -192,12 +174,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a request or a timer has decided: a decision for each kind of call.
-
-    Attributes
-    ----------
-    decisions : tuple of Decision
-    """
+    """What a request or a timer has decided: a decision for each kind of call."""
 
     decisions: tuple[Decision, ...]
 
@@ -245,15 +222,8 @@ def _frame(rows: Mapping[str, object], columns: list[str]) -> pd.DataFrame:
 class Verification:
     """Times of verification runs.
 
-    Attributes
-    ----------
-    times : mapping of str to sequence of float
-        Codelet to the seconds of its runs; as many of each.
-
-    Raises
-    ------
-    DataError
-        Fewer than two codelets, or not as many runs of each.
+    `times`: Codelet to the seconds of its runs; as many of each.
+    Raises DataError: Fewer than two codelets, or not as many runs of each.
 
     Examples
     --------
@@ -317,15 +287,8 @@ class Verification:
     def ranking_errors(self, estimates: Mapping[str, float]) -> pd.DataFrame:
         """Return the errors of a ranking in percent: rows least, average, most; columns largest, sum.
 
-        Parameters
-        ----------
-        estimates : mapping of str to float
-            Codelet to what was estimated, in any unit.
-
-        Raises
-        ------
-        DataError
-            A codelet that was not verified.
+        `estimates`: Codelet to what was estimated, in any unit.
+        Raises DataError: A codelet that was not verified.
         """
         unknown = set(estimates) - set(self.times)
         if unknown:
@@ -359,24 +322,11 @@ def verify(
 ) -> Verification:
     """Run a program with each codelet preselected, several times.
 
-    Parameters
-    ----------
-    program : callable
-        ``program(comm, ..., use=name)``; hands `use` to its request.
-    ranks : int
-    on : str or Platform
-    codelets : sequence of str
-    runs : int
-        Of each codelet; simulated ones with their own seeds.
-    phase : str, optional
-        What is timed: this phase of the slowest rank; default: the makespan.
-    **options
-        Of `labkit.run`, and arguments of the program.
-
-    Raises
-    ------
-    DataError
-        Fewer than two codelets, fewer than one run, or a phase that the program does not have.
+    `program`: ``program(comm, ..., use=name)``; hands `use` to its request.
+    `runs`: Of each codelet; simulated ones with their own seeds.
+    `phase`: What is timed: this phase of the slowest rank; default: the makespan.
+    `**options`: Of `labkit.run`, and arguments of the program.
+    Raises DataError: Fewer than two codelets, fewer than one run, or a phase that the program does not have.
     """
     from labkit.launch.run import run
 

@@ -66,13 +66,7 @@ class Known:
 class History:
     """The decisions about one key in a file; made by all ranks, opened by rank 0.
 
-    Parameters
-    ----------
-    path : Path
-        Is made where it is not there.
-    comm : communicator
-    key : str
-    n_bytes : float
+    `path`: Is made where it is not there.
     """
 
     def __init__(self, path: Path, comm: Any, key: str, n_bytes: float) -> None:
@@ -81,10 +75,7 @@ class History:
     def find(self, names: Sequence[str], similar: float) -> Known | None:
         """Return what is known about such calls, the same on all ranks; None: nothing.
 
-        Raises
-        ------
-        DataError
-            The file cannot be read, or is none of these.
+        Raises DataError: The file cannot be read, or is none of these.
         """
 
         def look() -> Known | None:
@@ -96,10 +87,8 @@ class History:
     def find_unfinished(self) -> dict[str, tuple[float, float]]:
         """Return the times of the codelets that a search measured which ended before its decision.
 
-        Returns
-        -------
-        dict
-            Name of the codelet -> estimate and standard error in seconds, in the order of the measurements.
+        Returns: Name of the codelet -> estimate and standard error in seconds, in the order of the
+            measurements.
         """
 
         def look() -> dict[str, tuple[float, float]]:

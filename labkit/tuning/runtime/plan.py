@@ -50,16 +50,8 @@ class Monitor:
     estimate is farther than `tolerance` from the first one, the next calls are timed as well; if they say the
     same, the search begins again.
 
-    Attributes
-    ----------
-    every, calls : int
-    tolerance : float
-        Such as 0.25: a quarter slower, or faster by as much.
-
-    Raises
-    ------
-    DataError
-        A number out of range.
+    `tolerance`: Such as 0.25: a quarter slower, or faster by as much.
+    Raises DataError: A number out of range.
     """
 
     every: int = 200
@@ -126,10 +118,7 @@ class Estimator(ABC):
     def of(self, times: Sequence[float] | Floats) -> float:
         """Return the estimate of one rank's times alone, in seconds.
 
-        Raises
-        ------
-        DataError
-            There is no time, or one that is negative or not finite.
+        Raises DataError: There is no time, or one that is negative or not finite.
 
         Examples
         --------
@@ -158,12 +147,8 @@ class Mean(Estimator):
 class Drop(Estimator):
     """Drop times above `bound` times the least, unless they are more than the share `most` on some rank.
 
-    Attributes
-    ----------
-    bound : float
-        Above 1.
-    most : float
-        At least 0 and below 1; rounded down, but at least one time may be dropped unless it is 0.
+    `bound`: Above 1.
+    `most`: At least 0 and below 1; rounded down, but at least one time may be dropped unless it is 0.
     """
 
     name: ClassVar[str] = "drop"
@@ -216,12 +201,8 @@ class Cluster(Estimator):
     From the root of the dendrogram on, the smaller branch goes where it is `apart` times as far from the
     larger one as that one's own branches from each other, as long as not more than the share `most` is gone.
 
-    Attributes
-    ----------
-    most : float
-        At least 0 and below 1; rounded down, but at least one time may go unless it is 0.
-    apart : float
-        At least 1.
+    `most`: At least 0 and below 1; rounded down, but at least one time may go unless it is 0.
+    `apart`: At least 1.
     """
 
     name: ClassVar[str] = "cluster"
@@ -259,11 +240,8 @@ class StudentT(Estimator):
     than half of the times are equal that deviation is 0 and the likelihood has no bound there: the estimate
     is that time.
 
-    Attributes
-    ----------
-    degrees : float or None
-        Degrees of freedom, 4 to 6 by experience: fewer weigh far values down more. None: they are estimated
-        with the rest.
+    `degrees`: Degrees of freedom, 4 to 6 by experience: fewer weigh far values down more. None: they are
+        estimated with the rest.
     """
 
     name: ClassVar[str] = "student"
@@ -421,21 +399,11 @@ _COMPARISONS = 4
 class Search(ABC):
     """Names codelets to measure, one by one, and is told what they took.
 
-    Parameters
-    ----------
-    codelets : sequence of Codelet
-        That can be used.
-    points, warmup : int
-        Measurements that tell what a codelet takes, and calls before them that do not count.
-
-    Attributes
-    ----------
-    times : dict of str to float
-        Name to seconds, of those measured.
-    errors : dict of str to float
-        Name to the standard error of these seconds.
-    words : list of str
-        What was found out on the way, as sentences.
+    `codelets`: That can be used.
+    `points`, `warmup`: Measurements that tell what a codelet takes, and calls before them that do not count.
+    `times`: Name to seconds, of those measured.
+    `errors`: Name to the standard error of these seconds.
+    `words`: What was found out on the way, as sentences.
     """
 
     name: ClassVar[str]

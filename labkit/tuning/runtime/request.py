@@ -34,17 +34,9 @@ __all__ = ["Handle", "Request", "Timer"]
 class Request:
     """A call that is tuned while the program uses it; made by `labkit.tune`'s methods, by all ranks together.
 
-    Parameters
-    ----------
-    comm : communicator
-        It is duplicated: the codelets' messages do not match those of other communicators.
-    functions : FunctionSet or callable
-        What is chosen from; ``functions(comm, node)`` is given the duplicate and the ranks of a host.
-    plan : Plan
-
-    Attributes
-    ----------
-    functions : FunctionSet
+    `comm`: It is duplicated: the codelets' messages do not match those of other communicators.
+    `functions`: What is chosen from; ``functions(comm, node)`` is given the duplicate and the ranks of a
+        host.
 
     Notes
     -----
@@ -77,10 +69,7 @@ class Request:
     def __call__(self, *args: object, **kwargs: object) -> object:
         """Carry it out, with the arguments of the codelets.
 
-        Raises
-        ------
-        DataError
-            After the end of its ``with``; for arguments that the codelets do not take.
+        Raises DataError: After the end of its ``with``; for arguments that the codelets do not take.
         """
         self._require_open()
         if self._is_timed_outside:
@@ -103,10 +92,7 @@ class Request:
     def start(self, *args: object, **kwargs: object) -> Handle:
         """Begin it; what it returns has a `wait`. Computation in between overlaps with it, where it can.
 
-        Raises
-        ------
-        DataError
-            While it searches without a timer: only a region tells what such a call is worth.
+        Raises DataError: While it searches without a timer: only a region tells what such a call is worth.
         """
         self._require_open()
         if self._is_timed_outside:
@@ -227,10 +213,7 @@ class Handle:
     def wait(self) -> Any:
         """Wait for its end; what the call returns.
 
-        Raises
-        ------
-        DataError
-            It was waited for already.
+        Raises DataError: It was waited for already.
         """
         if self._finish is None:
             raise DataError("this call has already been waited for: call wait once for each start")
@@ -249,19 +232,9 @@ class Timer:
     that what is measured is near to what the program does (`every` = 1: the method *timer*; more:
     *timer_multistep*, with as many passes of each combination, and fewer measurements).
 
-    Parameters
-    ----------
-    comm : communicator
-        Of all ranks of the region.
-    requests : sequence of Request
-    every : int
-        Passes between two synchronisations.
-    plan : Plan
-
-    Raises
-    ------
-    DataError
-        There is no request, or `every` is no whole number from 1 on.
+    `comm`: Of all ranks of the region.
+    `every`: Passes between two synchronisations.
+    Raises DataError: There is no request, or `every` is no whole number from 1 on.
     """
 
     def __init__(self, comm: Any, requests: Sequence[Request], every: int, plan: Plan) -> None:
@@ -370,29 +343,15 @@ _REMEMBERED = 0.25
 class Tuning:
     """The tuning of calls that are alike, one of them after the other.
 
-    Parameters
-    ----------
-    comm : communicator
-        For nothing else.
-    what : str
-        What is tuned, as a sentence begins.
-    codelets : sequence of Codelet
-        That can be used here.
-    left_out : sequence of str
-        Those that cannot, and why.
-    plan : Plan
-    key, n_bytes : str and float
-        What the history knows it by.
-    points : int
-        Measurements of each codelet.
-    situation : Situation, optional
-        Of a collective's calls: the run says what they take (`labkit.Run.collectives`).
-
-    Attributes
-    ----------
-    phase : {"search", "verification", "production"}
-    calls, trials : int
-        All so far, and those spent on the last search.
+    `comm`: For nothing else.
+    `what`: What is tuned, as a sentence begins.
+    `codelets`: That can be used here.
+    `left_out`: Those that cannot, and why.
+    `key`, `n_bytes`: What the history knows it by.
+    `points`: Measurements of each codelet.
+    `situation`: Of a collective's calls: the run says what they take (`labkit.Run.collectives`).
+    `phase` ({"search", "verification", "production"})
+    `calls`, `trials`: All so far, and those spent on the last search.
     """
 
     def __init__(

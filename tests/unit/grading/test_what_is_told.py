@@ -84,7 +84,7 @@ def test_a_trial_of_ones_own_counts_no_packed_bytes(sandbox: Sandbox) -> None:
     assert costs.judge(Trial(OpenBench(f))).score == 1
     verdict = costs.judge(Trial(SandboxBench(sandbox, _TELLS.format(how="comm.gather(keys)"), "f")))
     assert verdict.score == 0
-    assert "bytes, packed, told to the busiest rank; at most 100 are allowed" in verdict.feedback
+    assert "bytes, packed, delivered to the busiest rank; at most 100 are allowed" in verdict.feedback
 
 
 def _volume(sandbox: Sandbox, name: str, source: str, draw: int) -> tuple[float, str]:

@@ -185,7 +185,7 @@ REFUSED = [
     ("</route>", "</route><bypassRoute src='a' dst='b'/>", 9, "there is no host or router 'a'"),
     ("</route>", "</route><include file='x'/>", 9, "files that include others"),
     ("</route>", "</route><trace id='t' file='x'/>", 9, "what changes with time"),
-    ("</route>", "</route><zone id='in' routing='Full'/>", 9, "holds hosts or routers beside zones"),
+    ("</route>", "</route><zone id='in' routing='Full'/>", 9, "contains hosts or routers next to zones"),
     ("</route>", "</route><backbone id='b' bandwidth='1GBps' latency='0'/>", 9, 'routing="Cluster"'),
     ("</zone>", "</zone><zone id='two' routing='Full'/>", 10, "a second outermost zone"),
     ("<zone i", "<config><prop id='network/TCP-gamme' value='1'/></config><zone i", 4, "is not known"),

@@ -121,7 +121,7 @@ def test_zones_refuse_what_cannot_be() -> None:
         (lambda z: z.route("a", "", ["l"]), "only a star has a middle"),
         (lambda z: z.route("a", "a", [("l", "sideways")]), "allowed: up, down"),
         (lambda z: z.members.append(z), "twice, or in itself"),
-        (lambda z: z.zone("in").host("c"), "beside zones"),
+        (lambda z: z.zone("in").host("c"), "next to zones"),
     ]:
         with pytest.raises(PlatformError, match=why):
             made(change)  # type: ignore[arg-type]

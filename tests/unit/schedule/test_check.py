@@ -275,7 +275,7 @@ def test_sizes_may_be_used_once_they_were_told() -> None:
         (
             "the wrong one",
             "wrong value",
-            "the size of rank 0's block, it must be told the size of rank 2's",
+            "the size of rank 0's block, not the size of rank 2's",
         ),
     ],
 )

@@ -44,7 +44,7 @@ def its_own_fault(group: Group) -> Iterator[Step]:
         (nothing_at_all, r"bcast/mine: nothing_at_all\(group\) returned None.*yield group\.send"),
         (a_step, r"bcast/mine: a_step\(group\) returned a Step.*yield"),
         (nothing_yielded, r"bcast/mine: nothing_yielded\(group\) yielded None.*yield group\.send"),
-        (if_of_all_ranks, r"bcast/mine: if_of_all_ranks.*group\.ranks.*all ranks at once.*where="),
+        (if_of_all_ranks, r"bcast/mine: if_of_all_ranks.*group\.ranks.*all ranks in one call.*where="),
     ],
 )
 def test_what_is_no_generator_of_steps(generator: Any, words: str) -> None:

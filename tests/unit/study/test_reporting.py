@@ -70,7 +70,7 @@ def test_the_paragraph_says_what_was_done() -> None:
     assert "more than 20 µs and more than 1% of the time were discarded (6 of 36)." in text
     assert "1 warm-up run of each point did not count." in text
     assert "within 5% of it, 10 times; every point reached this." in text
-    assert "could not be told from one clock" in text
+    assert "could not be distinguished from one clock" in text
     assert "random order, each in its own launch" in text
 
 
