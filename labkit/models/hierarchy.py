@@ -211,9 +211,10 @@ class CommunicationModel:
             raise DataError(f"a model cannot be joined with {other!r} by {sign}; give another model")
         kind = min(self.kind, other.kind, key=KINDS.index)
         mine, theirs = (m.asymptotic() if kind == "asymptotic" else m for m in (self, other))
-        lower, upper = join(mine.lower, theirs.lower), join(mine.upper, theirs.upper)
+        lower = sympy.piecewise_fold(join(mine.lower, theirs.lower))
+        upper = sympy.piecewise_fold(join(mine.upper, theirs.upper))
         of_hosts = self.is_of_hosts or other.is_of_hosts
-        made = CommunicationModel(kind, *map(sympy.piecewise_fold, (lower, upper)), is_of_hosts=of_hosts)
+        made = CommunicationModel(kind, lower, upper, is_of_hosts=of_hosts)
         return made.asymptotic() if kind == "asymptotic" else made
 
     def __call__(self, S: Formula | None = None, P: Formula | None = None) -> CommunicationModel:

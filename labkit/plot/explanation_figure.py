@@ -235,7 +235,7 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
     return Figure(fig, reading, f"Time line of the critical path over the ranks. {reading}")
 
 
-def _draw_transfers(fig: Any, moved: pd.DataFrame, messages: pd.DataFrame) -> None:
+def _draw_transfers(fig: figure, moved: pd.DataFrame, messages: pd.DataFrame) -> None:
     """Draw the transfers of the path as lines between ranks."""
     sent, source = messages.iloc[moved["message"].to_numpy()], _steps(moved)
     for end in ("source", "destination"):

@@ -101,13 +101,7 @@ def _steps(group: Group, table: list[list[int]]) -> Iterator[Step]:
             yield Step(
                 (
                     Column(
-                        Kind(row[1]),
-                        np.array([row[0]]),
-                        row[2],
-                        section,
-                        source,
-                        row[3],
-                        row[14],  # type: ignore[arg-type]
+                        Kind(row[1]), np.array([row[0]]), row[2], section, source, row[3], row[14]  # type: ignore[arg-type]
                     ),
                 )
-            )
+            )  # fmt: skip
