@@ -1038,6 +1038,28 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [(20, "one rank"), (3.2, "one step"), (320_000, "in kB"), (288, "an action"), (192, "lines of")],
         [300],
     ),
+    "near_and_far": (
+        [8],
+        [(16, "are near"), (24, "are far"), (0.004, "one message"), (8000, "in ms"), (20, "middle")],
+        [10],
+    ),
+    "nodes_to_ask_for": (
+        [7],
+        [(6, "last four"), (6.25, "whole ones"), (100, "more than one"), (16, "one node")],
+        [8],
+    ),
+    "prediction_off": (
+        [-20, "-20 %"],
+        [
+            (20, "sign"),
+            (25, "predicted one"),
+            (-25, "sign is right"),
+            (-3, "are ms"),
+            (-0.2, "in %"),
+            (80, "as a share"),
+        ],
+        [10],
+    ),
     "root_samples": (
         [4],
         [(0.004, "one rank"), (1, "without oversampling"), (4000, "in millions"), (4e6, "asks for")],
