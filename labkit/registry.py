@@ -323,7 +323,7 @@ def _shipped(problem: str) -> tuple[str, ...]:
 def teaching_forms() -> tuple[tuple[str, str], ...]:
     """Return (problem, name) of every algorithm that has a readable form, sorted.
 
-    A form is the file ``algorithms/teaching/<problem>/<name>.py`` beside ``algorithms/<problem>/<name>.py``.
+    A form is the file ``algorithms/teaching/<problem>/<name>.py`` next to ``algorithms/<problem>/<name>.py``.
     It is for reading and racing only: nothing else in this registry lists it.
 
     Examples

@@ -121,7 +121,7 @@ class RunRequest:
         check_target(self.trace_ti)
 
 
-#: words of other tools for parameters of `labkit.run`
+#: other tools' names of parameters of `labkit.run`
 _MEANT = {
     **dict.fromkeys(("machine", "platform", "topology", "network", "where"), "on"),
     **dict.fromkeys(("np", "nprocs", "processes", "procs", "nodes", "p", "size"), "ranks"),
@@ -146,11 +146,11 @@ class Machine:
     takes_coll: ClassVar[bool] = False
     #: the options that not every machine has
     options: ClassVar[Collection[str]] = ()
-    #: the words that mean it, as values of `on`
+    #: the strings that mean it, as values of `on`
     words: ClassVar[tuple[str, ...]] = ()
 
     def owns(self, on: object) -> bool:
-        """Whether a value of `on` means this machine: here, whether it is one of its words."""
+        """Whether a value of `on` means this machine: here, whether it is one of its strings."""
         return isinstance(on, str) and on.strip().lower() in self.words
 
     def size(self, on: Any) -> int | None:

@@ -117,7 +117,7 @@ def measure_opposed(
     """Measure what messages one way cost messages the other way, on their own connections.
 
     Ranks 0 and 2 are on one host, 1 and 3 on the other. ``alone`` times messages from rank 0 to rank 1,
-    ``opposed`` the same while rank 3 sends as many to rank 2. An exchange between two ranks would not tell:
+    ``opposed`` the same while rank 3 sends as many to rank 2. An exchange of two ranks would not show it:
     the acknowledgements of one direction then travel with the messages of the other.
     """
     rank, peer = comm.Get_rank(), comm.Get_rank() ^ 1

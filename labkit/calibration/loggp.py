@@ -88,7 +88,7 @@ def fit_loggp(table: pd.DataFrame) -> LogGP:
     labkit.models.LogGP
         `predicted_round_trips` says what it makes of each row. An overhead that differs from size to size is
         given as its median. A gap that the overhead hides at all sizes, or all but one, is given as 0: no
-        message tells more of it; G is then that of single messages.
+        message measures it better; G is then that of single messages.
 
     Raises
     ------

@@ -130,7 +130,7 @@ class Bound:
     words : str
         The bound as a formula.
     least_bytes : callable, optional
-        ``least_bytes(case)``. Of "messages": only those of so many bytes count.
+        ``least_bytes(case)``. Of "messages": only those of at least this size count.
     """
 
     what: str
@@ -216,7 +216,7 @@ class Costs:
     hint : str
     is_bonus : bool
     most_growth : float, optional
-        From a case to a later one of the same size the first bound's count grows at most so many times: a
+        From a case to a later one of the same size the first bound's count grows at most by this factor: a
         bound alone is met on few ranks by whoever packs what grows too fast.
     size : callable, optional
         ``size(case)``: growth is judged between cases for which it is equal. Default: between all.
@@ -276,8 +276,8 @@ class Scaling:
     on : callable
         ``on(ranks)``: the platform.
     slack : float
-        From end to end the time may change by so many times what the expectation says: a model with a large
-        constant beside a term that falls is no speedup.
+        From end to end the time may change by this multiple of the expectation: a model with a large
+        constant next to a falling term is no speedup.
     bounds : sequence of Bound
         Counts that hold on every number of ranks.
     drawn : (int, int, int), optional
@@ -287,7 +287,7 @@ class Scaling:
         ``also(seed)``: cases on which the bounds hold as well, such as other types and lengths.
     most_decrease : float, optional
         Among the drawn numbers of ranks, powers of two excluded, the longest chain of messages on fewer ranks
-        is at most so many times that on more ("chain" of `Bound`): what is slow on some numbers is found.
+        is at most this multiple of that on more ("chain" of `Bound`): what is slow on some numbers is found.
     hint : str
     is_bonus : bool
     """

@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["JOB_VARIABLE", "end_processes", "is_stopped", "job_processes", "worked_s"]
 
-#: environment variable that every process of a job inherits; its value tells the jobs apart
+#: environment variable that every process of a job inherits; its value identifies the job
 JOB_VARIABLE = "LABKIT_JOB"
 
 

@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Run the module that is named first, with the words behind it."""
+    """Run the module that is named first, with the arguments after it."""
     os.register_at_fork = _forget  # before a module is there that uses it
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)

@@ -117,7 +117,7 @@ def _die_with_owner(directory: str, shared_files: str) -> None:
 
 
 def kill_oneself() -> None:
-    """End this process without a word, whatever its other threads do."""
+    """End this process silently, whatever its other threads do."""
     os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 

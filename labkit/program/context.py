@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any, Protocol
 
-    #: is told of the end of every phase: rank, phase, the variables of the function it stands in
+    #: called at the end of every phase: rank, phase, the variables of the function it stands in
     Watcher = Callable[[int, str, Mapping[str, Any]], None]
 else:
     Protocol = object
@@ -70,7 +70,7 @@ class Decisions:
 
     @classmethod
     def of(cls, rows: Iterable[tuple[str, Any, str, str]]) -> Decisions:
-        """Return those of a rank that has told its `rows`."""
+        """Return those of a rank that has reported its `rows`."""
         found = cls()
         for row in rows:
             found.add(*row)
@@ -165,7 +165,7 @@ def run_seed() -> int:
 
 
 def decided(subject: str, situation: object, name: str, text: str) -> None:
-    """Let the run say what a request has decided (see `Decisions.add`); outside any run nobody is told."""
+    """Record in the run what a request has decided (see `Decisions.add`); outside a run do nothing."""
     machine = current()
     decisions = getattr(machine, "decisions", None)
     if decisions is not None:
@@ -289,7 +289,7 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
 
 
 def _copied(name: str) -> phase:
-    """Make what a rank has in place of somebody else's phase: whether it is used, the original tells."""
+    """Make a rank's copy of another rank's phase; the original records whether it is used."""
     made = phase(name)
     made._is_used = True
     return made

@@ -96,7 +96,7 @@ class Regions:
     itself the outermost call counts. A generator is in its phase while it runs, not while it waits. Functions
     written in C are not seen.
 
-    `names`: Each the name of a function, with as much of its class and module as is needed to tell it from
+    `names`: Each the name of a function, with as much of its class and module as distinguishes it from
         others (``merge``, ``Grid.smooth``, ``solver.merge``), or a pattern with ``*`` and ``?``. Functions of
         labkit itself, but for its algorithms, need their module. With ``!`` before it a name leaves out what
         others let in.
@@ -170,7 +170,7 @@ class Regions:
 
 
 def unseen(names: Sequence[str], phases: Iterable[str]) -> list[str]:
-    """Return the names of which no function was called, as far as the phases of a run tell.
+    """Return the names of which no function was called, according to the phases of a run.
 
     Examples
     --------

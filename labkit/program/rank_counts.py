@@ -101,7 +101,7 @@ class RealTally(Tally):
 
 
 def _resident_bytes() -> tuple[int, int] | None:
-    """Return what this process has in memory, now and at most; None where the system does not tell."""
+    """Return what this process has in memory, now and at most; None where the system does not report it."""
     try:
         with open("/proc/self/status", encoding="utf-8", errors="replace") as file:
             words = dict(line.split(":", 1) for line in file.read().splitlines())

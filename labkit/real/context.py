@@ -104,7 +104,7 @@ class RankContext:
         return {"tally": tally.end()}
 
     def end_deciding(self) -> dict[str, Any]:
-        """Return what was decided (rank 0 tells it) and noted, as part of a repetition's times."""
+        """Return what was decided (by rank 0) and noted, as part of a repetition's times."""
         rows = self.decisions.rows() if self.rank == 0 else []
         taken = {"taken": dict(self.taken)} if self.taken and self.rank == 0 else {}
         noted = {"noted": self.noted} if self.noted else {}

@@ -86,7 +86,7 @@ def _texts(printed: Iterable[bytes]) -> list[str]:
     return [text.decode("utf-8", "replace") for text in printed]
 
 
-# Launchers' messages about a rank that vanished without a word: each MPI has its own phrases.
+# Launchers' messages about a rank that vanished silently: each MPI has its own phrases.
 
 
 # Open MPI 4 writes [[36896,1],1] and 5 writes [prterun-host-36896@1,1]: the rank is behind the last comma.
@@ -144,7 +144,7 @@ def read_ending(text: str, ranks_by_pid: Mapping[int, int]) -> Ending | None:
 def _from_hydra(text: str, ranks_by_pid: Mapping[int, int]) -> Ending | None:
     """Read the exit codes of MPICH's launcher: raw wait statuses in rank order.
 
-    It kills the other ranks, so a status that is not SIGKILL tells the first one.
+    It kills the other ranks, so a status that is not SIGKILL marks the first one.
     """
     if found := _HYDRA_CODES.search(text):
         words = re.sub(r"\[[^\]]*\]", ",", found[1]).replace(" ", ",").split(",")

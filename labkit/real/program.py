@@ -167,7 +167,7 @@ def pack_result(result: object, file: BinaryIO, rank: int) -> None:
 
 
 def library_of(mpi: Any) -> str:
-    """Return the MPI library's name and version in its own words, without its build details."""
+    """Return the MPI library's name and version, as it reports them, without build details."""
     words = str(mpi.Get_library_version()).replace("\0", "").split("\n")[0]
     return " ".join(words.split(",")[0].split())
 

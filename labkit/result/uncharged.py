@@ -1,4 +1,4 @@
-"""Computation that no simulated time was charged for: how much of it there was, and when a user is told."""
+"""Uncharged computation: how much there was without simulated time, and when to warn about it."""
 
 from __future__ import annotations
 
@@ -36,5 +36,5 @@ class Uncharged:
 
     @property
     def is_notable(self) -> bool:
-        """Whether a user should be told."""
+        """Whether to warn the user."""
         return self.looks >= _LEAST_LOOKS and self.seconds >= max(_LEAST_S, _LEAST_SHARE * self.total_s)

@@ -252,7 +252,7 @@ class Description:
 
     @cached_property
     def exception(self) -> tuple[str, Model] | None:
-        """Why no model describes the data, in words, and the curve of the rest.
+        """Why no model describes the data, as text, and the curve of the rest.
 
         One value is an outlier, or a class of values (powers of two, multiples of 2, 4 or 8, every second
         one) is off the curve of the others by a factor.

@@ -42,7 +42,7 @@ _OUTSIDE, _FARTHER = 60.0, 8.0
 _EDGE, _EDGE_WIDTH = 6.0, 0.01
 #: of noisy data, a level: what they scatter bends them as well
 _LEVEL_NOISY = 6.0
-#: what growth beside a falling term loses below this share of the last value; the share of the last value but
+#: what growth with a falling term loses below this share of the last value; the share of the last value but
 #: one from which on what has only fallen so far is believed to grow
 _TRACE, _GROWN, _LARGER = 10.0, 0.3, 0.6
 #: a level is believed where the data reach this share of it

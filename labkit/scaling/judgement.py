@@ -346,7 +346,7 @@ class _Judged:
         return "measure repetitions to distinguish noise from growth"
 
 
-# The shape of data that change, jump, or follow no model, in words.
+# Sentences about the shape of data that change, jump, or follow no model.
 
 
 Floats = npt.NDArray[np.float64]
@@ -359,7 +359,7 @@ def describe(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: 
     """Return what the data do over the range, as a clause that follows "it".
 
     `x`, `y` (ndarray, shape (n,)): The points.
-    `model`: What describes them: only its pieces are told, where it has several.
+    `model`: What describes them: only its pieces are reported if it has several.
     `symbol`: The name of the parameter.
     `tolerance`: Relative steps below this count as none.
 

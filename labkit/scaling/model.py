@@ -38,7 +38,7 @@ class Alternatives(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One summand of a model beside its leading term.
+    """One summand of a model in addition to its leading term.
 
     `term`: Its growth.
     """
@@ -86,7 +86,7 @@ class Model:
     constant : float
         c, in the unit of the measurements, of either sign.
     others : tuple of Part
-        Summands beside the leading one.
+        Summands in addition to the leading one.
     r2_adjusted : float or None
         Adjusted coefficient of determination of the weighted fit; None for constants.
     error : float

@@ -31,7 +31,7 @@ _SUPERSCRIPT = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _LOGS = {"log", "log2", "lg", "ld", "ln", "log10", "lb"}
 _ROOTS = {"sqrt": Fraction(1, 2), "cbrt": Fraction(1, 3), "√": Fraction(1, 2)}
 _LANDAU = {"O", "o", "Theta", "Θ", "θ"}
-#: words that are no parameters, and what they mean
+#: names that are not parameters, and what they mean
 _WORDS = {
     "constant": "1",
     "const": "1",
@@ -550,14 +550,14 @@ def _add_logs(
     return tuple(sorted((a, r) for a, r in total.items() if r))
 
 
-# The functions of the language, and which of them a word resembles.
+# The functions of the language, and which of them a name resembles.
 
 
 FUNCTIONS = ("log", "log2", "sqrt", "cbrt")
 
 
 def meant(word: str) -> str:
-    """Suggest the function that a word resembles, as the end of a sentence; empty where it resembles none.
+    """Suggest the function that a name resembles, as the end of a sentence, or an empty string.
 
     Examples
     --------

@@ -17,7 +17,7 @@ __all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "read_samples", "
 
 Floats = npt.NDArray[np.float64]
 
-#: fewer values of the parameter cannot tell terms apart (Shudler et al., section 2.3)
+#: fewer values of the parameter cannot separate terms (Shudler et al., section 2.3)
 LEAST_VALUES = 5
 
 _LEAST, _MOST = 1e-300, 1e300  # beyond them relative errors lose their digits, and sums overflow

@@ -132,7 +132,7 @@ class Terms:
 
     @cached_property
     def is_simple(self) -> Bools:
-        """Which may have a lower term below 0 beside them, as counts such as p^2 - p do."""
+        """Terms that may have a lower term below 0, as counts such as p^2 - p do."""
         whole = [all(e.denominator == 1 and e >= 0 for e in t) for t in self.terms]
         return np.array(
             [w and t > CONSTANT and not t.exponential for w, t in zip(whole, self.terms, strict=True)]

@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 _HALF = Term(0, "1/2")
 #: steeper terms, and the local power of a parameter from which on they are tried
 _CUBES, _STEEP = (Term(0, "5/2"), Term(0, 3)), 1.8
-#: pairs of products that are fitted with care, and what a second product costs beside the number of choices
+#: pairs of products that are fitted with care, and the cost of a second product besides the choices
 _REFINED, _SECOND = 120, 4.0
 #: single measurements that miss every model by this many times the tolerance have no verdict
 _ROUGH = 5.0
@@ -463,7 +463,7 @@ def judge_surface(
 ) -> SurfaceVerdict:
     """Judge measurements over two parameters against an expectation such as ``n/p log2(n/p) + p``.
 
-    The expectation's own form is tried beside all sums of two products, and with one product more. Every
+    The expectation's own form is tried next to all sums of two products, and with one product more. Every
     summand of the likeliest model is compared with the summands expected, parameter by parameter and by
     exponents
     alone: it matches exactly, approximately (each parameter within its square root), stays below (the bound

@@ -369,7 +369,7 @@ def outcome(model: Term, expectation: Term, deviation: Term) -> str:
     return "bound" if found == "none" and model < expectation else found
 
 
-# The words of verdicts: growth, pace and which summand dominates where.
+# The sentences of verdicts: growth, pace and which summand dominates where.
 
 
 Write = Callable[[Term], str]

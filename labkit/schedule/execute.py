@@ -168,7 +168,7 @@ class _Memory:
         return np.array([known.get(owner, -1) for owner in owners.tolist()], np.int64)
 
     def _make_told(self, number: int, n_blocks: int) -> None:
-        """Make room for blocks whose sizes have been told."""
+        """Allocate blocks whose sizes have been received."""
         teller = self.schedule.number_of("counts")
         known = None if teller is None else self.arrays[teller]
         assert known is not None
@@ -208,7 +208,7 @@ class _Memory:
     def fill(self, section: Blocks, values: _Array) -> None:
         """Put values into the section, unless they are a view of it already."""
         begin, pieces = 0, self.pieces(section)
-        if any(piece.dtype != values.dtype for piece in pieces):  # what was told is bytes
+        if any(piece.dtype != values.dtype for piece in pieces):  # received sizes are in bytes
             pieces, values = [piece.view(np.uint8) for piece in pieces], values.view(np.uint8)
         for piece in pieces:
             part = values[begin : begin + len(piece)]

@@ -77,10 +77,10 @@ def section_text(buffers: Sequence[str], counts: Sequence[int], section: Blocks)
     return f"{buffers[section.buffer]}[{inside}]"
 
 
-#: bytes of a count that ranks tell each other
+#: bytes of a count that ranks send each other
 COUNT_BYTES = 8
 
-#: what a buffer's blocks are: as large as those of another buffer; numbers of bytes; as large as these tell
+#: what a buffer's blocks are: as large as those of another buffer; numbers of bytes; as large as these
 Holds = Literal["blocks", "counts", "told"]
 
 #: an algorithm: yields its steps for the ranks of a group
@@ -193,7 +193,7 @@ class Schedule:
         return self.problem.size_class(buffer.like, rank, block, self.root, self.parts)
 
     def number_of(self, holds: Holds) -> int | None:
-        """Return the number of the one buffer that holds counts, or told blocks; None: there is none."""
+        """Return the number of the buffer with counts, or with blocks of these sizes, or None."""
         return next((i for i, buffer in enumerate(self.buffers) if buffer.holds == holds), None)
 
     def _caller_blocks(self, buffer: str, ranks: NDArray[np.int64]) -> NDArray[np.int64]:

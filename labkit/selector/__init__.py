@@ -120,12 +120,12 @@ def stated(coll: object) -> Selector:
 
 
 def of_words(words: Sequence[str]) -> Selector:
-    """Return the selector of words such as ``allreduce=ring``, then selectors' names and files of rules.
+    """Return the selector of strings such as ``allreduce=ring``, then selectors' names and files of rules.
 
     Raises
     ------
     ScheduleError
-        For a word that is neither, or a file that is no table of rules.
+        For a string that is neither, or a file that is not a table of rules.
     """
     from labkit.selector.formats import ENDINGS, read_rules  # of other libraries: few runs need them
 

@@ -39,7 +39,7 @@ from labkit.text.units import format_bytes, ranks_text
 __all__ = ["CHECKING", "Checks", "Pending", "Sent", "elements_of", "region_of"]
 
 
-#: kinds of faults that are told in full; more of a kind are counted
+#: faults of a kind that are reported in full; more are counted
 _SHOWN = 20
 _PROC_NULL = -2
 
@@ -157,7 +157,7 @@ class Checks:
         self._pending.setdefault(rank, {})[id(pending.request)] = pending
 
     def look(self, rank: int, requests: Iterable[Any], where: str) -> None:
-        """Before requests are waited for: tell of buffers that have changed while being sent from.
+        """Report buffers that have changed while being sent from, before requests are waited for.
 
         What lies where they receive is noted: `end` compares.
         """
@@ -200,7 +200,7 @@ class Checks:
         return self.seen()
 
     def seen(self) -> list[str]:
-        """Return what has been told."""
+        """Return what has been reported."""
         hidden = [f"... and {self.more} more"] if self.more else []
         return [f"check: {text}" for text in [*self.told, *hidden]]
 
@@ -322,7 +322,7 @@ def agree(sent: Elements, taken: Elements) -> bool:
     return True
 
 
-# Stand-ins for the methods while a checked run goes on: each tells `Checks` of its call.
+# Stand-ins for the methods while a checked run goes on: each reports its call to `Checks`.
 
 
 _BUFFERS = ("read", "write")
@@ -347,7 +347,7 @@ def _regions(method: Method, comm: Any, given: dict[str, Any]) -> list[Any]:
 
 
 def _watched(method: Method, call: Callable[..., Any], comm: Any, arguments: tuple[Any, ...]) -> Any:
-    """Make a call of a communicator, and tell what it was."""
+    """Make a call of a communicator, and report it."""
     simulation = running()
     checks = None if simulation is None else simulation.checks
     if simulation is None or checks is None or simulation.hub.rank in checks.inside:
@@ -394,7 +394,7 @@ def _overlap_within(checks: Any, what: str, regions: list[Any]) -> None:
 
 
 def _waited(method: Method, call: Callable[..., Any], first: Any, arguments: tuple[Any, ...]) -> object:
-    """Wait for requests, or test them, and tell which are over."""
+    """Wait for requests, or test them, and report which are over."""
     simulation = running()
     checks = None if simulation is None else simulation.checks
     if simulation is None or checks is None or simulation.hub.rank in checks.inside:

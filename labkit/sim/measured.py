@@ -9,7 +9,7 @@ Such a run is never quite the same twice; it says so, and keeps what it has meas
 the bit (`labkit.sim.computation`): ``compute=run``, ``compute=study``, ``compute="recorded:FILE"``. What
 labkit itself does inside a call of MPI before the rank waits is charged, too: some microseconds a call.
 `labkit.local` then charges nothing of its own, as its work is done and measured; `labkit.compute` still
-charges what it is told.
+charges the given times.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ class _Stream(io.TextIOBase):
         return self._through.fileno()
 
     def reconfigure(self, **settings: object) -> None:
-        """Accept what a text stream can be told: what is printed is kept as text, whole."""
+        """Accept the options of a text stream, without effect: output is kept as text."""
         known = ("encoding", "errors", "newline", "line_buffering", "write_through")
         for name in settings:
             if name not in known:

@@ -56,7 +56,7 @@ class RankContext:
         self.samples: dict[tuple[str, int], Sample] = {}
         #: what requests have decided (`labkit.tune`)
         self.decisions = Decisions()
-        #: what ranks of stand-in data tell each other beside messages (`labkit.local.standin`)
+        #: what ranks of stand-in data exchange in addition to messages (`labkit.local.standin`)
         self.board: dict[object, object] = {}
         #: what ranks wait for of their own process (`labkit.sim.isolation.waits`), by rank; and what returns
         #: the running rank's

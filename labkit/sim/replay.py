@@ -200,7 +200,7 @@ def _engine(built: Any, model: Any, actions: Any, choose: Any, is_traced: bool, 
 
 
 def _read(path: Path, limit_bytes: int, still: Callable[[], None]) -> Any:
-    """Read a trace, or GOAL: its first word says which it is."""
+    """Read a trace, or GOAL: the beginning decides which it is."""
     return read_goal(path, limit_bytes, still) if is_goal(path) else read_actions(path, limit_bytes, still)
 
 

@@ -205,7 +205,7 @@ def _run_folded(
             None,
             combine_s_per_byte,
         )
-    except ScheduleError:  # the whole run tells which rank it was
+    except ScheduleError:  # the whole run shows which rank it was
         return None
     if folded.is_broken or end_s[0] != end_s[1]:
         return None

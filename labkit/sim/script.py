@@ -63,7 +63,7 @@ def _title(request: RunRequest) -> str:
 
 
 class _Seen:
-    """What the child tells of a run that goes on."""
+    """The child's reports of a run in progress."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -102,14 +102,14 @@ def _run_child(
                 # On a busy host it takes long to start; the limit is the run's.
                 is_over = child.wait(max(0.0, (folder / BEGAN).stat().st_mtime + limit_s - time.time()))
             return child.code if is_over else None
-        except KeyboardInterrupt:  # it has a separate session: the terminal has told this process only
+        except KeyboardInterrupt:  # it has a separate session: the terminal has interrupted this process only
             os.kill(child.pid, signal.SIGINT)
             child.wait(HAND_OVER_S)
             raise
 
 
 def _interrupted(folder: Path) -> RunInterrupted:
-    """The interrupt with what the ranks had printed, as far as their process could still tell."""
+    """The interrupt with what the ranks had printed, as far as their process could still report it."""
     told = pickle.loads((folder / ANSWER).read_bytes()) if (folder / ANSWER).exists() else None
     return RunInterrupted(getattr(told, "output", None) or ())
 

@@ -1,7 +1,7 @@
 """The process in which a script's ranks run: ``python -m labkit.sim.script_child FOLDER``.
 
 FOLDER holds the request; the answer, a Run or an exception, is left there. `mpi4py.MPI` is the simulated
-module here, and the clocks of `time` tell simulated time to a rank.
+module here, and the clocks of `time` show simulated time to a rank.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class RankExits:
                 function(*args, **kwargs)
             except SystemExit:
                 continue
-            except Exception:  # as Python does: told, and no reason not to end
+            except Exception:  # as Python does: reported, and no reason not to end
                 print("Exception ignored in atexit callback:", function, file=sys.stderr)
                 traceback.print_exc()
         for stream in (sys.stdout, sys.stderr):
@@ -275,7 +275,7 @@ def _clean(folder: Path) -> None:
 
 
 def _name_the_rank_that_leaves(folder: Path) -> None:
-    """Say which rank ended itself, and where: `os._exit` or a signal would end all ranks without a word."""
+    """Say which rank ended itself, and where: `os._exit` or a signal would end all ranks silently."""
     number_of, send, abort = os.getpid, os.kill, os.abort
     home = number_of()
 

@@ -128,7 +128,7 @@ class TimeLimit:
         if self._simulation.hub.rank < 0 or self._is_reporting:
             return  # the engine's loops see it themselves; a report on many ranks outlasts a knock
         limit = sys.getrecursionlimit()
-        sys.setrecursionlimit(limit + _REPORT_FRAMES)  # a rank that has used up its stack is told of, too
+        sys.setrecursionlimit(limit + _REPORT_FRAMES)  # a rank that has used up its stack is reported, too
         self._is_reporting = True
         try:
             self._simulation.time_up(frame)
@@ -420,7 +420,7 @@ class Simulation:
         if self._struck_without_room(error):
             self.time_up(innermost_frame(error))
             return
-        # an error of what the engine calls (the end of a transfer) has ended the run before it is told here
+        # an error of what the engine calls (the end of a transfer) has ended the run before this report
         if self._failure is None and (not self.hub.is_ending or isinstance(error, Exception)):
             self._failure = self._as_failure(error)
         if not self.hub.is_ending:

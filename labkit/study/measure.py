@@ -27,7 +27,7 @@ __all__ = ["SEEDS", "Found", "Job", "host_cost_s", "with_seed"]
 
 #: seeds of a simulated point by default; their time is that of `host_cost_s`
 SEEDS = Repeats(within=0, least=1, most=5, most_s=1.0)
-#: options of the simulated points, which real ones beside them do not have
+#: options of the simulated points, which real ones do not have
 _SIMULATED = ("tolerance", "calibration", "compute", "noise")
 
 

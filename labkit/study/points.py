@@ -266,7 +266,7 @@ def choice_text(choice: object) -> str:
 
 
 def is_real(on: object) -> bool:
-    """Whether a machine is a real one, where runs beside each other would disturb each other's times."""
+    """Whether a machine is a real one, where concurrent runs would disturb each other's times."""
     return machine_of(on).is_real
 
 

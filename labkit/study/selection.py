@@ -119,7 +119,7 @@ def pick_all(
     parameter: str | None = None,
     where: Mapping[str, object] | None = None,
 ) -> dict[str, Curve]:
-    """Pick every curve that `pick` would have to choose from, by what tells it from the others."""
+    """Pick every curve that `pick` would have to choose from, by what distinguishes it from the others."""
     rows = rows_where(data, where or {})
     metric = metric_of(rows, metric, phase)
     rows, _ = _phase(rows[rows["metric"] == metric], metric, phase)
@@ -143,7 +143,7 @@ def _follows(rows: pd.DataFrame, column: str, others: Sequence[str]) -> bool:
 
 
 def curves_in(rows: pd.DataFrame, along: Sequence[str]) -> list[dict[str, Any]]:
-    """Return what tells the curves along some columns apart; one without a name where there is but one."""
+    """Return labels of the curves along some columns; a single curve has an empty label."""
     columns = [*FIXED, *parameter_columns(rows)]
     names = [c for c in columns if c not in along and c in rows and rows[c].nunique(dropna=False) > 1]
     if not names:

@@ -7,7 +7,7 @@
                  notes: machines and network models with their numbers, the seed, what the counts are,
                  options of the sweep, points that failed, remarks
 
-The file is written beside its place and then moved there, so that a full disk or an interrupt leaves the
+The file is written under a temporary name and then moved, so that a full disk or an interrupt leaves the
 old file as it was.
 """
 

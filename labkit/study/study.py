@@ -168,7 +168,7 @@ class Study(SuggestsNames):
         parameter: str | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> dict[str, Curve]:
-        """Return every curve of a metric, by what tells it from the others: machine, algorithm, parameters.
+        """Return every curve of a metric, by what distinguishes it: machine, algorithm, parameters.
 
         Parameters
         ----------
@@ -692,7 +692,7 @@ class Study(SuggestsNames):
             Of pandas, polars or pyarrow. With the columns metric and value it has a row for each measurement,
             else a column for each metric, as `to_frame` returns them.
         parameters, metrics : str or sequence of str, optional
-            The columns that hold them. By default metrics are the columns whose names tell a unit
+            The columns that hold them. By default metrics are the columns whose names have a unit
             (``time_s``), a phase (``phase_s:merge``) or a count of labkit's, and parameters the others; if
             that leaves no metric, the first column is the parameter.
 

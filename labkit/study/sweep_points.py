@@ -102,7 +102,7 @@ def sweep(
     progress : bool, optional
         Whether to show a progress bar; by default when somebody watches.
     tolerance : float
-        Of the simulated runs, see `labkit.run`; 0: exact. Real machines beside them have none.
+        Of the simulated runs, see `labkit.run`; 0: exact. Real machines have none.
     calibration : str, path or KernelCosts, optional
         What node-local work costs in the simulated runs, see `labkit.run`.
     compute : str, Study or Measured, optional
@@ -124,7 +124,7 @@ def sweep(
     runner : callable, optional
         What runs a point instead of `labkit.run`.
     jobs : int or cluster, optional
-        Spreads simulations over so many processes of this host, or over the engines of an ipyparallel cluster
+        Spreads simulations over processes of this host, or over the engines of an ipyparallel cluster
         (its load-balanced view, the cluster itself, or a `labkit.cluster`). The study is the one of a serial
         sweep: the same rows in the same order, to the last bit; a program that depends on Python's hash seed
         (the order of a set of texts) is noticed at one point, and run here instead, with a remark, unless

@@ -116,7 +116,7 @@ def _filter(filters: list[Any]) -> None:
 # Workers of this host are all given the seed of this process where it is known (PYTHONHASHSEED), and the
 # study
 # is that of a serial sweep whatever the program does. A seed that Python has drawn cannot be handed on: then
-# one point is run under two seeds, and a program that tells them apart is not spread.
+# one point is run under two seeds, and a program that distinguishes them is not spread.
 
 
 def fingerprint() -> int:

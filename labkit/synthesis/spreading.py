@@ -36,10 +36,10 @@ class Options:
     """What may differ from one attempt to the next.
 
     `batch`: Most chunks in a message.
-    `reach`: Each rank sends to so many others besides those beside it; -1: to all.
+    `reach`: Each rank sends to this number of others in addition to its neighbors; -1: to all.
     `is_rarest`: Whether rare chunks go first.
     `window`: Messages under way on a link: 2 hide latencies.
-    `order`: Each rank sends to the next one of these only, around a ring; empty: to whom it is beside.
+    `order`: Each rank sends to the next one of these only, around a ring; empty: to its neighbors.
     """
 
     batch: int = 1
@@ -64,7 +64,7 @@ class _Edge:
 
 
 def neighbors(fabric: Fabric, options: Options) -> list[list[int]]:
-    """Return to whom each rank may send: those beside it and some farther ones, or the next one only."""
+    """Return to whom each rank may send: its neighbors and some farther ones, or the next one only."""
     p, reach, found = fabric.size, options.reach, []
     if options.order:
         after = dict(zip(options.order, (*options.order[1:], options.order[0]), strict=True))

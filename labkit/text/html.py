@@ -25,7 +25,7 @@ __all__ = [
     "table",
 ]
 
-#: Okabe-Ito colours; the sign and the word say the same without colour
+#: Okabe-Ito colours; the sign and the text show the same without color
 MATCH_COLORS = {
     "exact": "#00795a",
     "approximate": "#0067a5",
@@ -113,7 +113,7 @@ def prose(text: str) -> str:
 
 
 def badge(match: str) -> str:
-    """Return a verdict as a coloured sign with its word."""
+    """Return a verdict as a colored sign with its text."""
     return (
         f'<span style="background:{MATCH_COLORS[match]};color:#fff;border-radius:4px;padding:1px 8px;'
         f'font-weight:600;white-space:nowrap">{MATCH_SIGNS[match]}&nbsp;{match}</span>'

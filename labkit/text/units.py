@@ -87,7 +87,7 @@ def number_of_ranks(ranks: int) -> str:
 
 
 def ranks_text(ranks: Sequence[int], most: int = 8) -> str:
-    """Name ranks briefly; of more than `most` runs of them only their number is told.
+    """Name ranks briefly; of more than `most` runs of them only their number is shown.
 
     Examples
     --------

@@ -48,7 +48,7 @@ class ClockSample(NamedTuple):
 
 
 def best_of(exchanges: Sequence[tuple[float, float, float]]) -> ClockSample:
-    """Return what exchanges of (asked, answer, got) tell: that of the shortest round trip counts.
+    """Return the offset from exchanges of (asked, answer, got): the shortest round trip counts.
 
     Examples
     --------

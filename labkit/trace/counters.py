@@ -360,7 +360,7 @@ def summary_frame(columns: Columns, counts: pd.DataFrame | None = None) -> pd.Da
     `columns`: Of `summed_columns`.
     `counts`: `labkit.Run.counts`: with memory_bytes, the table has that too.
     Returns: By rank and path: rank, path, phase, call, place, visits (of computation: how often the phase, or
-        the program, was entered), spent_s (wait states included: only events tell them apart), messages,
+        the program, was entered), spent_s (wait states included: only events separate them), messages,
         bytes, empty_messages, collective_bytes and empty_collectives, as in
         `labkit.trace.waiting.profile.profile_of`; but a collective counts as empty for a rank that gives
         nothing to it, whatever the others give. With ``counters=`` a column for each that the hosts have, NaN

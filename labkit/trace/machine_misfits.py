@@ -679,7 +679,7 @@ def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:
     is predicted that well. Groups of pairs (of a rank, host, phase, link, pair of ranks, size, call, part
     of the run; of a link or a host those of one size, too) are compared with all others by the rank-sum
     test of Mann and Whitney [1]_, which asks nothing of the noise but that it is the same in the group and
-    beside it; chances are multiplied by the number of groups. The group is named whose own median explains
+    next to it; chances are multiplied by the number of groups. The group is named whose own median explains
     most of the absolute deviations, if it is off by at least a fifth, chance makes that at most once in
     1000 runs, and all of it comes to 1 % of the predicted run; it is taken out, and the search goes on. A
     kind is off as a whole from a factor of 1.5 on, by a sign test. A stall is a single time whose excess is

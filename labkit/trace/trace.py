@@ -180,7 +180,7 @@ class Trace:
     Notes
     -----
     Of a real run the seconds are those of its hosts. Its collectives are calls, not messages. It does not
-    tell when a message moves: arrived_s is NaN, and start_s is when both sides were there, or the post of a
+    record when a message moves: arrived_s is NaN, and start_s is when both sides were there, or the post of a
     send that was over before. Computations are the times between calls. A row of its waits also has ready_s
     (when what it waited for could begin), origin (the rank for which it waited) and call (the row of the
     collective, or -1).
@@ -324,7 +324,7 @@ Entry = tuple[int, str, float, float, int]
 
 
 NO_PHASE = "(no phase)"
-#: instead of a phase's number where only the time tells it
+#: instead of a phase's number where only the time shows it
 NOT_SAID = -2
 
 
@@ -348,7 +348,7 @@ def phase_numbers(calls: pd.DataFrame, names: Any) -> NDArray[np.int64]:
 def by_entry(rows: Iterable[Entry]) -> list[Entry]:
     """Return phases in the order of their begins; of those that begin at once, in which a rank entered them.
 
-    Times alone do not tell that of phases that take none.
+    Times alone do not show that of phases that take none.
     """
     left: dict[int, list[list[Entry]]] = {}  # by rank: phases that are over, each before those inside it
     for row in rows:

@@ -269,7 +269,7 @@ class Tune:
         `send`, `recv`: A region for each outgoing and each incoming edge; needed on graphs.
         `forms`: Of `labkit.tuning.neighbor_exchange.FORMS`; default: all.
         `**plan`: See `lk.tune`.
-        Raises DataError: For arrays, regions or words that are not allowed.
+        Raises DataError: For arrays, regions or options that are not allowed.
         """
         from labkit.tuning.neighbor_exchange import neighborhood_set
 
@@ -346,7 +346,7 @@ algorithms : sequence of str, optional
 Raises
 ------
 DataError
-    For a word or number that is not allowed.
+    For an option or number that is not allowed.
 
 Notes
 -----

@@ -141,7 +141,7 @@ def explain_end(outcome: Outcome, ends: dict[int, int], limits: Limits) -> None:
             f"rank {outcome.rank} of the sandbox: {outcome.message} the submission, by {how}: that is the "
             "machine's fault; grade it again"
         )
-    if code in (-24, -9):  # SIGXCPU; or, where a submission ignores that, the kernel's last word
+    if code in (-24, -9):  # SIGXCPU; or, where a submission ignores that, the kernel's signal
         outcome.kind = "time"
         outcome.message = f"it used more than {limits.cpu_s:g} s of CPU time; {outcome.message}"
     elif code < 0:

@@ -21,7 +21,7 @@ class MachineSpec(ABC):
     Attributes
     ----------
     KIND : str
-        One word for it.
+        Its kind, as a short name.
     cores : int
         Ranks that any of its hosts may hold.
     speed : float

@@ -294,7 +294,7 @@ class DragonflySpec(ClusterSpec):
             _join_group(layout, self, frame, g)
             if groups > 1:
                 away = chassis * _ROW - _ROW + _STEM + 0.6
-                away += _WORD * (radius + away) * abs(math.cos(frame.angle))  # beside it, not across it
+                away += _WORD * (radius + away) * abs(math.cos(frame.angle))  # next to it, not across it
                 layout.notes.append((*frame.at(0.0, away), f"group {g}"))
         size = chassis * routers
         for i, j in itertools.combinations(range(groups), 2):

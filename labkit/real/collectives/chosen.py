@@ -157,7 +157,7 @@ class Chosen:
 
     `mpi`: ``mpi4py.MPI``.
     `taken`: Is given what labkit's algorithms carry out: situation to name.
-    `note`: Is told what the run's notes should say.
+    `note`: Called with lines for the run's notes.
     """
 
     def __init__(

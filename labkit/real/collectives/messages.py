@@ -57,7 +57,7 @@ class Message:
     def fits(self, problem: Problem, ranks: int) -> bool:
         """Whether the buffers of a collective can be what they are called.
 
-        Where they cannot, mpi4py knows best what to say. Blocks beyond their buffer are told later.
+        Where they cannot, mpi4py knows best what to say. Blocks beyond their buffer are reported later.
         """
         if not all(array.flags.writeable for name, array in self.buffers.items() if name == "recv"):
             return False

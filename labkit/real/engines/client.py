@@ -62,7 +62,7 @@ QUARANTINE_RUNS = 4
 
 # The error of a failed run on engines: which rank, where and why, out of all reports.
 
-#: how much of a launcher's output is read: its last words stand at the end
+#: how much of a launcher's output is read: its last lines stand at the end
 _TAIL_BYTES = 50_000
 
 #: how long the launcher may take to write down which process ended

@@ -58,7 +58,7 @@ class LocalCluster:
     `client`: A client, for whatever else the engines are to do (``client[:]`` is a view of all).
     """
 
-    #: tells `labkit.run` what this is
+    #: marks this as a machine for `labkit.run`
     labkit_cluster = True
 
     def __init__(
@@ -312,7 +312,7 @@ def cluster(
 ) -> LocalCluster:
     """Start an ipyparallel cluster of MPI engines: on this host, as a batch job of Slurm, or by ssh.
 
-    A deadlock is told with its cycle while all engines are on this host; on others it ends at the time limit.
+    A deadlock is reported with its cycle if all engines are on this host, otherwise at the time limit.
 
     Parameters
     ----------
@@ -406,7 +406,7 @@ class _RemoteParts(Parts):
         self.options = options
 
     def engine_command(self) -> list[str]:
-        """Return the words that start all engines, without their own arguments."""
+        """Return the command that starts all engines, without their own arguments."""
         packed = base64.urlsafe_b64encode(json.dumps(self.options.record()).encode()).decode()
         python = self.options.python or sys.executable
         return [python, "-P", "-m", "labkit.real.slurm.engines", packed, str(self.count)]

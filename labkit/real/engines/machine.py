@@ -41,7 +41,7 @@ class Engines(Machine):
     options = ("output_limit_bytes", "measuring", "leave_out", "summary", "counters")
 
     def owns(self, on: object) -> bool:
-        """Whether it is a Cluster, Client or DirectView; or a word for one, which `checked` explains."""
+        """Whether it is a Cluster, Client or DirectView; or a string for one, which `checked` explains."""
         return is_cluster(on) or super().owns(on)
 
     def size(self, on: Any) -> int | None:

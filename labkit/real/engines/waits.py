@@ -145,7 +145,7 @@ class WaitPage:
         for place, entry in enumerate(entries[: len(page.waiting)]):
             page.waiting[place] = entry
         if len(entries) > len(page.waiting):
-            page.waiting[len(page.waiting) - 1] = Entry()  # not all of it can be told
+            page.waiting[len(page.waiting) - 1] = Entry()  # not all of it is known
         page.head.waited = min(len(entries), len(page.waiting))
         page.head.call = self._call(what, entries)
 

@@ -350,7 +350,7 @@ class _Child:
                 json.dump(record, file)
             os.replace(part, self.path("error"))
         except OSError as reason:  # most likely a full disk: say it where no disk is needed
-            for name in (part, self.path("result")):  # makes room for the last words
+            for name in (part, self.path("result")):  # makes room for the last lines
                 with contextlib.suppress(OSError):
                     os.remove(name)
             with (

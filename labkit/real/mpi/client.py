@@ -150,7 +150,7 @@ def _full_disk(job: Launch) -> MachineError | None:
 
 
 def _from_launcher(job: Launch, end: LaunchEnding, done: list[bool]) -> LabkitError:
-    """Name the rank that vanished without a word, from what the launcher saw."""
+    """Name the rank that vanished silently, from the launcher's output."""
     text = job.launcher_text()
     started = {}
     for rank in range(job.ranks):

@@ -1,6 +1,6 @@
 """A deadlock of real ranks, found as soon as everybody waits: who waits where, for whom, and the circle.
 
-The rule. A deadlock is told when every rank that has not finished has been in one and the same blocking call
+A deadlock is reported when every rank that has not finished has been in one and the same blocking call
 of MPI for `STUCK_S`, has had the processor meanwhile (so that MPI could do its part), and waits for nothing
 that another one gives: the other half of its message is neither waited in nor posted, and the collective that
 it is in lacks a rank that waits, too, or has finished. A rank that computes, sleeps, polls (``Test``,
@@ -93,7 +93,7 @@ class Blame:
         )
 
     def _missing(self, rank: int, item: Item) -> tuple[int, ...] | None:
-        """Return the ranks that have not come to a collective; None where that cannot be told."""
+        """Return the ranks that have not come to a collective; None where that is not known."""
         joint = self._waits[rank].comms.get(item.comm)
         if joint is None:
             return None

@@ -65,7 +65,7 @@ def launch_command(launcher: Launcher, ranks: int, directory: str, hosts: Sequen
         if launcher.version and launcher.version[0] < 5:
             command += ["--oversubscribe"]
     elif launcher.kind == "mpich":
-        command += ["-print-all-exitcodes"]  # tells the rank that ended first from those that were killed
+        command += ["-print-all-exitcodes"]  # marks the rank that ended first, not those that were killed
     command += ["-n", str(ranks)]
     return [*command, sys.executable, "-c", BOOTSTRAP, directory]
 
@@ -183,7 +183,7 @@ _SEPARATORS = frozenset(": \t\n")
 
 def loopback_settings(base: Mapping[str, str], scratch: str) -> dict[str, str]:
     """Return the environment variables that load the library into a launcher and its ranks."""
-    kernels = importlib.util.find_spec("labkit._kernels")  # beside them; they themselves are not needed
+    kernels = importlib.util.find_spec("labkit._kernels")  # next to them; they themselves are not needed
     if sys.platform != "linux" or kernels is None or kernels.origin is None:
         return {}
     path = os.path.join(os.path.dirname(kernels.origin), "_loopback.so")

@@ -61,7 +61,7 @@ class Head:
 
     `epoch`: Grows when a blocking call begins and when it ends: as long as it is the same odd number, the
         rank is in the same call.
-    `is_whole`: Whether the page tells all that the rank may wait for or offer.
+    `is_whole`: Whether the page has all that the rank may wait for or offer.
     """
 
     epoch: int
@@ -113,7 +113,7 @@ class RankWaits:
 
     `call`: The blocking call, as C names it without ``MPI_``.
     `posted`: Messages begun and not over, whether the rank waits for them or not.
-    `comms`: By their numbers; those that cannot be told apart are None.
+    `comms`: By their numbers; those that cannot be distinguished are None.
     """
 
     head: Head

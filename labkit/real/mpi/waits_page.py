@@ -122,7 +122,7 @@ class _Constants(ctypes.Structure):
 @functools.cache
 def load_library() -> Any:
     """Put the library before MPI, which must not be loaded yet; None where there is none."""
-    kernels = importlib.util.find_spec("labkit._kernels")  # beside them; they themselves are not needed
+    kernels = importlib.util.find_spec("labkit._kernels")  # next to them; they themselves are not needed
     if sys.platform != "linux" or "mpi4py.MPI" in sys.modules or kernels is None or kernels.origin is None:
         return None
     name = _LARGE if _has_large_counts() else _LIBRARY

@@ -163,7 +163,7 @@ def cancel(numbers: Iterable[str]) -> None:
 
 
 def slurm_version() -> str | None:
-    """Return name and, where it is configured, version as sbatch tells them; None without sbatch."""
+    """Return name and, where it is configured, version as sbatch reports them; None without sbatch."""
     path = shutil.which("sbatch")
     if path is None:
         return None

@@ -46,7 +46,7 @@ REPORT_S = 3.0
 
 
 def step_launcher(options: Slurm) -> tuple[Launcher, list[str]]:
-    """Find what starts the ranks on this node, and the words that the user put behind its name."""
+    """Find what starts the ranks on this node, and the options that the user put after its name."""
     word, *words = shlex.split(options.launcher)
     if os.path.basename(word) != "srun":
         is_plain = word in ("mpiexec", "mpirun")
@@ -362,7 +362,7 @@ def _pack(folder: Path) -> None:
             for path in files:
                 archive.write(path, path.name)
         os.replace(part, folder / "ranks.zip")
-    except OSError:  # a full disk: the words on it need room
+    except OSError:  # a full disk: the message about it needs room
         part.unlink(missing_ok=True)
         raise
     others = [folder / name for name in ("path", "limit", NOTE_WAITS, SALVAGE)]

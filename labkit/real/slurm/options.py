@@ -48,7 +48,7 @@ class Slurm:
     `profile`: The profile that the options came from, as named in ``on="slurm:NAME"``.
     """
 
-    #: tells `labkit.run` what this is
+    #: marks this as a machine for `labkit.run`
     labkit_slurm = True
 
     profile: str = ""
@@ -135,7 +135,7 @@ def slurm(profile: str = "", **options: object) -> Slurm:
     """Describe a Slurm cluster, to be given as ``on=``; in short ``on="slurm"`` or ``on="slurm:PROFILE"``.
 
     A run or sweep with it submits batch jobs, waits for them and brings everything back. Interrupted, or
-    after its process died, the same call finds its jobs again: nothing is submitted twice. A deadlock is told
+    after its process died, the same call finds its jobs again, none is resubmitted. A deadlock is reported
     with its cycle in a job on one node; on several it ends at the time limit of the run.
 
     Parameters

@@ -258,7 +258,7 @@ def submit_and_wait(request: RunRequest) -> Run:
     except WaitError:
         raise
     except Exception:
-        batch.finish()  # a failure has been told: the same call then tries anew
+        batch.finish()  # a failure has been reported: the same call then tries again
         raise
     batch.finish()
     return run

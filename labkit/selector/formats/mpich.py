@@ -7,7 +7,7 @@ every call. MPICH's own file (``maint/tuning/coll/mpir/generic.json``) chooses b
 branch into a copy of it.
 
 Reading takes the branch of a communicator within one group, of one thread, whose ranks are one on each host,
-with its own send buffer and at least as many elements as ranks: what labkit's calls do not tell.
+with its own send buffer and at least as many elements as ranks: which labkit's calls do not pass.
 """
 
 from __future__ import annotations

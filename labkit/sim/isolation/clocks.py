@@ -214,7 +214,7 @@ def _select(whole: Callable[..., Any]) -> Callable[..., Any]:
             return whole(rlist, wlist, xlist, timeout)
         if machine is not None:
             machine.sleep(timeout)
-        else:
+        elif owner is not None:
             owner.sleep_in_thread(timeout)
         return [], [], []
 

@@ -127,7 +127,7 @@ _HANDLES = frozenset(
 
 
 def is_constant(*values: object, varied: Container[int] = ()) -> bool:
-    """Whether nothing that these values reach can change, as far as the program's code can tell."""
+    """Whether nothing that these values reach can change, as far as the program's code shows."""
     pending = list(values)
     seen: set[int] = set()
     while pending:

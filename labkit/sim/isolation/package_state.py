@@ -276,7 +276,7 @@ def _owning(function: types.FunctionType, names: tuple[str, ...]) -> object:
 
 
 def _state_of(module: types.ModuleType) -> dict[tuple[str, str], object]:
-    """Return what tells whether containers and plain values of a module's classes have changed."""
+    """Return a fingerprint of the containers and plain values of a module's classes."""
     found: dict[tuple[str, str], object] = {}
     for name, value in list(vars(module).items()):
         if name.startswith("__"):

@@ -44,7 +44,7 @@ _LOOKS, _SHORT_LOOK_S = 3, 0.001
 _MANY_LOOKS = 50
 #: seconds of this host after which a wait that nothing seems to end is given up
 _GIVEN_UP_S = 0.5
-#: seconds of this host after which a rank that is blocked outside these waits is told of its thread's call
+#: seconds of this host after which a rank that is blocked outside these waits gets its thread's call
 _BLOCKED_S = 0.5
 #: most simulated time between two looks at messages, in seconds; and what a look at a thread takes
 _MOST_STEP_S, _LOOK_AGAIN_S = 1e-4, 1e-6

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["ANSWER", "REQUEST", "RecipeWriter", "decode", "numbers", "spans"]
 
 
-_LEFT_OUT = ("trace", "trace_ti", "calibration")  # what a run keeps beside its figures; what is a machine's
+_LEFT_OUT = ("trace", "trace_ti", "calibration")  # what a run keeps besides its figures; what is a machine's
 
 
 # Functions and other values as a bundle holds them: as source wherever that is the same, else pickled.
@@ -381,7 +381,7 @@ def _is_file(value: object) -> bool:
 # its class and its state; only classes of labkit are made again, and making one calls none of its code.
 
 
-#: files in which a program that runs again is told what to run, and says what came out
+#: files with the input and the output of a program that runs again
 REQUEST, ANSWER = "request.json", "answer.jsonl"
 
 #: where the classes live whose objects may be written

@@ -22,7 +22,7 @@ from typing import Any
 
 __all__ = ["SourceText", "difference", "executed", "home_of", "same_code", "source_of"]
 
-#: a longer constant is written beside the module, not into it
+#: a longer constant is written next to the module, not into it
 _LONGEST_LITERAL = 2000
 _ANNOTATIONS = future.annotations.compiler_flag
 _OWN = ("__name__", "__builtins__", "__doc__")

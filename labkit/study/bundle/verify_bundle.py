@@ -355,7 +355,7 @@ def run_again(
 def _execute(
     folder: Path, timeout_s: float, memory_bytes: int, look: Callable[[], None]
 ) -> tuple[bool, int | None, str]:
-    """Run the child to its end or to the limit: whether it was the limit, its code, its last words."""
+    """Run the child to its end or to the limit: whether it was the limit, its code, its last output."""
     home = str(folder / "home")
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     # Packages of the user's own stay where they are, though the home is another.

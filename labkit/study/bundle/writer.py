@@ -53,7 +53,7 @@ MANIFEST = "bundle.json"
 class Bundle:
     """What was written.
 
-    `identity`: SHA-256 of the manifest, which holds the hashes of all other files: publish it beside the
+    `identity`: SHA-256 of the manifest, which holds the hashes of all other files: publish it next to the
         bundle, and nobody can exchange a byte unnoticed.
     `files`: Sizes in bytes, by name.
     `rows`: Rows of the study.

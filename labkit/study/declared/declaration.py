@@ -49,7 +49,7 @@ _RUN = (
 _OPTIONS = ("mapping", "compute")
 _REPEATS = ("within", "level", "statistic", "least", "most", "most_s")
 _EXPECT = ("growth", "metric", "phase", "parameter", "where", "given", "deviation", "tolerance")
-#: parameters of the machine, beside those of the program
+#: parameters of the machine, in addition to those of the program
 _AXES = ("ranks", "on", "model", "coll", "noise")
 #: the modules of programs as they were when a study of this process imported them, by name
 _imported: dict[str, tuple[Path, bytes]] = {}
@@ -239,7 +239,7 @@ def _parameters(table: dict[str, object], where: str) -> dict[str, object]:
 
 
 def _program(text: str, folder: Path, where: str) -> tuple[Any, dict[str, str]]:
-    """Find the program: FILE.py:FUNCTION beside the study, MODULE:FUNCTION, or a script."""
+    """Find the program: FILE.py:FUNCTION next to the study, MODULE:FUNCTION, or a script."""
     source, colon, name = text.rpartition(":")
     if not colon:
         script = folder / text
@@ -291,7 +291,7 @@ def _forget_changed(path: Path) -> None:
 
 def _load_file(path: Path, where: str) -> object:
     if str(path.parent) not in sys.path:
-        sys.path.insert(0, str(path.parent))  # for what it imports from beside it
+        sys.path.insert(0, str(path.parent))  # for what it imports from its folder
     name = path.stem if path.stem not in sys.modules else f"labkit_study_{path.stem}"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None  # it ends in .py

@@ -43,7 +43,7 @@ __all__ = [
 #: what Extra-P calls the whole program
 ROOT = "<root>"
 
-#: begins the comment that tells what is the same in all rows of a text file
+#: begins the comment with the values that all rows of a text file share
 REMARK = "# labkit "
 
 
@@ -154,7 +154,7 @@ def _json(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path
 
 
 def _json_lines(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path:
-    """Extra-P's JSON lines, a measurement each; the other columns beside those that it reads."""
+    """Extra-P's JSON lines, a measurement each; with the other columns next to those that it reads."""
     parameters, groups = groups_of(data)
     others = [c for c in data.columns if c not in (*parameters, "metric", "value")]
     lines = []
@@ -379,7 +379,7 @@ def _long(data: pd.DataFrame, parameters: list[str], metrics: list[str]) -> pd.D
 
 
 def _is_metric(column: str) -> bool:
-    """Whether a column's name is that of a metric: it tells its unit or its phase, or labkit counts it."""
+    """Whether a column's name is that of a metric: it has a unit or a phase, or labkit counts it."""
     name = column.partition(":")[0]
     counted = ("messages", "rounds", "comparisons", "collectives")
     return ":" in column or bool(unit_of(name)) or name.removeprefix("rank_") in counted

@@ -78,7 +78,7 @@ def guidelines(
     margin : float
         A side that takes longer by less violates nothing.
     level : float
-        The chance of one false word among all places of all guidelines, see `compare_all`.
+        The chance of one false verdict among all places of all guidelines, see `compare_all`.
     seed : int
         Shuffles the order; the noise's seed.
     timeout_s : float or None
@@ -227,7 +227,7 @@ _AHEAD_S = 1.0
 
 
 def buffer(count: int) -> Any:
-    """Return so many numbers: a phantom buffer on a simulated machine."""
+    """Return a buffer of n numbers: a sized one on a simulated machine."""
     return sized(count, np.float64) if context.simulated() is not None else np.zeros(count)
 
 

@@ -1,4 +1,4 @@
-"""The litmus test: an own broadcast, known in every step, beside the library's tells whose fault a time is.
+"""The litmus test: a known broadcast, compared with the library's, shows which of them causes a time.
 
 If both scale badly it is the machine; if only the library's does, it is the library.
 
@@ -34,9 +34,9 @@ from labkit.timing.clocks import wait_until
 
 __all__ = ["Litmus", "litmus", "own_broadcast"]
 
-#: so many times longer than its messages alone may an own broadcast take, or the library's than the own one
+#: largest ratio of the known broadcast to its messages alone, and of the library's to the known one
 LIMIT = 3.0
-#: a pair of ranks whose message takes so many times the median is named
+#: a pair of ranks whose message takes this multiple of the median is named
 _SLOW_PAIR = 4.0
 _TAG = 79
 _SLOT_S = 1.0
@@ -279,7 +279,7 @@ def _read(
     is_exact = next(iter(sides["own"].values())).is_exact
     pool = np.array([middle] if is_exact else [v for times in pairs.values() for v in times])
     own, library, message = sides["own"], sides["library"], sides["message"]
-    # what a start in a window adds to one message, beside a ping-pong along the same edge
+    # what a start in a window adds to one message, compared with a ping-pong along the same edge
     added = {p: max(0.0, float(np.median(message[p].values)) - single[0, 1]) for p in counts}
     alone = {
         p: Sample.of(math.ceil(math.log2(p)) * pool + (0.0 if is_exact else added[p]), is_exact)
@@ -329,7 +329,7 @@ def _concluded(
     limit: float,
     is_valid: bool,
 ) -> tuple[str, list[str]]:
-    """Return the word, and what says so."""
+    """Return the verdict and its reason."""
     reasons, bad, slow, unclear = [], [], [], []
     sides = (
         ("the own broadcast", own, "the messages that it consists of", verdicts[0]),

@@ -31,7 +31,7 @@ __all__ = ["check_study"]
 
 #: what a column of message sizes may be called
 _SIZES = ("n", "bytes", "n_bytes", "message_bytes", "size", "count")
-#: so many times beyond the largest number of ranks models are followed
+#: models are followed up to this multiple of the largest number of ranks
 _BEYOND = 2.0**20
 _INVALID = "the measurements are marked as not valid for a verdict (see the runs' notes)"
 
@@ -138,7 +138,7 @@ class _Table:
         return Sample.of(self._groups[key]["value"].to_numpy(float), self._is_exact)
 
     def doubted(self, found: Comparison, place: Place) -> Comparison:
-        """Take a word back that rests on measurements which allow none."""
+        """Withdraw a verdict that rests on measurements which allow none."""
         if not self._invalid.intersection(self._keys[place]):
             return found
         return Comparison(found.left_s, found.right_s, "undecided", found.p_violated, found.p_held, _INVALID)

@@ -39,7 +39,7 @@ class Place:
 
 Floats = npt.NDArray[np.float64]
 
-#: of each family of tests the chance of a single false word
+#: of each family of tests the chance of a single false verdict
 LEVEL = 0.05
 
 #: a side that takes longer by less is not said to violate
@@ -189,7 +189,7 @@ class Outcome:
 
     `predicted`: What models say of larger places; empty where none were asked.
     `is_predicted_violated`: Whether the models predict a violation at larger places.
-    `missing`: What was not measured, in words.
+    `missing`: What was not measured, as text.
     `algorithms`: What carried out the left side, by place, on a simulated machine.
     """
 
@@ -209,7 +209,7 @@ class Outcome:
         return "held" if words == {"held"} else "undecided"
 
     def of(self, word: str) -> list[tuple[Place, Comparison]]:
-        """Return the places with a word."""
+        """Return the places with a verdict."""
         return [(place, one) for place, one in self.places if one.word == word]
 
     @property
@@ -278,12 +278,12 @@ class GuidelineReport:
         return not any(one.word == "violated" or one.is_predicted_violated for one in self.outcomes)
 
     def of(self, word: str) -> list[Outcome]:
-        """Return the outcomes with a word: held, violated, undecided."""
+        """Return the outcomes with a verdict: held, violated, undecided."""
         return [one for one in self.outcomes if one.word == word]
 
     @property
     def word(self) -> str:
-        """The word over all: violated where one is, held where all are, else undecided."""
+        """The overall verdict: violated where one is, held where all are, else undecided."""
         words = {one.word for one in self.outcomes}
         if "violated" in words:
             return "violated"
@@ -291,7 +291,7 @@ class GuidelineReport:
 
     @property
     def frame(self) -> pd.DataFrame:
-        """A row per guideline and place: both sides' medians, their factor, the word and the p-values."""
+        """A row per guideline and place: both sides' medians, their factor, the verdict and the p-values."""
         rows = [
             {
                 "guideline": str(one.statement),

@@ -269,7 +269,7 @@ def catalogue(only: str | Statement | Iterable[str | Statement] | None = None) -
     """Return guidelines: all, those of some kinds or operations, or user-defined statements.
 
     `only`: Kinds (`KINDS`), operations (``"bcast"``, ``"all*"``: the left side), or statements with "<=".
-    Raises ExpectationError: A word that names nothing; the message says what there is.
+    Raises ExpectationError: An unknown name; the message lists the known ones.
 
     Examples
     --------

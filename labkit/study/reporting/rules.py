@@ -32,7 +32,7 @@ SOURCE = (
     "masses when reporting performance results. SC 2015. doi:10.1145/2807591.2807644"
 )
 
-#: what each rule asks for, in our words
+#: what each rule asks for
 RULES = (
     "a speedup comes with its base case and that case's absolute time",
     "what was left out, of a benchmark or of a machine, is left out for a reason that is given",
@@ -286,7 +286,7 @@ class Facts:
 def check_rules(data: pd.DataFrame, notes: Mapping[str, object]) -> RuleReport:
     """Check the rows and the notes of a study against the twelve rules.
 
-    Returns: What cannot be told from the study is "unknown", with what to do about it.
+    Returns: What the study does not show is "unknown", with what to do about it.
     """
     facts = Facts(data, notes)
     findings = []

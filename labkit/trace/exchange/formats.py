@@ -153,7 +153,7 @@ def _parents(depth: NDArray[np.int64]) -> NDArray[np.int64]:
 def _around(above: NDArray[np.int64], is_wanted: Any) -> NDArray[np.int64]:
     """Return for each slice the innermost of those around it that is wanted; -1: none.
 
-    `is_wanted` tells it of slices and those around them.
+    `is_wanted` decides for slices and those around them.
     """
     found = above.copy()
     own = np.flatnonzero(found >= 0)

@@ -192,7 +192,7 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
     A host is a node of the system tree, a rank a location group of one location; wait states are regions in
     the calls that wait. Times are exact to the nanosecond; a tick is a picosecond, so that no two events of
     a rank share one. What was left out stands in the archive's description. A collective that a call only
-    begins is requested there and complete in the call that ended it; its messages, which go on beside the
+    begins is requested there and complete in the call that ended it; its messages, which continue next to the
     ranks' calls, are not written. So are nonblocking sends and receives.
 
     References
@@ -235,7 +235,7 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:  # noqa: C901
             events.names[number], description=NO_REGION.get(kind, ""), region_role=role, paradigm=paradigm
         )
     root = known.system_tree_node(events.run.on, class_name="machine")
-    if events.run.trace.clocks is None:  # a library tells it of all that a call waited for at once
+    if events.run.trace.clocks is None:  # a library reports it of all that a call waited for in one event
         known.system_tree_node_property(root, WITHIN_CALLS, value="yes")
     setting = events.run.trace.setting
     hosts = setting[0].rank_hosts(events.run.ranks).tolist() if setting else [0] * events.run.ranks

@@ -62,7 +62,7 @@ _FIRST = 4
 _SELF = 2
 
 
-#: events that say nothing beside others of the same call
+#: events without information next to others of the same call
 _WITHOUT_CONTENT = ("MpiCollectiveBegin", "MpiRequestTest", "ProgramBegin", "ProgramEnd")
 
 #: what reading may use, and for how many bytes of the archive: several times as much as it takes

@@ -1,6 +1,6 @@
 """Time-independent traces into files: one of all ranks, or a folder with one a rank and their list.
 
-What ranks do, but not when: a line is a rank, an action and its arguments, in SimGrid's words. Amounts of a
+What ranks do, but not when: a line is a rank, an action and its arguments, in SimGrid's syntax. Amounts of a
 compute are flops, of messages bytes (or elements of the type whose number follows); behind a partner stands
 the tag. ``labkit run --trace-ti FILE`` writes one, ``labkit replay FILE`` runs it on another machine; it may
 be packed with gzip::
@@ -179,7 +179,7 @@ DEFAULT_LIMIT_BYTES = 8 << 30
 
 
 def is_action_line(line: str) -> bool:
-    """Whether a line begins as actions do: with a rank, then a word."""
+    """Whether a line begins as actions do: with a rank, then a name."""
     words = line.split(maxsplit=2)
     return len(words) >= 2 and words[0].isascii() and words[0].isdigit()
 

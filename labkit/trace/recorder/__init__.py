@@ -4,7 +4,7 @@ A recorder stands between the program and mpi4py, by methods made from the table
 times (``trace=True``) it notes every call, on the rank's own clock; `labkit.trace.recorder.timeline` makes a
 `labkit.trace.Trace` of what all ranks noted. Without times it writes the lines that a simulated run gives.
 
-How the lines say what SimGrid's text, which knows one world of ranks, has no words for:
+How the lines say what SimGrid's text, which has one world of ranks, cannot express:
 
 - Peers are ranks of the world. Messages and collectives of another communicator have ``comm=N`` at the end,
   and a line ``#+ comm N members`` stands before the first collective. SimGrid reads such a message as one of

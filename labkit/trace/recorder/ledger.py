@@ -35,7 +35,7 @@ _WORLD, _SELF, _FIRST = 0, 2, 4
 
 
 class Undetermined(UnsupportedError):
-    """A call whose part in the trace cannot be told."""
+    """A call whose part in the trace is not known."""
 
 
 @dataclass
@@ -156,7 +156,7 @@ class Places:
         self._paths = _Paths(self._kinds)  # apart: what the kernel holds must not hold the kernel's
         self._known = CallPlaces(self._kinds.__getitem__, self._paths.number, _MOST)
         self.here: Callable[[], int] = self._known.here
-        #: the same so many frames further out, for a call that stands in for another; -1: MPI has made that
+        #: the same, in frames further out, for a call that stands in for another; -1: MPI has made that
         self.outside: Callable[[int], int] = self._known.outside
 
     def texts(self) -> list[str]:
@@ -435,7 +435,7 @@ class Ledger:
         return list(self.notes)
 
     def timeline(self) -> dict[str, Any]:
-        """Return the calls and the messages of this rank with their times, as arrays, and their words.
+        """Return the calls and the messages of this rank with their times, as arrays, and their names.
 
         Where they were summed up, the sums; with counters, these sums besides.
         """

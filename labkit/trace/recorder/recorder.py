@@ -487,7 +487,7 @@ class Recorder:
         return comm if made is None or comm == self.ledger.null else made(comm)
 
     def _watched_pickling(self, dumps: Any, loads: Any) -> Any:
-        """Return what stands for ``MPI.pickle``: mpi4py's own then tells the sizes of what it handles."""
+        """Return what stands for ``MPI.pickle``: mpi4py's own then reports the sizes of what it handles."""
         ledger, native = self.ledger, self._mpi.pickle
         pickling: Any = self._mpi.Pickle
 

@@ -114,7 +114,7 @@ class Requests:
         return made
 
     def message(self, found: Any, known: Known, status: Any) -> Any:
-        """Return what a probe gave: a matched message is told where it comes from."""
+        """Return what a probe gave: a matched message gets its source."""
         if not isinstance(found, self._native_message):
             return found
         made = self.message_type(found)

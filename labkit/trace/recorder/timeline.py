@@ -1,6 +1,6 @@
 """The trace of a real run, made of its ranks' notes: clocks aligned, messages matched, waits found.
 
-What a real run tells is when calls began and ended. Of a wait it tells whom it was for, by the rule of late
+A real run records when calls began and ended. Whom a wait was for follows from the rule of late
 senders and late receivers: a rank that receives, or probes, waits for the other side until that has posted
 its send; one that sends waits, if its call lasts that long, until the receiver is in the call in which it
 receives; and in a collective it waits until the last of those that it needs has come. From then on the
@@ -410,7 +410,7 @@ def trace_of(
         "root": calls["root"], "position": calls["position"],
         "place": _words(timelines, calls, "place", "places"),
     })  # fmt: skip
-    if "phase" in calls:  # the order of an archive's events tells more than their times
+    if "phase" in calls:  # the order of an archive's events has more information than their times
         table["phase"] = _words(timelines, calls, "phase", "phases")
     else:
         table["phase"] = PhaseClock(phases).all_at(calls["rank"], begins)
@@ -474,7 +474,7 @@ def _together(
         own |= {"rank": np.full(count, rank), "context": _renumbered(own["context"], known)}
         sent = {name: np.asarray(column) for name, column in one["posts"].items()}
         sent["done"] = np.where(sent["done"] >= 0, sent["done"] + first, -1)
-        if "done_s" in sent:  # an archive may tell when, within the call
+        if "done_s" in sent:  # an archive may record when, within the call
             sent["done_s"] = clocks.corrected(rank, sent["done_s"]) - zero
         seen = {name: np.asarray(column) for name, column in one.get("probes", _NO_PROBES).items()}
         for part in (sent, seen):

@@ -37,7 +37,7 @@ _LONGEST = 90
 
 
 class Told(ABC):
-    """The part of a `labkit.trace.waiting.Waiting` that tells of it."""
+    """The part of a `labkit.trace.waiting.Waiting` about it."""
 
     program: str
     on: str
@@ -388,7 +388,7 @@ def analysed(run: RecordedRun) -> tuple[Waiting, NDArray[np.int32], NDArray[np.i
     kinds = CallKinds(trace.calls)
     tables, names = wait_columns(trace, run.phases, kinds)
     sent = sent_in(trace)
-    # a real run's sends are posted where their calls begin: the time tells
+    # a real run's sends are posted where their calls begin: the time decides
     tables["messages"]["sent_in"] = np.asarray(sent if trace.clocks is None else [], np.int32)
     given = given_columns(trace.given_waits)
     if trace.clocks is None:  # simulated

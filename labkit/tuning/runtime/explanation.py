@@ -207,7 +207,7 @@ def _calls(count: int) -> str:
 # The quality of decisions: verification runs, how stable they are, and errors of rankings.
 
 
-#: below this mean instability, the word for it
+#: below this mean instability, the name for it
 STABILITY = ((0.2, "very stable"), (0.4, "stable"), (0.6, "fair"), (0.8, "unstable"), (1.01, "very unstable"))
 
 
@@ -275,7 +275,7 @@ class Verification:
 
     @property
     def stability(self) -> str:
-        """A word for the mean instability: of `STABILITY`."""
+        """A name for the mean instability: of `STABILITY`."""
         mean = float(np.mean([self.instability(name) for name in self.times]))
         return next(word for below, word in STABILITY if mean < below)
 

@@ -260,7 +260,7 @@ class StudentT(Estimator):
     def local(self, times: Floats) -> list[float]:
         """Return the location."""
         centre, scale = self._start(times)
-        if scale <= 1e-12 * float(times.max()) or times.size < 3:  # nothing that a clock tells apart
+        if scale <= 1e-12 * float(times.max()) or times.size < 3:  # nothing that a clock can resolve
             return [centre if times.size > 2 else float(times.mean())]
         from scipy.optimize import minimize
 
@@ -312,7 +312,7 @@ def _require(what: Estimator, name: str, is_right: bool, wanted: str) -> None:
 
 @dataclass(frozen=True)
 class Plan:
-    """How a request or a timer tunes; see `labkit.tune`'s methods for the words."""
+    """How a request or a timer tunes; see `labkit.tune`'s methods for the options."""
 
     search: str
     estimator: Estimator
@@ -397,13 +397,13 @@ _COMPARISONS = 4
 
 
 class Search(ABC):
-    """Names codelets to measure, one by one, and is told what they took.
+    """Names codelets to measure, one by one, and gets their times.
 
     `codelets`: That can be used.
-    `points`, `warmup`: Measurements that tell what a codelet takes, and calls before them that do not count.
+    `points`, `warmup`: Measurements of a codelet, and calls before them that do not count.
     `times`: Name to seconds, of those measured.
     `errors`: Name to the standard error of these seconds.
-    `words`: What was found out on the way, as sentences.
+    `words`: What was found during the run, as sentences.
     """
 
     name: ClassVar[str]

@@ -92,7 +92,7 @@ class Request:
     def start(self, *args: object, **kwargs: object) -> Handle:
         """Begin it; what it returns has a `wait`. Computation in between overlaps with it, where it can.
 
-        Raises DataError: While it searches without a timer: only a region tells what such a call is worth.
+        Raises DataError: While it searches without a timer: only a region shows what such a call is worth.
         """
         self._require_open()
         if self._is_timed_outside:
