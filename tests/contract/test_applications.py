@@ -271,9 +271,10 @@ def on_all(comm: Any) -> list[Any]:
 
 
 @pytest.mark.mpi
-def test_the_same_on_real_mpi() -> None:
+@pytest.mark.parametrize("counts", [(1, 2, 3, 4), pytest.param((7, 8, 16), marks=pytest.mark.slow)])
+def test_the_same_on_real_mpi(counts: tuple[int, ...]) -> None:
     wanted = run(on_all, 1)[0]
-    for ranks in (1, 2, 3, 4):
+    for ranks in counts:
         for found in run(on_all, ranks, on="mpi"):
             for one, other in zip(found, wanted, strict=True):
                 assert np.allclose(one, other, rtol=1e-10)
