@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import subprocess
 import sys
+import tomllib
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from labkit.cli.judge import refuse_with
 from labkit.errors import DataError, nearest
@@ -26,6 +29,9 @@ Compute published tables again on simulated machines, and compare the verdicts c
 folder of the checkout's studies/ with declared studies (see labkit study --help), a README and recorded
 results. Only points that are missing are run, and each is on disk before the next one begins: if it is
 killed, the same command continues. Cells that come out differently are followed by experiments on the cause.
+
+Papers of which single figures are compared are sets of commands, listed in studies/papers.toml: each is run,
+with its CPU time and its peak memory.
 """
 _EPILOG = """\
 The table: the paper's model and match symbol, labkit's, and whether the symbols are the same, close (exact
@@ -40,6 +46,7 @@ examples:
   labkit reproduce sorting --on lichtenberg
   labkit reproduce mpi --quick                  # at most about one CPU minute
   labkit reproduce mafia --recorded             # the table of the recorded values; nothing is run
+  labkit reproduce hoefler --quick              # the figures of a paper, printed by commands
 """
 
 
@@ -70,15 +77,21 @@ def execute(arguments: argparse.Namespace) -> int:
     """
     from labkit.study.reproduction import read_reproduction, table_text
 
-    folders = _folders(arguments.studies)
+    place, folders = _folders(arguments.studies)
+    papers = _papers(place)
     if arguments.name is None:
         for name, folder in folders.items():
             one = read_reproduction(folder)
             print(f"{name:10}  {one.title}; on {', '.join(machine.name for machine in one.machines)}")
+        for name, paper in papers.items():
+            print(f"{name:10}  {paper['title']}; by commands")
         return 0
+    if arguments.name in papers:
+        return _run_commands(papers[arguments.name], place.parent, arguments)
     if arguments.name not in folders:
-        meant = nearest(arguments.name, list(folders), 1, 0.5)
-        raise DataError(f"no study is called {arguments.name!r}{meant}; there are: {', '.join(folders)}")
+        names = [*folders, *papers]
+        meant = nearest(arguments.name, names, 1, 0.5)
+        raise DataError(f"no study is called {arguments.name!r}{meant}; there are: {', '.join(names)}")
     reproduction = read_reproduction(folders[arguments.name])
     machines = reproduction.chosen(arguments.on)
     if arguments.record and (arguments.quick or arguments.on):
@@ -120,8 +133,40 @@ def _run(reproduction: Reproduction, files: list[str], arguments: argparse.Names
     return works
 
 
-def _folders(given: str | None) -> dict[str, Path]:
-    """Return the studies' folders by name."""
+def _papers(place: Path) -> dict[str, dict[str, Any]]:
+    """Return the papers of `papers.toml`, where that is there."""
+    path = place / "papers.toml"
+    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
+
+
+def _run_commands(paper: dict[str, Any], checkout: Path, arguments: argparse.Namespace) -> int:
+    """Run a paper's commands one after another, and say what each took."""
+    for option in ("on", "recorded", "record", "jobs", "results", "json"):
+        if getattr(arguments, option):
+            raise DataError(
+                f"--{option} is for studies with declared points; {arguments.name} is a set of commands: "
+                "leave it out, or use --quick"
+            )
+    failed = 0
+    for command in [*paper["commands"], *([] if arguments.quick else paper.get("slow", []))]:
+        print(f"$ python {command}", flush=True)
+        child = subprocess.Popen([sys.executable, *command.split()], cwd=checkout)
+        try:
+            _, status, used = os.wait4(child.pid, 0)
+        except KeyboardInterrupt:
+            child.kill()
+            child.wait()
+            return 130
+        child.returncode = code = os.waitstatus_to_exitcode(status)
+        failed += code != 0
+        end = f", exit code {code}" if code else ""
+        seconds, peak = used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+        print(f"  {seconds:.0f} CPU s, at most {peak:.0f} MiB a process{end}\n", flush=True)
+    return 2 if failed else 0
+
+
+def _folders(given: str | None) -> tuple[Path, dict[str, Path]]:
+    """Return the folder of the studies, and theirs by name."""
     import labkit
     from labkit.study.reproduction import find_reproductions
 
@@ -130,6 +175,6 @@ def _folders(given: str | None) -> dict[str, Path]:
     places = [Path(given)] if given else [place / _FOLDER for place in (here, *here.parents, checkout)]
     for place in places:
         if found := find_reproductions(place):
-            return found
+            return place, found
     where = f"in {given!r}" if given else "here, in a folder above, or next to labkit"
     raise DataError(f"no study was found {where}; start in a checkout of labkit, or use --studies FOLDER")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,16 @@ def test_every_row_names_a_command_of_its_section():
             assert len(row) == 5, row
             assert set(re.findall(r"`([^`]+)`", row[1])) <= commands, row
             assert row[1].strip(), row
+
+
+def test_commands_of_the_page_are_those_that_labkit_reproduce_runs():
+    papers = tomllib.loads((ROOT / "studies" / "papers.toml").read_text("utf-8"))
+    run = {
+        f"python {one}" for paper in papers.values() for one in [*paper["commands"], *paper.get("slow", [])]
+    }
+    heads = set(re.findall(r"^- `[^`]+`: `(python [^`]+)`", PAGE, re.MULTILINE))
+    assert heads - run == {"python benchmarks/mpi_memory.py"}  # beside the declared studies of that paper
+    assert run <= heads | {"python benchmarks/bounds.py 4096"}
 
 
 def test_files_of_the_commands_exist():

@@ -130,6 +130,25 @@ def test_what_is_not_there_is_refused(
 
 
 @pytest.mark.parametrize(
+    ("more", "code", "run"),
+    [([], 2, ["one", "two"]), (["--quick"], 0, ["one"]), (["--on", "here"], 3, []), (["--record"], 3, [])],
+)
+def test_papers_of_commands_run_them_and_say_what_they_take(
+    studies: Path, capfd: pytest.CaptureFixture[str], more: list[str], code: int, run: list[str]
+) -> None:
+    (studies / "papers.toml").write_text(
+        '[figures]\ntitle = "two figures"\ncommands = ["say.py one"]\nslow = ["say.py two"]\n'
+    )
+    say = "import pathlib, sys\npathlib.Path(sys.argv[1]).touch()\nsys.exit(sys.argv[1] == 'two')\n"
+    (studies.parent / "say.py").write_text(say)
+    assert main(["reproduce", "figures", "--studies", str(studies), *more]) == code
+    assert sorted(path.name for path in studies.parent.glob("???")) == run
+    assert capfd.readouterr().out.count("CPU s") == len(run)
+    assert main(["reproduce", "--studies", str(studies)]) == 0
+    assert "two figures" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize(
     ("old", "new", "says"),
     [
         ("tables = [4]", "table = 4", "'table' is not known here"),
