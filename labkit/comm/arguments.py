@@ -75,9 +75,17 @@ _SHORTS_OR_NONE = partial(_numbers, limit=_INT, or_none=True)
 
 def _dimensions(value: object) -> object:
     """Return a number of dimensions, or dimensions."""
-    if isinstance(value, np.integer) or (isinstance(value, np.ndarray) and value.ndim == 0):
-        return index(value)
+    if hasattr(type(value), "__index__") and not (isinstance(value, np.ndarray) and value.ndim):
+        number = index(value)  # type: ignore[call-overload]
+        if not -_INT <= number < _INT:
+            raise OverflowError(f"dims={number} is too large to convert to int")
+        return number
     return _SHORTS(value)
+
+
+def _ranges(value: Any) -> list[list[int]]:
+    """Return ranges of ranks, whose numbers are C's, so that a float is cut off."""
+    return [[whole(number) for number in one] for one in value]
 
 
 def _truth(value: object) -> bool:
@@ -118,13 +126,19 @@ _ELSEWHERE: dict[tuple[str, str], dict[str, Callable[[object], object] | None]] 
     ("Info", "pop"): {"key": _text},
     ("module", "Compute_dims"): {"dims": _dimensions},
     ("module", "Add_error_string"): {"string": _text},
+    ("module", "Pcontrol"): {"level": _SHORT},
+    ("Datatype", "Match_size"): {"typeclass": _SHORT, "size": _SHORT},
+    **{
+        ("Datatype", f"Create_f90_{kind}"): {"p": _SHORT, "r": _SHORT}
+        for kind in ("integer", "real", "complex")
+    },
     ("Intracomm", "Create_dist_graph_adjacent"): {
         "sources": _SHORTS_OR_NONE,
         "destinations": _SHORTS_OR_NONE,
     },
     ("File", "Set_view"): {"datarep": lambda value: "native" if value is None else _text(value)},
-    ("Group", "Range_incl"): {"ranks": None},
-    ("Group", "Range_excl"): {"ranks": None},
+    ("Group", "Range_incl"): {"ranks": _ranges},
+    ("Group", "Range_excl"): {"ranks": _ranges},
     ("Datatype", "Get_value_index"): {"index": None},
     ("Prequest", "Pready_list"): {"partitions": _SHORTS},
     ("Datatype", "Create_darray"): {"size": _SHORT},

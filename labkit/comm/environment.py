@@ -277,6 +277,8 @@ def Get_hw_resource_info() -> Info:
 
 def Pcontrol(level: int) -> None:
     """Nothing to do: there is no profiler to control."""
+    if level < 0:
+        raise make_error(13, f"level={level}: a level of profiling is 0 or more")
 
 
 def Get_abi_version() -> tuple[int, int]:

@@ -205,10 +205,7 @@ def _spelled_out(ranges: Sequence[tuple[int, int, int]]) -> list[int]:
     for given in ranges:
         if len(given) != 3:
             raise ValueError(f"a range is (first, last, stride), got {given!r}")
-        # As mpi4py cuts them: programs that divide by / give floats.
-        first, last, stride = (
-            int(number) if isinstance(number, float) else operator.index(number) for number in given
-        )
+        first, last, stride = given
         if stride == 0 or (last - first) * stride < 0:
             raise MPIException(
                 _ERR_RANK, f"the range {first}, {last}, {stride} (first, last, stride) goes nowhere"

@@ -158,7 +158,7 @@ def deleted(thing: Any) -> None:
             thing.Delete_attr(keyval)
 
 
-_ERR_INFO, _ERR_ARG, _ERR_INFO_NOKEY = 34, 13, 32
+_ERR_INFO, _ERR_ARG, _ERR_INFO_KEY, _ERR_INFO_NOKEY = 34, 13, 31, 32
 _MISSING: object = object()
 
 
@@ -241,7 +241,9 @@ class Info(Handle):
         """Return the n-th key."""
         keys = list(self._dict())
         if not 0 <= n < len(keys):
-            raise MPIException(_ERR_ARG, f"there are keys 0 to {len(keys) - 1}, not {n}")
+            raise MPIException(
+                _ERR_ARG if n < 0 else _ERR_INFO_KEY, f"there are {len(keys)} keys, none is number {n}"
+            )
         return keys[n]
 
     # --- as a dictionary --------------------------------------------------------------------------

@@ -42,3 +42,54 @@ def test_conversions_are_those_of_mpi4py(group, tmp_path) -> None:
     (tried, wrong), *_ = lk.run(program, 1, "star:1", isolate=False).results
     assert tried > 20
     assert wrong == {}
+
+
+class _Int:
+    def __int__(self) -> int:
+        return 1
+
+
+class _Index:
+    def __index__(self) -> int:
+        return 1
+
+
+#: calls with arguments in sequences and of functions, and what mpi4py on Open MPI makes of an object with
+#: __int__, one with __index__, a float, None, a text and 2^40
+ODD = {
+    "Range_incl": (lambda comm, v: comm.group.Range_incl([(0, 0, v)]).size, [1, "TypeError", 1]),
+    "Compute_dims": (lambda comm, v: MPI.Compute_dims(4, v), ["TypeError", [4], "TypeError"]),
+    "Create_f90_integer": (lambda comm, v: MPI.Datatype.Create_f90_integer(v).size, [1, "TypeError", 1]),
+    "Pcontrol": (lambda comm, v: MPI.Pcontrol(v), [None, "TypeError", None]),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_conversions_in_sequences_and_functions(name) -> None:
+    call, wanted = ODD[name]
+
+    def program(comm):
+        found = []
+        for value in (_Int(), _Index(), 1.0, None, "1", 2**40):
+            try:
+                found.append(call(comm, value))
+            except Exception as error:
+                found.append(type(error).__name__)
+        return found
+
+    found = lk.run(program, 1, "star:1", isolate=False).results[0]
+    assert found == [*wanted, "TypeError", "TypeError", "OverflowError"]
+
+
+def test_classes_of_errors_of_numbers() -> None:
+    def program(comm):
+        info = MPI.Info.Create()
+        found = []
+        for call in (lambda: info.Get_nthkey(0), lambda: info.Get_nthkey(-1), lambda: MPI.Pcontrol(-1)):
+            with pytest.raises(MPI.Exception) as caught:
+                call()
+            found.append(caught.value.Get_error_class())
+        return found
+
+    wanted = [MPI.ERR_INFO_KEY, MPI.ERR_ARG, MPI.ERR_ARG]
+    assert lk.run(program, 1, "star:1", isolate=False).results[0] == wanted
