@@ -73,10 +73,10 @@ _SHORTS, _WIDES = partial(_numbers, limit=_INT), partial(_numbers, limit=_LONG)
 _SHORTS_OR_NONE = partial(_numbers, limit=_INT, or_none=True)
 
 
-def _dimensions(value: object) -> object:
+def _dimensions(value: Any) -> object:
     """Return a number of dimensions, or dimensions."""
     if hasattr(type(value), "__index__") and not (isinstance(value, np.ndarray) and value.ndim):
-        number = index(value)  # type: ignore[call-overload]
+        number = index(value)
         if not -_INT <= number < _INT:
             raise OverflowError(f"dims={number} is too large to convert to int")
         return number
