@@ -237,7 +237,7 @@ class _Piece:
                 np.add.at(found, self.index, values[self.index] @ (STEP * ELEMENT))
         with phase("gather"):
             self.swap(found, self.take, self.give, is_sum=True)
-        return found + self.weights * values
+        return np.asarray(found + self.weights * values)
 
     def step(self, values: Field, iterations: int) -> float:
         """Solve (M + step K) x = M x0 by conjugate gradients, from x0; return the norm of what is left."""
@@ -254,7 +254,7 @@ class _Piece:
             if last > 0:
                 along *= norm / last
                 along += left
-        return float(norm) ** 0.5
+        return float(np.sqrt(norm))
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

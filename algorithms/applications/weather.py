@@ -154,12 +154,12 @@ def weather(
     land = is_land(rows, columns)
     cuts = [offsets(rows, parts[0]), offsets(columns, parts[1])]
     if balanced:
-        cuts = _balanced(_CARRIED + _MIXED * land, cuts)
+        cuts = _balanced(np.where(land, _CARRIED + _MIXED, _CARRIED), cuts)
     (i, a), (j, b) = ((int(c[k]), int(c[k + 1])) for c, k in zip(cuts, grid.coords, strict=True))
     north, west = wind(rows, columns)
     area = _Area(grid, land[i:a, j:b], north[i : a + 1, j:b], west[i:a, j : b + 1], levels, charged)
     moist = np.add.outer(np.arange(i, a) % 7, np.arange(j, b) % 5)[..., None] + np.arange(levels) % 3
-    field = area.ring(moist + 1.0)
+    field = area.ring(np.asarray(moist + 1.0, np.float64))
     before, most = area.total(field), 0.0
     for _ in range(steps):
         with phase("advection"):
@@ -184,7 +184,7 @@ def _balanced(costs: Field, cuts: list[NDArray[np.int64]]) -> list[NDArray[np.in
 def _cuts(costs: Field, parts: int) -> NDArray[np.int64]:
     """Return where parts of about equal costs begin, none of them empty: shape (parts + 1,)."""
     done = np.concatenate([[0.0], np.cumsum(costs)])
-    found = np.searchsorted(done, done[-1] * np.arange(parts + 1) / parts)
+    found = np.asarray(np.searchsorted(done, done[-1] * np.arange(parts + 1) / parts), np.int64)
     found[-1] = len(costs)
     for k in range(1, parts):
         found[k] = min(max(found[k], found[k - 1] + 1), len(costs) - (parts - k))
