@@ -34,9 +34,9 @@ Run a study that a file declares: every combination of its parameters, on simula
 The file is checked as a whole before anything runs. Only points that are missing are run, and each is on disk
 before the next one begins: if it is killed, the same command continues. A point is run again when anything
 that it depends on has changed: the files of its platform, model, mapping, calibration, rules or recorded
-computation, the program and every module that it imports outside Python and installed packages, labkit, the
-MPI library.
-Every value is kept with its environment.
+computation, the program and every module that it imports outside Python and installed packages, environment
+variables that these name, labkit, the MPI library. Data files that a program reads are not known: delete
+NAME.results after editing one. Every value is kept with its environment.
 
 In the folder of results (NAME.results next to NAME.toml): points.jsonl (every value), earlier.jsonl (values
 of earlier versions), data.study (for labkit.load and labkit judge), report.html, table.txt, table.csv and

@@ -10,6 +10,7 @@ import contextlib
 import dis
 import functools
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator, Sequence
@@ -33,10 +34,16 @@ _BY_NAME = frozenset(
         "execfile",
     }
 )
+#: names by which programs read the environment, and what its variables are called
+_ENVIRONMENT = frozenset({"environ", "environb", "getenv"})
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]{1,63}")
 
 
 def program_digests(file: Path, package: str = "") -> dict[str, str]:
-    """Return the SHA-256 of a program's file and of all files that it imports."""
+    """Return the SHA-256 of a program's file, of all files that it imports, and of environment variables.
+
+    The variables are those that a function which uses `os.environ` or `os.getenv` names.
+    """
     folder = os.path.realpath(file.parent)
     found = imported_files(file, package=package)
     digests = {file.name: sha256(file.read_bytes()).hexdigest()}
@@ -45,7 +52,18 @@ def program_digests(file: Path, package: str = "") -> dict[str, str]:
         name = os.path.relpath(whole, folder) if whole.startswith(folder + os.sep) else module
         with contextlib.suppress(OSError):  # it went away
             digests.setdefault(name, sha256(path.read_bytes()).hexdigest())
+    for code in filter(None, map(_compiled, (file, *found.values()))):
+        for name in _variables(code):
+            value = repr(os.environ.get(name)).encode("utf-8", "surrogatepass")
+            digests[f"environment variable {name}"] = sha256(value).hexdigest()
     return digests
+
+
+def _variables(code: CodeType) -> Iterator[str]:
+    for one in _codes(code):
+        if _ENVIRONMENT & set(one.co_names):
+            texts = (text for text in one.co_consts if isinstance(text, str))
+            yield from (text for text in texts if _VARIABLE.fullmatch(text))
 
 
 def imported_files(program: CodeType | Path, folder: str | None = None, package: str = "") -> dict[str, Path]:

@@ -182,3 +182,18 @@ def test_the_table_is_printed_whatever_happens_to_the_files(folder, capsys, monk
     said = capsys.readouterr()
     assert said.out == table
     assert said.err.count("No space left on device") == 3
+
+
+def test_environment_variables_that_a_program_names(folder, capsys, monkeypatch):
+    (folder / "second.py").write_text(
+        "import os\nBYTES = int(os.environ.get('FACTOR', '1')) * int(os.getenv('SCALE') or 10)\n"
+    )
+    monkeypatch.setenv("UNRELATED", "1")
+    for name, value in ((None, ""), ("FACTOR", "3"), ("SCALE", "20"), ("FACTOR", "4")):
+        if name is not None:
+            monkeypatch.setenv(name, value)
+        assert main(["study", "study.toml"]) == 0
+        assert name is None or f"environment variable {name}" in "".join(capsys.readouterr())
+    monkeypatch.setenv("UNRELATED", "2")
+    assert main(["study", "study.toml"]) == 0
+    assert "all 4 points are there" in "".join(capsys.readouterr())
