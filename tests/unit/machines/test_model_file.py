@@ -91,7 +91,7 @@ def test_options_behind_a_name() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("lab,speed=3", "'speed=3' is no option"),
+        ("lab,speed=3", "'speed=3' is not an option"),
         ("lab,cross_traffic", "no option; write NAME=VALUE"),
         ("lab,cross_traffic=perhaps", "write yes or no"),
         ("lab,wtime_s=soon", "write a number"),

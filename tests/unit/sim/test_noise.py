@@ -153,7 +153,7 @@ def test_the_text_form() -> None:
     ("text", "says"),
     [
         ("jitter", "write NAME=VALUE with one of jitter, period"),
-        ("hum=3", "'hum=3' is no option"),
+        ("hum=3", "'hum=3' is not an option"),
         ("jitter=50", "unit"),
         ("slowdown=fast", "not a number"),
         ("slowdown=0.5", "slowdown >= 1"),

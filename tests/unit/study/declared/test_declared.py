@@ -216,7 +216,7 @@ def test_a_damaged_log_is_not_guessed_at(folder, capsys):
         ("[parameters]", "[run]\nwarmup = -1\n[parameters]", "warmup is a whole number >= 0"),
         ("[parameters]", "[run]\nrepeats = {leats = 3}\n[parameters]", "did you mean 'least'?"),
         ("[parameters]", "[run]\nnoise = 'none'\n[parameters]\nnoise = ['none']", "noise is given in"),
-        ("[parameters]", "[parameters]\nnoise = ['none', 'jiter=5us']", "'jiter=5us' is no option"),
+        ("[parameters]", "[parameters]\nnoise = ['none', 'jiter=5us']", "'jiter=5us' is not an option"),
         ("16, 32", "16, 'a'", "ranks must be whole numbers >= 1; got 'a'"),
         ("[4, 8, 16, 32, 64]", '"64..4"', "the range '64..4' needs 1 <= first <= last"),
         ("16, 32", "16, [32]", "ranks is a value or a list of values"),
