@@ -44,6 +44,8 @@ def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
         whole = path.read_bytes()
         marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as Excel writes them
         text = whole.decode("utf-16" if whole.startswith(marks) else "utf-8-sig")
+        if "\0" in text:
+            raise ValueError("it contains zero bytes, as UTF-16 without its mark does; save it as UTF-8")
         return text.replace("\r\n", "\n").replace("\r", "\n")
     except UnicodeDecodeError as wrong:
         raise error(

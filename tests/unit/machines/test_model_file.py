@@ -92,7 +92,7 @@ def test_options_behind_a_name() -> None:
     ("text", "says"),
     [
         ("lab,speed=3", "'speed=3' is not an option"),
-        ("lab,cross_traffic", "no option; write NAME=VALUE"),
+        ("lab,cross_traffic", "not an option; write NAME=VALUE"),
         ("lab,cross_traffic=perhaps", "write yes or no"),
         ("lab,wtime_s=soon", "write a number"),
         ("lab,wtime_s=1,wtime_s=2", "given twice"),

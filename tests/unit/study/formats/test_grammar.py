@@ -267,3 +267,11 @@ def test_texts_of_a_study_s_own_table_stay(tmp_path):
     path = tmp_path / "times.csv"
     path.write_text('ranks,metric,value,grid\n4,t,0.5,"2,2"\n8,t,0.9,"2,4"\n')
     assert list(lk.load(path).data["grid"]) == ["2,2", "2,4"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_texts_with_zero_bytes_are_refused(encoding, tmp_path):
+    path = tmp_path / "times.csv"
+    path.write_bytes("p,time\n4,0.5\n8,0.9\n".encode(encoding))
+    with pytest.raises(DataError, match="zero bytes"):
+        lk.load(path)
