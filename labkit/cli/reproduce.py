@@ -16,7 +16,7 @@ from labkit.cli.judge import refuse_with
 from labkit.errors import DataError, nearest
 
 if TYPE_CHECKING:
-    from labkit.study.declared import Work
+    from labkit.study.declared import DeclaredWork
     from labkit.study.reproduction import Reproduction
 
 __all__ = ["configure", "execute"]
@@ -96,7 +96,7 @@ def execute(arguments: argparse.Namespace) -> int:
     machines = reproduction.chosen(arguments.on)
     if arguments.record and (arguments.quick or arguments.on):
         raise DataError("--record needs all values: leave out --quick and --on")
-    works: dict[str, Work] = {}
+    works: dict[str, DeclaredWork] = {}
     if arguments.recorded:
         studies = reproduction.recorded()
     else:
@@ -119,7 +119,9 @@ def execute(arguments: argparse.Namespace) -> int:
     return 2 if failures else 0
 
 
-def _run(reproduction: Reproduction, files: list[str], arguments: argparse.Namespace) -> dict[str, Work]:
+def _run(
+    reproduction: Reproduction, files: list[str], arguments: argparse.Namespace
+) -> dict[str, DeclaredWork]:
     """Run what is missing of these declared studies."""
     results = Path(arguments.results or f"{reproduction.name}.reproduced")
     works = {file: reproduction.work(file, results, arguments.jobs) for file in files}

@@ -22,7 +22,7 @@ from labkit.text import html as markup
 
 if TYPE_CHECKING:
     from labkit.study import Study
-    from labkit.study.declared import Judged, Work
+    from labkit.study.declared import DeclaredWork, Judged
 
 __all__ = ["configure", "execute"]
 
@@ -109,12 +109,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
     Raises LabkitError: For what cannot be run or written: exit code 3.
     """
-    from labkit.study.declared import Results, Work, judge_all, read_declaration, table_text
+    from labkit.study.declared import DeclaredWork, Results, judge_all, read_declaration, table_text
 
     declaration = read_declaration(arguments.study)
     place = Path(arguments.study)
     folder = Path(arguments.results) if arguments.results else place.with_name(f"{place.stem}.results")
-    work = Work(declaration, Results(folder), arguments.jobs)
+    work = DeclaredWork(declaration, Results(folder), arguments.jobs)
     for warning in declaration.warnings:
         print(f"labkit study: {warning}", file=sys.stderr)
     if arguments.dry_run:
@@ -154,7 +154,7 @@ def _draw_matrix(study: Study, text: str, folder: Path) -> None:
 
 
 def _write_files(
-    arguments: argparse.Namespace, folder: Path, work: Work, study: Study, judged: list[Judged]
+    arguments: argparse.Namespace, folder: Path, work: DeclaredWork, study: Study, judged: list[Judged]
 ) -> None:
     """Write all files, as far as they can be."""
     from labkit.study.declared import write_table
@@ -175,7 +175,7 @@ def _write_files(
         raise DataError("; ".join(failed))
 
 
-def _to_do(work: Work) -> str:
+def _to_do(work: DeclaredWork) -> str:
     total, missing = len(work.planned.plan), len(work.missing)
     text = f"{missing} of {total} points to run" if missing else f"all {total} points are there"
     changed = work.changed
@@ -188,7 +188,7 @@ def _to_do(work: Work) -> str:
     return f"labkit study: {text}"
 
 
-def _plan(work: Work, arguments: argparse.Namespace) -> int:
+def _plan(work: DeclaredWork, arguments: argparse.Namespace) -> int:
     """Say what would be run."""
     missing = {point.number for point in work.missing}
     points = sorted(work.planned.plan, key=lambda point: point.number)
@@ -221,14 +221,14 @@ def _plan(work: Work, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _exit_code(work: Work, judged: list[Judged]) -> int:
+def _exit_code(work: DeclaredWork, judged: list[Judged]) -> int:
     codes = {EXIT_CODES[one.match] for one in judged if one.match}
     if 1 in codes:
         return 1
     return 2 if 2 in codes or work.failures else 0
 
 
-def _record(work: Work, judged: list[Judged], code: int) -> dict[str, object]:
+def _record(work: DeclaredWork, judged: list[Judged], code: int) -> dict[str, object]:
     from labkit.scaling import Verdict
     from labkit.study.declared import paper_table
 
@@ -269,7 +269,7 @@ class _Html:
         return self._text
 
 
-def write_report(work: Work, study: Study, judged: list[Judged], path: Path) -> Path:
+def write_report(work: DeclaredWork, study: Study, judged: list[Judged], path: Path) -> Path:
     """Write the page; its pictures are still ones, so that it opens anywhere and prints."""
     items: list[object] = [
         f"{len(work.planned.plan)} points, {len(work.missing)} of them missing; {len(study)} values.",
@@ -300,7 +300,7 @@ def _table(judged: list[Judged]) -> str:
     return markup.table([escape(c) for c in COLUMNS], body)
 
 
-def _notes(work: Work, study: Study) -> list[str]:
+def _notes(work: DeclaredWork, study: Study) -> list[str]:
     texts = [f"failed at {one['point']}: {one['error']}" for one in work.failures]
     texts += [str(one) for one in study.notes.get("remarks", [])]
     return texts + [f"{on}: {text}" for on, text in study.notes.get("counts", {}).items()]
@@ -332,7 +332,7 @@ def _picture(study: Study, one: Judged) -> list[object]:
     return [_Html(f'<img alt="{alt}" style="max-width:100%" src="data:image/png;base64,{picture}">')]
 
 
-def _origin(work: Work, study: Study) -> str:
+def _origin(work: DeclaredWork, study: Study) -> str:
     rows = [
         (
             "program",

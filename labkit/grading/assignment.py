@@ -19,7 +19,7 @@ from labkit.grading.sandbox.notes import noted
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Fault, Trial, headline
 
-__all__ = ["Assignment", "Check", "Told"]
+__all__ = ["Assignment", "Check", "FeedbackHistory"]
 
 
 #: runs that do not end, before the remaining checks are left out: each costs seconds
@@ -185,7 +185,7 @@ class Assignment:
 
         rules = (self.only_messages, self.excluded_share)
         trial = Trial(bench, Seed(seed), *rules, is_spent=is_spent)
-        told = Told()
+        told = FeedbackHistory()
         for check in chosen:
             if check.needs_simulation and not bench.is_simulated:
                 continue
@@ -209,7 +209,7 @@ class Assignment:
 # Causes, reported once: a check that fails for the same reason as another one refers to that one.
 
 
-class Told:
+class FeedbackHistory:
     """What the feedback of one grade has said so far."""
 
     def __init__(self) -> None:

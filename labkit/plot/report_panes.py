@@ -24,7 +24,7 @@ from labkit.trace.reports import Report
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["SCALES", "Drawn", "View", "drawing_of", "kept_rows", "machine_pane", "report"]
+__all__ = ["SCALES", "DrawnPanes", "View", "drawing_of", "kept_rows", "machine_pane", "report"]
 
 ROW_PX = 19
 
@@ -354,10 +354,10 @@ def report(
     row = shown.path(path) if isinstance(path, str) else int(path)
     view = View(shown, metric, row, rank, inclusive, scale, base or shown, folded)
     drawing = layout if layout is not None else drawing_of(shown.machine)
-    return Drawn(view, drawing, width).figure
+    return DrawnPanes(view, drawing, width).figure
 
 
-class Drawn:
+class DrawnPanes:
     """The three panes as they are drawn; another view of as many ranks on the same machine moves them.
 
     Parameters

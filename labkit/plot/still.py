@@ -30,7 +30,7 @@ _WIDE, _BOLD, _HIGH = 0.57, 0.66, 1.4
 
 
 @dataclass(frozen=True)
-class Line:
+class TextLine:
     """A line of text: what it says, and its look."""
 
     text: str
@@ -44,17 +44,17 @@ class Line:
         return _HIGH * self.size_px
 
 
-def titles(things: Sequence[Any]) -> Iterator[Line]:
+def titles(things: Sequence[Any]) -> Iterator[TextLine]:
     """Yield the lines of text among the objects next to a frame."""
     for thing in things:
         if type(thing).__name__ == "Title" and thing.text:
             size = str(thing.text_font_size or "").removesuffix("px")
             points = float(size) if size.replace(".", "").isdigit() else _USUAL_PX
             is_bold = "bold" in str(thing.text_font_style)
-            yield Line(thing.text, min(points, _LARGEST_PX), thing.text_color or "#222222", is_bold)
+            yield TextLine(thing.text, min(points, _LARGEST_PX), thing.text_color or "#222222", is_bold)
 
 
-def below(plot: Any, width_px: float) -> list[Line]:
+def below(plot: Any, width_px: float) -> list[TextLine]:
     """Return the lines below a plot, downwards; lines of one look are broken again to fit the width.
 
     Matplotlib's letters are wider than a browser's.
@@ -64,7 +64,7 @@ def below(plot: Any, width_px: float) -> list[Line]:
         first, *others = same
         letters = int(width_px / (first.size_px * (_BOLD if first.is_bold else _WIDE)))
         for text in wrap(" ".join([first.text, *(one.text for one in others)]), max(20, letters)):
-            lines.append(Line(text, first.size_px, first.color, first.is_bold))
+            lines.append(TextLine(text, first.size_px, first.color, first.is_bold))
     return lines
 
 
@@ -88,7 +88,7 @@ def draw_above(axes: Any, plot: Any) -> None:
         above += 1.35 * points * (line.text.count("\n") + 1)
 
 
-def draw_line(page: Any, line: Line, left: float, middle: float) -> None:
+def draw_line(page: Any, line: TextLine, left: float, middle: float) -> None:
     """Draw a line at a place of a page, in shares of it."""
     page.text(
         left,
@@ -101,7 +101,7 @@ def draw_line(page: Any, line: Line, left: float, middle: float) -> None:
     )
 
 
-def _weight(line: Line) -> str:
+def _weight(line: TextLine) -> str:
     return "bold" if line.is_bold else "normal"
 
 
@@ -201,7 +201,7 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
 
     plots = list(_laid_out(figure.layout, 0.0, 0.0))
     width, height = _size(figure.layout)
-    reading = Line(figure.reading, _READING_PX, "#333333", is_bold=False)
+    reading = TextLine(figure.reading, _READING_PX, "#333333", is_bold=False)
     words = [] if figure.has_words else wrap(figure.reading, max(30, int(width / 7.4)))
     under = reading.height_px * len(words) + (6 if words else 0)
     settings = {

@@ -637,7 +637,7 @@ _WARN = "border-left:4px solid #d55e00;padding:2px 8px;margin:4px 0"
 _NOTE = "border-left:4px solid #0072b2;padding:2px 8px;margin:4px 0"
 
 
-class Shown(Protocol):
+class ShownRun(Protocol):
     """What a page reads of a `labkit.result.Run`."""
 
     makespan_s: float
@@ -655,7 +655,7 @@ class Shown(Protocol):
         """Name, maximum and mean in seconds, imbalance of each phase."""
 
 
-def run_html(run: Shown, has_output: bool = True) -> str:
+def run_html(run: ShownRun, has_output: bool = True) -> str:
     """Render a run: headline, figures, phases, notes, and the output of each rank, folded."""
     from labkit.text.html import prose
 
@@ -672,7 +672,7 @@ def run_html(run: Shown, has_output: bool = True) -> str:
     return "".join(parts)
 
 
-def _phases(run: Shown) -> str:
+def _phases(run: ShownRun) -> str:
     rows = []
     for name, largest, mean, imbalance in run.shown_phases():
         share = largest / run.makespan_s if run.makespan_s > 0 else 0.0
@@ -700,7 +700,7 @@ def _phases(run: Shown) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
 
 
-def _output(run: Shown) -> str:
+def _output(run: ShownRun) -> str:
     from labkit.text.rank_output import blocks_of, printed_html
 
     blocks = blocks_of([(False, text)] if text else [] for text in run.output)

@@ -36,7 +36,7 @@ from labkit.sim.simulation import running
 from labkit.sim.where import place_of
 from labkit.text.units import format_bytes, ranks_text
 
-__all__ = ["CHECKING", "Checks", "Pending", "Sent", "elements_of", "region_of"]
+__all__ = ["CHECKING", "Checks", "PendingCall", "SentMessage", "elements_of", "region_of"]
 
 
 #: faults of a kind that are reported in full; more are counted
@@ -45,7 +45,7 @@ _PROC_NULL = -2
 
 
 @dataclass(frozen=True)
-class Sent:
+class SentMessage:
     """One message as its sender gave it."""
 
     kind: Elements
@@ -55,19 +55,19 @@ class Sent:
 
 
 @dataclass
-class Pending:
+class PendingCall:
     """A nonblocking call that has not been waited for."""
 
     request: Any
     what: str
-    regions: list[Region]
+    regions: list[MemoryRegion]
     sums: list[int | None]  #: of buffers that are sent from, and of those of a receive
     receives: tuple[int, int, Elements, str] | None  #: context, rank, elements and name of a receive's type
 
     found: list[int | None] = field(default_factory=list)  #: sums of a receive's, before it is waited for
 
     @classmethod
-    def of(cls, request: Any, what: str, regions: list[Region], receives: Any = None) -> Pending:
+    def of(cls, request: Any, what: str, regions: list[MemoryRegion], receives: Any = None) -> PendingCall:
         """Note what is in the buffers that are read, and where a message is received into."""
         is_watched = [receives is not None or not region.is_written for region in regions]
         sums = [region.sum() if is_it else None for region, is_it in zip(regions, is_watched, strict=True)]
@@ -91,8 +91,8 @@ class Checks:
         self.told: list[str] = []
         self.more = 0
         #: by communicator, sender, receiver and tag: what has been sent and not yet received
-        self._sent: dict[tuple[int, int, int, int], deque[Sent]] = {}
-        self._pending: dict[int, dict[int, Pending]] = {}
+        self._sent: dict[tuple[int, int, int, int], deque[SentMessage]] = {}
+        self._pending: dict[int, dict[int, PendingCall]] = {}
         #: a call whose messages are not followed has been made: types are compared no more
         self.is_blind = False
         #: ranks inside a call that is watched: what it calls in turn is not
@@ -109,7 +109,7 @@ class Checks:
 
     # --- messages ---------------------------------------------------------------------------------
 
-    def sent(self, context: int, source: int, dest: int, tag: int, message: Sent) -> None:
+    def sent(self, context: int, source: int, dest: int, tag: int, message: SentMessage) -> None:
         """Note a message on its way."""
         if dest != _PROC_NULL:
             self._sent.setdefault((context, source, dest, tag), deque()).append(message)
@@ -141,7 +141,7 @@ class Checks:
 
     # --- buffers ----------------------------------------------------------------------------------
 
-    def use(self, rank: int, what: str, regions: Iterable[Region]) -> None:
+    def use(self, rank: int, what: str, regions: Iterable[MemoryRegion]) -> None:
         """Compare buffers that a call is about to use with those of calls that have not been waited for."""
         for region in regions:
             for other in self._pending.get(rank, {}).values():
@@ -152,7 +152,7 @@ class Checks:
                         f"{what} {doing} {bytes_} that {other.what} still uses: Wait for that one first"
                     )
 
-    def begin(self, rank: int, pending: Pending) -> None:
+    def begin(self, rank: int, pending: PendingCall) -> None:
         """Note a nonblocking call."""
         self._pending.setdefault(rank, {})[id(pending.request)] = pending
 
@@ -216,7 +216,7 @@ _Numbers = NDArray[np.int64]
 
 
 @dataclass
-class Region:
+class MemoryRegion:
     """Memory that a call uses.
 
     `message`: What the call was given; it keeps the memory where it is.
@@ -242,7 +242,7 @@ class Region:
         data: Any = message.memory[message.offset : message.offset + message.bytes]
         return zlib.crc32(data)
 
-    def overlaps(self, other: Region) -> bool:
+    def overlaps(self, other: MemoryRegion) -> bool:
         """Whether they have a byte in common, and one of them is written."""
         if not (self.is_written or other.is_written):
             return False
@@ -265,7 +265,7 @@ def _simple_of(message: object) -> Simple | None:
     return found if found.memory.dtype == np.uint8 and type(found.memory) is np.ndarray else None
 
 
-def region_of(message: object, is_written: bool) -> list[Region]:
+def region_of(message: object, is_written: bool) -> list[MemoryRegion]:
     """Return the memory of a message of one block, as a list of one; nothing of others and of empty ones."""
     found = _simple_of(message)
     if found is None or found.bytes == 0:
@@ -275,7 +275,7 @@ def region_of(message: object, is_written: bool) -> list[Region]:
     else:
         begin = address_of(found.memory) + found.offset
         begins, ends = np.array([begin], np.int64), np.array([begin + found.bytes], np.int64)
-    return [Region(found, begins, ends, is_written)] if len(begins) else []
+    return [MemoryRegion(found, begins, ends, is_written)] if len(begins) else []
 
 
 def elements_of(message: object) -> tuple[Elements, str]:
@@ -368,7 +368,7 @@ def _watched(method: Method, call: Callable[..., Any], comm: Any, arguments: tup
         tag = given.get("sendtag", given.get("tag"))
         data = given.get("sendbuf", given.get("buf")) if method.is_buffer else None
         kind, name = elements_of(data) if method.is_buffer else ("object", "a pickled object")
-        checks.sent(context, me, int(given["dest"]), int(tag or 0), Sent(kind, name, what, rank))
+        checks.sent(context, me, int(given["dest"]), int(tag or 0), SentMessage(kind, name, what, rank))
     takes = None
     if method.kind in ("receive", "exchange") and is_message:
         data = given.get("recvbuf", given.get("buf"))
@@ -381,7 +381,7 @@ def _watched(method: Method, call: Callable[..., Any], comm: Any, arguments: tup
     finally:
         checks.inside.discard(rank)
     if method.form == "nonblocking" and isinstance(answer, Request):
-        checks.begin(rank, Pending.of(answer, what, regions, takes))
+        checks.begin(rank, PendingCall.of(answer, what, regions, takes))
     elif takes is not None and "status" in given:
         checks.received(context, me, given["status"], takes[2], takes[3], what)
     return answer

@@ -15,7 +15,7 @@ from labkit.process.stacks import is_framework, traceback_without
 from labkit.text.units import ranks_text
 
 __all__ = [
-    "Place",
+    "CodeLine",
     "innermost_frame",
     "lines_of",
     "place_of",
@@ -28,7 +28,7 @@ SHOWN_GROUPS = 40
 
 
 @dataclass(frozen=True)
-class Place:
+class CodeLine:
     """A line of the program, and the method of the interface it called (empty if none)."""
 
     file: str
@@ -46,7 +46,7 @@ class Place:
 
 
 #: places by code (kept, so that its id stays its own), instruction and method: a million ranks wait at a few
-_places: dict[tuple[int, int, str], tuple[CodeType, Place]] = {}
+_places: dict[tuple[int, int, str], tuple[CodeType, CodeLine]] = {}
 #: by id: a code, and whether it is of a program
 _programs: dict[int, tuple[CodeType, bool]] = {}
 #: the standard library's files in which a program waits
@@ -69,17 +69,17 @@ def _is_program(code: CodeType) -> bool:
     return found[1]
 
 
-def _place(frame: FrameType, code: CodeType, method: str) -> Place:
+def _place(frame: FrameType, code: CodeType, method: str) -> CodeLine:
     key = (id(code), frame.f_lasti, method)  # the line has to be looked for in a table
     found = _places.get(key)
     if found is None:
         if len(_places) >= _MOST_KEPT:
             _places.clear()
-        found = _places[key] = (code, Place(code.co_filename, frame.f_lineno, code.co_name, method))
+        found = _places[key] = (code, CodeLine(code.co_filename, frame.f_lineno, code.co_name, method))
     return found[1]
 
 
-def place_of(frame: FrameType | None) -> Place | None:
+def place_of(frame: FrameType | None) -> CodeLine | None:
     """Find the innermost line of the program in a stack, and what it called of the interface."""
     method = ""
     while frame is not None:

@@ -25,7 +25,7 @@ import pandas as pd
 from labkit.datasets.papers import shudler2019
 from labkit.errors import DataError, nearest
 from labkit.scaling import Verdict
-from labkit.study.declared import Declaration, Judged, Results, Work, judge_all, read_declaration
+from labkit.study.declared import Declaration, DeclaredWork, Judged, Results, judge_all, read_declaration
 from labkit.study.phase_sum import aligned
 from labkit.study.study import Study, load
 from labkit.text.files import replace_file, toml_of
@@ -154,9 +154,9 @@ class Reproduction:
         """Read one of the declared studies."""
         return read_declaration(self.folder / file)
 
-    def work(self, file: str, results: Path, jobs: int | None = None) -> Work:
+    def work(self, file: str, results: Path, jobs: int | None = None) -> DeclaredWork:
         """Return the work on one of the declared studies, with its results in a subfolder."""
-        return Work(self.declaration(file), Results(results / Path(file).stem), jobs)
+        return DeclaredWork(self.declaration(file), Results(results / Path(file).stem), jobs)
 
     def judge(self, file: str, study: Study) -> dict[str, Judged]:
         """Judge a declared study; return the verdicts by printed function."""
@@ -217,7 +217,7 @@ class Reproduction:
             why,
         )
 
-    def record(self, cells: Sequence[PrintedCell], works: Mapping[str, Work]) -> Path:
+    def record(self, cells: Sequence[PrintedCell], works: Mapping[str, DeclaredWork]) -> Path:
         """Write values, table and provenance into the folder's record; without `works`, the table alone.
 
         Raises DataError: They cannot be written.

@@ -23,7 +23,7 @@ from labkit.synthesis.fabric import Way
 __all__ = ["Plan", "Transfer", "schedule_of"]
 
 
-class Place(NamedTuple):
+class BlockRange(NamedTuple):
     """Consecutive blocks: number of the buffer, first block, how many."""
 
     buffer: int
@@ -95,7 +95,7 @@ class _Open:
     transfer: Transfer
     label: int
     is_receive: bool
-    moves: list[tuple[int, Place, Place]] = field(default_factory=list)
+    moves: list[tuple[int, BlockRange, BlockRange]] = field(default_factory=list)
     places: list[tuple[int, int]] = field(default_factory=list)
     is_open: bool = True
 
@@ -123,7 +123,7 @@ class _Rank:
         self.labels += 1
         return self.labels - 1
 
-    def post(self, request: _Open, places: list[Place]) -> None:
+    def post(self, request: _Open, places: list[BlockRange]) -> None:
         """Post a request, a message for each place."""
         one, is_receive = request.transfer, request.is_receive
         kind, peer = (_IRECV, one.source) if is_receive else (_ISEND, one.destination)
@@ -232,18 +232,22 @@ class _Writer:
         for me, state in enumerate(self.ranks):
             if self.problem == "allgather":
                 self._copy(
-                    state, Place(self.number("send"), 0, parts), Place(self.number("recv"), me * parts, parts)
+                    state,
+                    BlockRange(self.number("send"), 0, parts),
+                    BlockRange(self.number("recv"), me * parts, parts),
                 )
             elif self.problem == "alltoall":
                 self._copy(
                     state,
-                    Place(self.number("send"), me * parts, parts),
-                    Place(self.number("recv"), me * parts, parts),
+                    BlockRange(self.number("send"), me * parts, parts),
+                    BlockRange(self.number("recv"), me * parts, parts),
                 )
             elif PROBLEMS[self.problem].is_reduction:
                 blocks = parts if self.is_split else p * parts
                 self._copy(
-                    state, Place(self.number("send"), 0, blocks), Place(self.number(self.home), 0, blocks)
+                    state,
+                    BlockRange(self.number("send"), 0, blocks),
+                    BlockRange(self.number(self.home), 0, blocks),
                 )
 
     def _end(self, rank: int) -> None:
@@ -251,10 +255,12 @@ class _Writer:
         if self.home != "partial" or (self.problem == "reduce" and rank != self.root):
             return
         first = 0 if self.problem == "reduce" else rank * parts
-        self._copy(state, Place(self.number("partial"), first, parts), Place(self.number("recv"), 0, parts))
+        self._copy(
+            state, BlockRange(self.number("partial"), first, parts), BlockRange(self.number("recv"), 0, parts)
+        )
 
     @staticmethod
-    def _copy(state: _Rank, source: Place, target: Place) -> None:
+    def _copy(state: _Rank, source: BlockRange, target: BlockRange) -> None:
         state.entries.append((_COPY, -1, 0, *target, *source))
 
     # -- messages ------------------------------------------------------------------------------------
@@ -269,18 +275,18 @@ class _Writer:
                 found.append([chunk, 1])
         return [(first, length) for first, length in found]
 
-    def _place(self, rank: int, first: int, length: int, is_send: bool) -> Place:
+    def _place(self, rank: int, first: int, length: int, is_send: bool) -> BlockRange:
         """Return where consecutive chunks are at a rank that sends or receives them."""
         if self.problem != "alltoall":
-            return Place(self.number(self.home), first, length)
+            return BlockRange(self.number(self.home), first, length)
         block, part = divmod(first, self.parts)
         source, destination = divmod(block, self.size)
         if rank == (source if is_send else destination):
             index = destination if is_send else source
-            return Place(self.number("send" if is_send else "recv"), index * self.parts + part, length)
+            return BlockRange(self.number("send" if is_send else "recv"), index * self.parts + part, length)
         slots = self.ranks[rank].relayed  # neither the first nor the last rank that has it
         slot = slots.setdefault(block, len(slots))
-        return Place(self.number("relay"), slot * self.parts + part, length)
+        return BlockRange(self.number("relay"), slot * self.parts + part, length)
 
     def _send(self, rank: int, one: Transfer) -> None:
         state = self.ranks[rank]
@@ -291,9 +297,11 @@ class _Writer:
         if len(pieces) > 1 and self.can_pack:
             box, at = self.number("outbox"), state.packed_out
             for first, length in pieces:
-                self._copy(state, Place(self.number(self.home), first, length), Place(box, at, length))
+                self._copy(
+                    state, BlockRange(self.number(self.home), first, length), BlockRange(box, at, length)
+                )
                 at += length
-            places = [Place(box, state.packed_out, at - state.packed_out)]
+            places = [BlockRange(box, state.packed_out, at - state.packed_out)]
             state.packed_out = at
         else:
             places = [self._place(rank, first, n, True) for first, n in pieces]
@@ -310,17 +318,17 @@ class _Writer:
         if one.is_combined:
             places = []
             for first, length in pieces:
-                box = Place(self._free_box(state, first, length), first, length)
+                box = BlockRange(self._free_box(state, first, length), first, length)
                 places.append(box)
                 request.places += [(box.buffer, chunk) for chunk in range(first, first + length)]
-                request.moves.append((_COMBINE, Place(self.number(self.home), first, length), box))
+                request.moves.append((_COMBINE, BlockRange(self.number(self.home), first, length), box))
         elif len(pieces) > 1 and self.can_pack:
             box_number, at = self.number("inbox"), state.packed_in
             for first, length in pieces:
-                source = Place(box_number, at, length)
-                request.moves.append((_COPY, Place(self.number(self.home), first, length), source))
+                source = BlockRange(box_number, at, length)
+                request.moves.append((_COPY, BlockRange(self.number(self.home), first, length), source))
                 at += length
-            places = [Place(box_number, state.packed_in, at - state.packed_in)]
+            places = [BlockRange(box_number, state.packed_in, at - state.packed_in)]
             state.packed_in = at
         else:
             places = [self._place(rank, first, n, False) for first, n in pieces]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "NOT_SAID",
     "NO_PHASE",
-    "Beside",
+    "ConcurrentOperations",
     "Entry",
     "PhaseClock",
     "Trace",
@@ -37,7 +37,7 @@ _PROBE = -1
 
 
 @dataclass(repr=False)
-class Beside:
+class ConcurrentOperations:
     """What went on concurrently with the ranks.
 
     `operations`: A row for every nonblocking collective of a rank, in order of their begins: rank, name,
@@ -56,7 +56,7 @@ def taken_apart(
     waits: Mapping[str, Any],
     operations: Mapping[str, object],
     sides: Mapping[str, Any],
-) -> tuple[dict[str, Any], Beside]:
+) -> tuple[dict[str, Any], ConcurrentOperations]:
     """Separate what ranks and operations waited for.
 
     `messages`: Gets the columns send_operation and recv_operation.
@@ -85,7 +85,7 @@ def taken_apart(
     kept = {name: np.concatenate(parts) for name, parts in columns.items()}
     order = np.argsort(kept["end_s"], kind="stable")
     whole = {name: column[order] for name, column in kept.items()}
-    return whole, Beside(pd.DataFrame(operations), pd.DataFrame(waits))
+    return whole, ConcurrentOperations(pd.DataFrame(operations), pd.DataFrame(waits))
 
 
 def _pieces(
@@ -191,7 +191,7 @@ class Trace:
     computations: pd.DataFrame
     ends_s: list[float] = field(default_factory=list)
     setting: Any = None
-    beside: Beside | None = None
+    beside: ConcurrentOperations | None = None
     calls: pd.DataFrame | None = None
     clocks: Clocks | None = None
     begins_s: list[float] | None = None
@@ -210,7 +210,7 @@ class Trace:
         computations: Mapping[str, object],
         ends_s: list[float],
         setting: object = None,
-        beside: Beside | None = None,
+        beside: ConcurrentOperations | None = None,
         unreceived: Mapping[str, object] | None = None,
     ) -> Trace:
         """Build a trace from arrays by column.

@@ -45,7 +45,7 @@ _ERR_FILE, _ERR_OTHER, _ERR_UNSUPPORTED = 30, 16, 52
 _NULL = _ERR_FILE, "FILE_NULL, or a file that has been closed"
 
 
-class Now(NamedTuple):
+class FileCall(NamedTuple):
     """A call of the running rank's."""
 
     name: str
@@ -365,17 +365,17 @@ class File(ErrorHandling, Handle):
     _state: FileState | None
     _comm: Any  #: the file's ranks, with its own messages
 
-    def _now(self, name: str) -> Now:
+    def _now(self, name: str) -> FileCall:
         """Return the call under way; see `call_under_way`."""
         calls, state, me = call_under_way(self, "File", name, _NULL)
-        return Now(name, calls.hub, state, me, state.owns[me])
+        return FileCall(name, calls.hub, state, me, state.owns[me])
 
-    def _together(self, now: Now, **facts: object) -> None:
+    def _together(self, now: FileCall, **facts: object) -> None:
         """Wait for all ranks; facts are what they must give alike."""
         perform(self._comm, Call("barrier", f"File.{now.name}", facts=facts))
 
     @staticmethod
-    def _begin_request(now: Now, n_bytes: int, latencies: int = 1) -> int:
+    def _begin_request(now: FileCall, n_bytes: int, latencies: int = 1) -> int:
         """Make a request to the file server: its handle."""
         now.hub.catch_up(now.name)
         handle = int(now.hub.gate())
@@ -383,25 +383,25 @@ class File(ErrorHandling, Handle):
         return handle
 
     @staticmethod
-    def _await(now: Now, handle: int) -> None:
+    def _await(now: FileCall, handle: int) -> None:
         now.hub.wait_for([handle], now.name)
         now.hub.release_handles([handle])
 
-    def _request(self, now: Now, n_bytes: int, latencies: int = 1) -> None:
+    def _request(self, now: FileCall, n_bytes: int, latencies: int = 1) -> None:
         """Make a request and wait for it."""
         self._await(now, self._begin_request(now, n_bytes, latencies))
 
     # --- what is allowed ------------------------------------------------------------------------------
 
     @staticmethod
-    def _check_writable(now: Now) -> None:
+    def _check_writable(now: FileCall) -> None:
         if now.state.mode & CONSTANTS["MODE_RDONLY"]:
             raise MPIException(
                 CONSTANTS["ERR_READ_ONLY"], f"{now.name}: the file was opened with MODE_RDONLY"
             )
 
     @staticmethod
-    def _check_random_access(now: Now) -> None:
+    def _check_random_access(now: FileCall) -> None:
         if now.state.mode & CONSTANTS["MODE_SEQUENTIAL"]:
             raise MPIException(
                 _ERR_UNSUPPORTED,
@@ -409,7 +409,7 @@ class File(ErrorHandling, Handle):
             )
 
     @staticmethod
-    def _check_split(now: Now) -> None:
+    def _check_split(now: FileCall) -> None:
         if now.own.split is not None:
             raise MPIException(
                 _ERR_OTHER, f"{now.name} while {now.own.split[0]} is under way: call its end first"
@@ -453,7 +453,7 @@ class File(ErrorHandling, Handle):
         now.own.split = (method.name, buf, handle, done)
         return None
 
-    def _end(self, now: Now, method: Method, buf: Any, status: Any) -> None:
+    def _end(self, now: FileCall, method: Method, buf: Any, status: Any) -> None:
         begin = method.name.replace("_end", "_begin")
         if now.own.split is None or now.own.split[0] != begin:
             under_way = now.own.split[0] if now.own.split else "nothing"
@@ -463,7 +463,7 @@ class File(ErrorHandling, Handle):
         self._await(now, handle)
         _fill(status, done)
 
-    def _position(self, now: Now, where: str, offset: int | None, n_bytes: int) -> int:
+    def _position(self, now: FileCall, where: str, offset: int | None, n_bytes: int) -> int:
         """Return where a transfer begins, in etypes; shared pointers go on."""
         state, unit = now.state, now.own.view.unit
         units = -(-n_bytes // unit)
@@ -490,11 +490,11 @@ class File(ErrorHandling, Handle):
         return joint.begin + int(before[: now.me].sum())
 
     @staticmethod
-    def _joint(now: Now) -> Joint:
+    def _joint(now: FileCall) -> Joint:
         """Return what the ranks share about this rank's next collective transfer."""
         return now.state.joints.setdefault(now.own.calls, Joint())
 
-    def _begin_joint(self, now: Now, n_bytes: int) -> int:
+    def _begin_joint(self, now: FileCall, n_bytes: int) -> int:
         """Make the request of a collective transfer, together with all others: this rank's handle."""
         joint, number = self._joint(now), now.own.calls
         if joint.total is None:  # the ranks have not met yet
@@ -513,7 +513,7 @@ class File(ErrorHandling, Handle):
         return handle
 
     @staticmethod
-    def _move(now: Now, view: View, position: int, place: Simple, is_write: bool) -> int:
+    def _move(now: FileCall, view: View, position: int, place: Simple, is_write: bool) -> int:
         """Read or write now; how many bytes."""
         if is_phantom(place):
             raise TypeError(f"{now.name}: a phantom buffer (labkit.sized) has no bytes for a file")

@@ -36,7 +36,7 @@ from labkit.comm.typed import (
 )
 
 __all__ = [
-    "Now",
+    "AccessCall",
     "accumulate",
     "check_rank",
     "compare_and_swap",
@@ -98,7 +98,7 @@ def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], N
     return combine
 
 
-class Now(NamedTuple):
+class AccessCall(NamedTuple):
     """A call of the running rank's."""
 
     name: str
@@ -127,7 +127,7 @@ def wrong_sync(text: str) -> MPIException:
 # --- waiting -------------------------------------------------------------------------------------------
 
 
-def check_rank(now: Now, rank: int) -> None:
+def check_rank(now: AccessCall, rank: int) -> None:
     """Refuse a rank that is not in the window."""
     if not 0 <= rank < len(now.state.world):
         raise MPIException(
@@ -137,12 +137,12 @@ def check_rank(now: Now, rank: int) -> None:
         )
 
 
-def wait_for_all(now: Now) -> None:
+def wait_for_all(now: AccessCall) -> None:
     """Wait until all ranks of the window have come."""
     perform(now.comm, Call("barrier", f"Win.{now.name}"))
 
 
-def poll(now: Now) -> None:
+def poll(now: AccessCall) -> None:
     """Let the engine catch up; a rank that comes again and again at one instant pays for it."""
     time, times = now.part.polls
     at = now.hub.now()
@@ -153,7 +153,7 @@ def poll(now: Now) -> None:
     now.hub.catch_up(now.name)
 
 
-def _give_way(now: Now) -> None:
+def _give_way(now: AccessCall) -> None:
     """Let the ranks that are here at this instant do what they are about to do: go on a bit later."""
     gate = now.hub.gate()
     now.hub.open_gate(gate, math.nextafter(now.hub.now(), math.inf))
@@ -161,7 +161,7 @@ def _give_way(now: Now) -> None:
     now.hub.release_handles([gate])
 
 
-def _watched(now: Now, buffer: Simple, rank: int) -> Origin | None:
+def _watched(now: AccessCall, buffer: Simple, rank: int) -> Origin | None:
     """Watch a buffer at the origin, in checked runs.
 
     Not that of a request, whose end is not seen here, nor a part of the window, whose races are reported.
@@ -175,7 +175,7 @@ def _watched(now: Now, buffer: Simple, rank: int) -> Origin | None:
     return now.part.origins.keep(buffer, now.name, rank, here())
 
 
-def finish(now: Now, owner: int, peer: int | None, begun_by: int | None = None) -> None:
+def finish(now: AccessCall, owner: int, peer: int | None, begun_by: int | None = None) -> None:
     """Wait for the transfers of a rank's list: with one other rank or all, or what one rank has begun.
 
     As in SMPI, calls of others that begin a transfer there return when the list is free again.
@@ -185,7 +185,7 @@ def finish(now: Now, owner: int, peer: int | None, begun_by: int | None = None) 
         now.state.note_changed(now.calls.note_fault, now.part.origins.end(peer), now.name, now.world(owner))
 
 
-def _await(now: Now, owner: int, peer: int | None, begun_by: int | None) -> None:
+def _await(now: AccessCall, owner: int, peer: int | None, begun_by: int | None) -> None:
     hub, part = now.hub, now.state.parts[owner]
     hub.catch_up(now.name)
     if not part.pending and not part.mutex.is_held:
@@ -204,7 +204,7 @@ def _await(now: Now, owner: int, peer: int | None, begun_by: int | None) -> None
     hub.release_handles([entry.handle for entry in mine if not entry.is_owned])
 
 
-def _flush_transfers(now: Now, rank: int) -> None:
+def _flush_transfers(now: AccessCall, rank: int) -> None:
     """Wait for them; their accesses stay open to the end of the epoch."""
     finish(now, now.me, rank, now.me)
     if rank != now.me and rank in now.part.touched:
@@ -212,14 +212,14 @@ def _flush_transfers(now: Now, rank: int) -> None:
         finish(now, rank, now.me, now.me)
 
 
-def flush(now: Now, rank: int) -> None:
+def flush(now: AccessCall, rank: int) -> None:
     """Wait for what this rank has begun with another, on both sides."""
     _flush_transfers(now, rank)
     now.part.touched.pop(rank, None)
     now.state.parts[rank].accesses.close(now.world(now.me))
 
 
-def flush_all(now: Now) -> None:
+def flush_all(now: AccessCall) -> None:
     """Wait for what this rank has begun with any other, on both sides."""
     finish(now, now.me, None, now.me)
     for rank in list(now.part.touched):
@@ -229,7 +229,7 @@ def flush_all(now: Now) -> None:
 # --- accesses ------------------------------------------------------------------------------------------
 
 
-def _begin(now: Now, target_rank: int) -> bool:
+def _begin(now: AccessCall, target_rank: int) -> bool:
     """Whether there is something to do; refuse an access outside any epoch."""
     if target_rank == PROC_NULL:
         return False
@@ -242,7 +242,7 @@ def _begin(now: Now, target_rank: int) -> bool:
     return True
 
 
-def _place(now: Now, rank: int, wanted: Target) -> Simple:
+def _place(now: AccessCall, rank: int, wanted: Target) -> Simple:
     """Find the bytes at the target."""
     part, n_bytes = now.state.parts[rank], data_bytes(wanted)
     if now.state.flavor == _DYNAMIC:
@@ -261,7 +261,7 @@ def _place(now: Now, rank: int, wanted: Target) -> Simple:
     return Simple(memory, offset, wanted.count, wanted.datatype)
 
 
-def _note(now: Now, rank: int, place: Simple, kind: str, n_bytes: int | None = None) -> None:
+def _note(now: AccessCall, rank: int, place: Simple, kind: str, n_bytes: int | None = None) -> None:
     """Keep the access, for races."""
     access = Access(kind, now.name, now.world(now.me), here())
     # Of a dynamic window the offset is one in the attached memory: addresses separate several of them.
@@ -272,7 +272,7 @@ def _note(now: Now, rank: int, place: Simple, kind: str, n_bytes: int | None = N
     now.part.touched[rank] = None
 
 
-def _with_stores(now: Now, rank: int, place: Simple, do: _Do, n_bytes: int | None = None) -> _Do:
+def _with_stores(now: AccessCall, rank: int, place: Simple, do: _Do, n_bytes: int | None = None) -> _Do:
     """Return what an access does at its target; in checked runs it looks for the target's own stores."""
     epoch, part = now.part.epoch, now.state.parts[rank]
     if not now.calls.looks_at_stores or not epoch.is_fenced or epoch.targets is not None:
@@ -286,7 +286,12 @@ def _with_stores(now: Now, rank: int, place: Simple, do: _Do, n_bytes: int | Non
 
 
 def _send(
-    now: Now, rank: int, n_bytes: int, on_end: Callable[[], None] | None, tag: int, is_self: bool = False
+    now: AccessCall,
+    rank: int,
+    n_bytes: int,
+    on_end: Callable[[], None] | None,
+    tag: int,
+    is_self: bool = False,
 ) -> None:
     """Begin a transfer to a target."""
     hub, target = now.hub, now.state.parts[rank]
@@ -305,7 +310,7 @@ def _send(
     target.mutex.release(hub)
 
 
-def _begin_fetch(now: Now, rank: int, n_bytes: int, on_begin: Callable[[], Callable[[], None]]) -> int:
+def _begin_fetch(now: AccessCall, rank: int, n_bytes: int, on_begin: Callable[[], Callable[[], None]]) -> int:
     """Begin a transfer from a target; its handle."""
     hub, target = now.hub, now.state.parts[rank]
     hub.begin_transfer(n_bytes, now.name)
@@ -316,7 +321,7 @@ def _begin_fetch(now: Now, rank: int, n_bytes: int, on_begin: Callable[[], Calla
     return handle
 
 
-def _fetch(now: Now, rank: int, n_bytes: int, on_end: Callable[[], None]) -> None:
+def _fetch(now: AccessCall, rank: int, n_bytes: int, on_end: Callable[[], None]) -> None:
     """Transfer from a target, and wait for it."""
     if rank == now.me:
         on_end()
@@ -327,7 +332,7 @@ def _fetch(now: Now, rank: int, n_bytes: int, on_end: Callable[[], None]) -> Non
     now.hub.catch_up(now.name)
 
 
-def put(now: Now, origin: object, target_rank: int, target: object) -> None:
+def put(now: AccessCall, origin: object, target_rank: int, target: object) -> None:
     """Begin to write into a rank's part."""
     given = parse_origin(origin, False, target_rank)
     if not _begin(now, target_rank) or given is None:
@@ -343,7 +348,7 @@ def put(now: Now, origin: object, target_rank: int, target: object) -> None:
     _send(now, target_rank, given.bytes, on_end, _PUT)
 
 
-def get(now: Now, origin: Any, target_rank: int, target: Any, is_owned: bool = False) -> int | None:
+def get(now: AccessCall, origin: Any, target_rank: int, target: Any, is_owned: bool = False) -> int | None:
     """Begin to read from a rank's part; the handle of the transfer, None if it is over."""
     taken = parse_origin(origin, True, target_rank)
     if not _begin(now, target_rank) or taken is None:
@@ -375,7 +380,7 @@ def get(now: Now, origin: Any, target_rank: int, target: Any, is_owned: bool = F
     return handle
 
 
-def accumulate(now: Now, origin: object, target_rank: int, target: object, op: Op) -> None:
+def accumulate(now: AccessCall, origin: object, target_rank: int, target: object, op: Op) -> None:
     """Combine data with those of a rank's part."""
     given = parse_origin(origin, False, target_rank, True)
     if not _begin(now, target_rank) or given is None:
@@ -393,7 +398,7 @@ def accumulate(now: Now, origin: object, target_rank: int, target: object, op: O
 
 
 def get_accumulate(
-    now: Now, origin: object, result: object, target_rank: int, target: object, op: Op
+    now: AccessCall, origin: object, result: object, target_rank: int, target: object, op: Op
 ) -> None:
     """Combine data with those of a rank's part, and read what was there before."""
     taken = parse_origin(result, True, target_rank, True)
@@ -417,7 +422,7 @@ def one_element(origin: object, result: object, target_rank: int) -> tuple[Simpl
 
 
 def read_and_change(
-    now: Now, given: Simple | None, taken: Simple | None, target_rank: int, target: object, op: Op
+    now: AccessCall, given: Simple | None, taken: Simple | None, target_rank: int, target: object, op: Op
 ) -> None:
     """Read what a target has and combine it with what the origin gives, at one instant."""
     if not _begin(now, target_rank) or given is None or taken is None:
@@ -455,7 +460,7 @@ def read_and_change(
 
 
 def compare_and_swap(
-    now: Now, origin: object, compare: object, result: object, target_rank: int, target_disp: int
+    now: AccessCall, origin: object, compare: object, result: object, target_rank: int, target_disp: int
 ) -> None:
     """Write an element at a target if it equals another; read what was there."""
     given = parse_origin(origin, False, target_rank)

@@ -29,7 +29,7 @@ from labkit.comm.handles.status import Request
 from labkit.comm.place import here
 from labkit.comm.rma.state import Part, Stores, WindowState
 from labkit.comm.rma.transfers import (
-    Now,
+    AccessCall,
     accumulate,
     check_rank,
     compare_and_swap,
@@ -212,10 +212,10 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         if self:
             self.Free()
 
-    def _now(self, name: str) -> Now:
+    def _now(self, name: str) -> AccessCall:
         """Return the call under way; see `call_under_way`."""
         calls, state, me = call_under_way(self, "Win", name, _NULL)
-        return Now(name, calls, calls.hub, state, me, state.parts[me], self._comm)
+        return AccessCall(name, calls, calls.hub, state, me, state.parts[me], self._comm)
 
     # --- memory ---------------------------------------------------------------------------------------
 
@@ -457,20 +457,20 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         self._end_exposure(now)
         return True
 
-    def _arriving(self, now: Now) -> list[Any]:
+    def _arriving(self, now: AccessCall) -> list[Any]:
         origins = now.part.epoch.origins
         if origins is None:
             raise wrong_sync(f"{now.name} without Post")
         known = now.part.epoch.arriving
         return self._hear(now, origins, _COMPLETED) if known is None else known
 
-    def _end_exposure(self, now: Now) -> None:
+    def _end_exposure(self, now: AccessCall) -> None:
         finish(now, now.me, None)
         now.part.accesses.close()
         now.part.epoch.origins = now.part.epoch.arriving = None
 
     @staticmethod
-    def _ranks_of(now: Now, group: Group) -> tuple[int, ...]:
+    def _ranks_of(now: AccessCall, group: Group) -> tuple[int, ...]:
         if not isinstance(group, Group):
             raise TypeError(f"group: expected a Group, got {type(group).__name__}")
         places = {world: rank for rank, world in enumerate(now.state.world)}
@@ -481,12 +481,12 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
             )
         return tuple(places[world] for world in group._members())
 
-    def _tell(self, now: Now, ranks: tuple[int, ...], tag: int) -> None:
+    def _tell(self, now: AccessCall, ranks: tuple[int, ...], tag: int) -> None:
         for rank in ranks:
             if rank != now.me:
                 self._comm.Send(np.empty(0, np.uint8), rank, tag)
 
-    def _hear(self, now: Now, ranks: tuple[int, ...], tag: int) -> list[Any]:
+    def _hear(self, now: AccessCall, ranks: tuple[int, ...], tag: int) -> list[Any]:
         return [self._comm.Irecv(np.empty(0, np.uint8), rank, tag) for rank in ranks if rank != now.me]
 
     # --- locks --------------------------------------------------------------------------------------
@@ -542,7 +542,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         now.part.epoch.is_all = None
         now.state.locks.unlock(now.hub, now.me, None)
 
-    def _take(self, now: Now, rank: int | None, is_exclusive: bool) -> None:
+    def _take(self, now: AccessCall, rank: int | None, is_exclusive: bool) -> None:
         waiting = now.calls.waiting_for_locks
         world = now.world(now.me)
         waiting[world] = (now.state, rank)
@@ -579,7 +579,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         """Make the window's own copy and the memory agree: there is but one, so it only lets others go on."""
         poll(self._now("Sync"))
 
-    def _passive(self, name: str, rank: int | None) -> Now:
+    def _passive(self, name: str, rank: int | None) -> AccessCall:
         now = self._now(name)
         epoch = now.part.epoch
         if rank is not None:

@@ -11,7 +11,7 @@ from labkit.errors import LabkitError
 from labkit.grading.sandbox.outcome import Limits
 from labkit.grading.sandbox.wire import TooLate
 
-__all__ = ["Budget", "SubmissionFailure", "Watch"]
+__all__ = ["Budget", "SleepWatch", "SubmissionFailure"]
 
 #: a run on a busy machine ends after this multiple of its wall-clock time, whatever it had to wait for
 _MOST_STRETCH = 20
@@ -76,7 +76,7 @@ class Budget:
         """What a run has done that has had its time."""
         return self.why_over or f"the run did not end within {self.limits.wall_s:g} s"
 
-    def goes_on(self, watch: Watch, come_bytes: int) -> bool:
+    def goes_on(self, watch: SleepWatch, come_bytes: int) -> bool:
         """Whether a process that is waited for works, or wants to; so much has come since the last look.
 
         Raises TooLate: The run has had its time.
@@ -123,7 +123,7 @@ def _busy_s(pid: int) -> tuple[float, float] | None:
         return None
 
 
-class Watch:
+class SleepWatch:
     """Tells a process that computes, or waits for a core of a busy machine, from one that sleeps.
 
     `idle_looks`: How many looks, about a second apart, must find it asleep.

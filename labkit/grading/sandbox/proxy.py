@@ -17,7 +17,7 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.module import simulated_module
 from labkit.errors import UnsupportedError
 from labkit.grading.counts import packed_bytes
-from labkit.grading.sandbox.budget import Budget, SubmissionFailure, Watch
+from labkit.grading.sandbox.budget import Budget, SleepWatch, SubmissionFailure
 from labkit.grading.sandbox.notes import noted
 from labkit.grading.sandbox.outcome import Work
 from labkit.grading.sandbox.wire import (
@@ -348,7 +348,7 @@ class RankProxy:
 
     def _alive(self) -> Callable[[int], bool]:
         """Return a check whether the process still works; a new one for each wait."""
-        return partial(self.budget.goes_on, Watch(self.pid, self.budget.limits.idle_s))
+        return partial(self.budget.goes_on, SleepWatch(self.pid, self.budget.limits.idle_s))
 
     def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
         try:

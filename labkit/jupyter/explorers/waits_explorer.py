@@ -16,7 +16,7 @@ from labkit.errors import DataError
 from labkit.jupyter.explorers.base import Explorer, choice
 from labkit.jupyter.failure import cell_name
 from labkit.plot.figure import Figure
-from labkit.plot.report_panes import SCALES, Drawn, View, drawing_of
+from labkit.plot.report_panes import SCALES, DrawnPanes, View, drawing_of
 from labkit.result import Run
 from labkit.trace.reports import Report, difference, mean, merge
 
@@ -64,7 +64,7 @@ class WaitsExplorer(Explorer):
         self._known: dict[str, tuple[Report, Report | None]] = {}
         self._drawings: dict[int, Any] = {}
         self._folded: set[tuple[str, int]] = set()
-        self._drawn: Drawn | None = None
+        self._drawn: DrawnPanes | None = None
         self._told = ("", -1, 0.0)
         first = next(iter(self._made))
         self.report, _ = self._get(first)
@@ -98,7 +98,7 @@ class WaitsExplorer(Explorer):
             picture = self.pictures()[0]
             picture.reading, picture.alt = self.figure.reading, self.figure.alt
             return
-        self._drawn = Drawn(view, layout, _WIDTH)
+        self._drawn = DrawnPanes(view, layout, _WIDTH)
         self.figure = self._drawn.figure
         self.picture("panes", self.figure)
         for name, tap in (
@@ -145,7 +145,7 @@ class WaitsExplorer(Explorer):
         self._folded ^= {(kind, at)}
         self.refresh()
 
-    def _listen(self, drawn: Drawn, name: str, tap: Callable[[int], None]) -> None:
+    def _listen(self, drawn: DrawnPanes, name: str, tap: Callable[[int], None]) -> None:
         source = drawn.sources[name]
 
         def tapped(_: str, __: object, points: list[int]) -> None:

@@ -27,7 +27,7 @@ from labkit.schedule.execute import Prepared
 from labkit.selector import Selector, Situation
 from labkit.selector.situation import settled
 
-__all__ = ["Beside", "Carried", "Chosen", "situation_of"]
+__all__ = ["Carried", "Chosen", "NonblockingCalls", "situation_of"]
 
 
 _Call = Callable[..., Any]
@@ -55,7 +55,7 @@ _MACHINE = "mpi"
 _FIRST, _TAGS = 12, 20_000
 
 
-class Beside:
+class NonblockingCalls:
     """The nonblocking calls of one private communicator.
 
     A thread for each goes through the waits of its schedule, as MPI's rule of progress wants: a rank that
@@ -108,7 +108,7 @@ class _Private:
     """A private communicator: what carries out each collective on it, and how many ranks share a host."""
 
     comm: Any
-    beside: Beside
+    beside: NonblockingCalls
     node: int | None
     carried: dict[str, Carried] = field(default_factory=dict)
 
@@ -256,7 +256,7 @@ class Chosen:
         if known is None:
             private = self._plain(comm).Dup()
             hosts = private.allgather(self._mpi.Get_processor_name())
-            known = _Private(private, Beside(self._mpi), _ranks_in_a_row(hosts))
+            known = _Private(private, NonblockingCalls(self._mpi), _ranks_in_a_row(hosts))
             self._private[comm.handle] = known
         return known
 

@@ -22,7 +22,7 @@ from labkit.process.folders import private_folder
 from labkit.process.stacks import Frame, parse_stack
 from labkit.process.tree import is_stopped
 from labkit.process.watchdog import STACK_SIGNAL
-from labkit.real.engines.target import ANSWER_S, Place, Target, choose, find_target
+from labkit.real.engines.target import ANSWER_S, EngineRank, Target, choose, find_target
 from labkit.real.failure import (
     Ending,
     Where,
@@ -113,14 +113,14 @@ class Reports:
     stacks: dict[int, str] = field(default_factory=dict)
     host_seconds: float = 0.0
 
-    def printed(self, places: list[Place]) -> list[bytes]:
+    def printed(self, places: list[EngineRank]) -> list[bytes]:
         """Return what each rank has printed, as far as it has reported."""
         return [self.records[p.rank]["output"] if p.rank in self.records else b"" for p in places]
 
 
 def watch(
     target: Target,
-    places: list[Place],
+    places: list[EngineRank],
     header: Mapping[str, object],
     payload: bytes,
     timeout_s: float | None,
@@ -188,7 +188,7 @@ def _interrupted(rank: int) -> dict[str, Any]:
 
 
 class _Watch:
-    def __init__(self, target: Target, places: list[Place], folder: str | None) -> None:
+    def __init__(self, target: Target, places: list[EngineRank], folder: str | None) -> None:
         self.target, self.places, self.folder = target, places, folder
         self.replies: dict[int, Any] = {}
         self.reports = Reports()
@@ -331,7 +331,7 @@ class _Watch:
 
 def failure(
     target: Target,
-    places: list[Place],
+    places: list[EngineRank],
     reports: Reports,
     timeout_s: float | None,
     output_limit_bytes: int,
@@ -377,14 +377,14 @@ def _is_deadlocked(reports: Reports) -> bool:
     )
 
 
-def _deadlock(places: list[Place], reports: Reports) -> LabkitError:
+def _deadlock(places: list[EngineRank], reports: Reports) -> LabkitError:
     """Say who waits for whom, and where in the program."""
     assert reports.blame is not None
     stacks = {rank: () if isinstance(where, str) else where for rank, where in _places(places, reports)}
     return reports.blame.error(stacks, len(places))
 
 
-def _places(places: list[Place], reports: Reports) -> Iterator[tuple[int, Where]]:
+def _places(places: list[EngineRank], reports: Reports) -> Iterator[tuple[int, Where]]:
     """Yield where each rank was at the moment of its interrupt."""
     for place in places:
         record = reports.records.get(place.rank)
@@ -401,7 +401,7 @@ def _places(places: list[Place], reports: Reports) -> Iterator[tuple[int, Where]
         yield place.rank, where
 
 
-def _from_lost(target: Target, places: list[Place], reports: Reports) -> LabkitError:
+def _from_lost(target: Target, places: list[EngineRank], reports: Reports) -> LabkitError:
     """Name the rank whose engine died, from what its launcher saw."""
     gone = [place for place in places if place.engine not in target.client.ids]
     lost = sorted(reports.lost)
@@ -487,7 +487,7 @@ def _notes(reports: Reports) -> dict[int, Any]:
 
 def _run(
     target: Target, ranks: int, header: dict[str, Any], payload: bytes, timeout_s: float | None, title: str
-) -> tuple[list[Place], Reports]:
+) -> tuple[list[EngineRank], Reports]:
     """Look at the engines, run, and remember what the next run has to know."""
     memory = target.memory
     stuck = memory.stuck_ranks()
@@ -516,7 +516,7 @@ def _run(
     return places, reports
 
 
-def _read_runs(places: list[Place], reports: Reports, name: str, engines: int) -> list[Run]:
+def _read_runs(places: list[EngineRank], reports: Reports, name: str, engines: int) -> list[Run]:
     """Turn the ranks' reports into one run per repetition."""
     records = [reports.records[place.rank] for place in places]
     shares = [
@@ -539,7 +539,7 @@ def _read_runs(places: list[Place], reports: Reports, name: str, engines: int) -
     )
 
 
-def _validity(places: list[Place], hosts: Counter[str]) -> tuple[list[str], bool]:
+def _validity(places: list[EngineRank], hosts: Counter[str]) -> tuple[list[str], bool]:
     notes = []
     for host, ranks in hosts.items():
         cores = min(int(place.about["cores"]) for place in places if place.about["host"] == host)
@@ -567,7 +567,7 @@ def _left_behind(records: list[dict[str, Any]]) -> list[str]:
     return notes
 
 
-def _machine(places: list[Place], hosts: Counter[str], engines: int) -> dict[str, Any]:
+def _machine(places: list[EngineRank], hosts: Counter[str], engines: int) -> dict[str, Any]:
     return {
         **describe_place(),
         "kind": "cluster",

@@ -15,7 +15,7 @@ from typing import Any
 from labkit import __version__
 from labkit.errors import MachineError
 
-__all__ = ["START_HINT", "Memory", "Place", "Target", "choose", "find_target", "is_cluster", "memory_of"]
+__all__ = ["START_HINT", "EngineRank", "Memory", "Target", "choose", "find_target", "is_cluster", "memory_of"]
 
 START_HINT = "start MPI engines with labkit.cluster(4), or with ipyparallel.Cluster(engines='mpi', n=4)"
 
@@ -45,7 +45,7 @@ except Exception as error:
 
 
 @dataclass(frozen=True)
-class Place:
+class EngineRank:
     """Where a rank lives: its engine's id, and what the engine said about itself."""
 
     rank: int
@@ -184,7 +184,9 @@ def _client_of(cluster: Any) -> Any:
         return client
 
 
-def choose(found: Mapping[int, Mapping[str, Any]], ranks: int, version: str = __version__) -> list[Place]:
+def choose(
+    found: Mapping[int, Mapping[str, Any]], ranks: int, version: str = __version__
+) -> list[EngineRank]:
     """Choose the engines of the first ranks."""
     _check_mpi(found)
     if ranks > len(found):
@@ -200,7 +202,7 @@ def choose(found: Mapping[int, Mapping[str, Any]], ranks: int, version: str = __
             f"these engines do not hold the first {ranks} ranks of one MPI world ({what}); give a cluster "
             "whose engines one mpiexec has started, or a view of the engines of its first ranks"
         )
-    places = [Place(rank, by_rank[rank], found[by_rank[rank]]) for rank in range(ranks)]
+    places = [EngineRank(rank, by_rank[rank], found[by_rank[rank]]) for rank in range(ranks)]
     _check_software(places, version)
     return places
 
@@ -217,7 +219,7 @@ def _check_mpi(found: Mapping[int, Mapping[str, object]]) -> None:
         raise MachineError(f"{_engines(alone)} run without MPI, each on its own; {START_HINT}")
 
 
-def _check_software(places: list[Place], version: str) -> None:
+def _check_software(places: list[EngineRank], version: str) -> None:
     mine = platform.python_version_tuple()[:2]
     for place in places:
         where = f"engine {place.engine} on {place.about['host']}"

@@ -26,9 +26,9 @@ from labkit.sim.where import place_of
 
 __all__ = [
     "Interruptions",
-    "Pool",
     "RankLock",
     "RankWaits",
+    "WorkerPool",
     "owner_of_thread",
     "register_waits",
     "waits_of_rank",
@@ -53,7 +53,7 @@ _is_alive = threading.Thread.is_alive
 _IDLE = _executor._worker.__code__
 
 
-class Pool(Protocol):
+class WorkerPool(Protocol):
     """A pool of workers whose master is the rank."""
 
     @property
@@ -152,7 +152,7 @@ class RankWaits:
 
     def __init__(self, simulation: Simulated, rank: int) -> None:
         self.hub, self.rank, self._simulation = simulation.hub, rank, simulation
-        self.pools: list[Pool] = []
+        self.pools: list[WorkerPool] = []
         self.threads: list[threading.Thread] = []
         self.has_calls = False
         self._is_over = self._is_inside = self._is_starting = False
@@ -447,7 +447,7 @@ class RankWaits:
         over = next((place for place, one in enumerate(requests) if one._is_over() is not False), None)
         return int(type(requests[0])._wait_list(requests, True, "Waitany")) if over is None else over
 
-    def _look_until(self, end: float | None, pools: list[Pool]) -> None:
+    def _look_until(self, end: float | None, pools: list[WorkerPool]) -> None:
         """Look at messages again and again, at most until then."""
         step = 1e-7
         while end is None or self.now() < end:

@@ -2,14 +2,14 @@
 
 from labkit.study.declared.declaration import Declaration, Expected, read_declaration
 from labkit.study.declared.judged import Judged, judge_all, paper_table, table_text, write_table
-from labkit.study.declared.work import Results, Work
+from labkit.study.declared.work import DeclaredWork, Results
 
 __all__ = [
     "Declaration",
+    "DeclaredWork",
     "Expected",
     "Judged",
     "Results",
-    "Work",
     "judge_all",
     "paper_table",
     "read_declaration",

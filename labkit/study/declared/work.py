@@ -38,7 +38,7 @@ from labkit.study.sweep_points import records_of
 from labkit.text.files import replace_file, toml_of
 from labkit.timing import Repeats
 
-__all__ = ["Content", "Results", "Work", "differences"]
+__all__ = ["Content", "DeclaredWork", "Results", "differences"]
 
 
 #: whose effort counts: this process, and those that it waited for
@@ -48,7 +48,7 @@ _PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 class _Writer(Harvest):
     """Writes every point down before the next one is taken."""
 
-    def __init__(self, seed: int, work: Work, records: Records | None = None) -> None:
+    def __init__(self, seed: int, work: DeclaredWork, records: Records | None = None) -> None:
         super().__init__(seed)
         self._work = work
         #: computation that is measured and kept with the points
@@ -188,7 +188,7 @@ def _library() -> str:
     return json.dumps(environment()["mpi"], sort_keys=True)
 
 
-class Work:
+class DeclaredWork:
     """A declared study and what has been measured of it.
 
     A point's key is its place in the study (parameters and settings) and the content of all that it is made

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from labkit.timing.clocks import Clocks
 from labkit.trace.recorder.windows import ACCESSES, WindowCall
-from labkit.trace.trace import Beside, PhaseClock, Trace
+from labkit.trace.trace import ConcurrentOperations, PhaseClock, Trace
 from labkit.trace.waiting.kinds import base_of, is_begun, kind_number
 
 __all__ = ["clocks_of", "join_calls", "trace_of", "window_waits"]
@@ -586,7 +586,7 @@ def _between(calls: Columns, spans: Sequence[tuple[float, float]]) -> Columns:
     return {name: np.concatenate(c) for name, c in (("rank", rank), ("begin_s", begins), ("end_s", ends))}
 
 
-def _beside(table: Any, calls: Columns, waits: Columns) -> Beside | None:
+def _beside(table: Any, calls: Columns, waits: Columns) -> ConcurrentOperations | None:
     """Return the nonblocking collectives: from their calls to the ends of the calls that ended them."""
     import pandas as pd
 
@@ -602,7 +602,9 @@ def _beside(table: Any, calls: Columns, waits: Columns) -> Beside | None:
             "end_s": calls["end_s"][ended],
         }
     ).sort_values("begin_s", kind="stable", ignore_index=True)
-    return Beside(operations, pd.DataFrame({**waits, "operation": np.full(len(waits["rank"]), -1)}))
+    return ConcurrentOperations(
+        operations, pd.DataFrame({**waits, "operation": np.full(len(waits["rank"]), -1)})
+    )
 
 
 # Collectives of a real run: which calls of the ranks are one, and for whom each of them waited.

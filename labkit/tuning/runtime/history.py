@@ -16,7 +16,7 @@ from typing import Any
 from labkit.errors import CacheWarning, DataError
 from labkit.text.units import format_bytes
 
-__all__ = ["History", "Known", "Record", "farthest_similar", "records_of"]
+__all__ = ["History", "Record", "RememberedChoice", "farthest_similar", "records_of"]
 
 #: how long a transaction waits for those of others
 _WAIT_S = 15.0
@@ -53,7 +53,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Known:
+class RememberedChoice:
     """What is remembered: winner, its time, the second, how far away it was, and where it comes from."""
 
     winner: str
@@ -72,16 +72,16 @@ class History:
     def __init__(self, path: Path, comm: Any, key: str, n_bytes: float) -> None:
         self.path, self._comm, self._key, self._n_bytes = path, comm, key, n_bytes
 
-    def find(self, names: Sequence[str], similar: float) -> Known | None:
+    def find(self, names: Sequence[str], similar: float) -> RememberedChoice | None:
         """Return what is known about such calls, the same on all ranks; None: nothing.
 
         Raises DataError: The file cannot be read, or is none of these.
         """
 
-        def look() -> Known | None:
+        def look() -> RememberedChoice | None:
             return _nearest(records_of(self.path, self._key), self._n_bytes, names, similar)
 
-        found: Known | None = self._read(look)
+        found: RememberedChoice | None = self._read(look)
         return found
 
     def find_unfinished(self) -> dict[str, tuple[float, float]]:
@@ -200,7 +200,9 @@ def farthest_similar(records: Sequence[Record], similar: float) -> float:
     return farthest
 
 
-def _nearest(records: Sequence[Record], n_bytes: float, names: Sequence[str], similar: float) -> Known | None:
+def _nearest(
+    records: Sequence[Record], n_bytes: float, names: Sequence[str], similar: float
+) -> RememberedChoice | None:
     usable = [one for one in records if one.winner in names]
     if not usable:
         return None
@@ -211,4 +213,4 @@ def _nearest(records: Sequence[Record], n_bytes: float, names: Sequence[str], si
     order = sorted(nearest.times, key=lambda name: nearest.times[name])
     second = next((name for name in order if name != nearest.winner and name in names), None)
     where = "an earlier run" if not distance else f"calls of {format_bytes(nearest.n_bytes)}"
-    return Known(nearest.winner, nearest.times[nearest.winner], second, distance, where)
+    return RememberedChoice(nearest.winner, nearest.times[nearest.winner], second, distance, where)

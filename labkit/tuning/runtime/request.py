@@ -25,7 +25,7 @@ from labkit.tuning.runtime.codelets import (
     simulated_machine,
 )
 from labkit.tuning.runtime.explanation import Decision, Explanation, Row
-from labkit.tuning.runtime.history import History, Known
+from labkit.tuning.runtime.history import History, RememberedChoice
 from labkit.tuning.runtime.plan import BruteForce, Plan, Search, search_of
 
 __all__ = ["Handle", "Request", "Timer"]
@@ -377,7 +377,7 @@ class Tuning:
         self._warm = plan.warmup
         self._decided_at = 0
         self._search: Search | None = None
-        self._known: Known | None = None
+        self._known: RememberedChoice | None = None
         self._is_remembered = False
         self._earlier: dict[str, tuple[float, float]] = {}  # of a search that ended before its decision
         self._history = None if plan.history is None else History(plan.history, comm, key, n_bytes)

@@ -15,7 +15,7 @@ import labkit as lk
 from labkit import registry
 from labkit.errors import DataError
 from labkit.grading import Grade, Scaling, find_assignment, notebook_source, student_seed
-from labkit.grading.assignment import Told
+from labkit.grading.assignment import FeedbackHistory
 from labkit.grading.bench import OpenBench
 from labkit.grading.counts import busiest_bytes, rounds_of
 from labkit.grading.folder import write_csv
@@ -64,7 +64,7 @@ def test_the_smallest_failing_case_is_told_with_what_arrived() -> None:
 
 
 def test_a_hint_is_given_once_also_as_a_part_of_others() -> None:
-    told, hangs = Told(), Fault("it hangs: who waits?", "deadlock", "a cycle")
+    told, hangs = FeedbackHistory(), Fault("it hangs: who waits?", "deadlock", "a cycle")
     hints = ["Follow it. Follow it. Who sends?", "Follow it. Who sends? Which step is last?"]
     verdicts = [
         told.once(f"check {i}", Verdict(0.0, hangs.words, hint), hangs) for i, hint in enumerate(hints)

@@ -287,7 +287,7 @@ def test_who_sleeps_while_a_large_message_is_taken_is_at_work() -> None:
     try:
         while Path(f"/proc/{sleeper.pid}/stat").read_text().split()[2] != "S":
             time.sleep(0.01)
-        watch = budget.Watch(sleeper.pid, 2)
+        watch = budget.SleepWatch(sleeper.pid, 2)
         assert [watch.is_busy(come) for come in (0, 1 << 17, 1 << 16, 0, 1 << 16, 0, 1)] == [True] * 6 + [
             False
         ]

@@ -14,7 +14,7 @@ import pytest
 
 from labkit.cli.main import main
 from labkit.errors import DataError
-from labkit.study.declared import Results, Work, judge_all
+from labkit.study.declared import DeclaredWork, Results, judge_all
 from labkit.study.reproduction import Reproduction, find_reproductions, read_reproduction, recorded_values
 
 STUDIES = Path(__file__).parents[3] / "studies"
@@ -228,7 +228,7 @@ def test_a_recorded_cell_is_computed_again_to_the_bit(
     reproduction, values = recorded(name)
     declaration = reproduction.declaration(file)
     declaration.parameters |= changes
-    work = Work(declaration, Results(tmp_path))
+    work = DeclaredWork(declaration, Results(tmp_path))
     work.run(False)
     ((column, chosen),) = changes.items()
     old = values[file][values[file][column].isin(chosen)]
@@ -245,7 +245,7 @@ def test_a_planted_3_to_the_k_is_an_alarm_within_a_limit_of_k_and_hidden_by_the_
     tmp_path: Path,
 ) -> None:
     declaration = read_reproduction(STUDIES / "mafia").declaration("planted.toml")
-    work = Work(declaration, Results(tmp_path))
+    work = DeclaredWork(declaration, Results(tmp_path))
     work.run(False)
     judged = judge_all(work.study(), declaration.expected)
     by_limit = {one.expected.deviation: one.match for one in judged if one.expected is not None}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from labkit.cli import main
-from labkit.study.declared import Results, Work, read_declaration
+from labkit.study.declared import DeclaredWork, Results, read_declaration
 
 XML = """<?xml version="1.0"?>
 <!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
@@ -153,7 +153,7 @@ def test_files_edited_during_the_run_belong_to_neither_version(folder, capsys, m
     monkeypatch.setattr(Job, "find", edited)
     assert main(["study", "study.toml"]) == 3
     assert "m.xml changed while the study ran" in capsys.readouterr().err
-    assert not Work(read_declaration("study.toml"), Results(folder / "study.results")).results.points
+    assert not DeclaredWork(read_declaration("study.toml"), Results(folder / "study.results")).results.points
 
 
 def test_a_script_and_its_modules(folder, capsys):
