@@ -1,7 +1,7 @@
 """Renders course and manual as a static site (``make site``): ``python docs/site/build.py [FOLDER]``.
 
 Every notebook is run here, so that the site shows what this version computes. Figures stay alive (hover,
-zoom, save), formulas are MathML, and BokehJS is copied beside the pages: the site fetches nothing from
+zoom, save), formulas are MathML, and BokehJS is copied next to the pages: the site fetches nothing from
 anywhere. A cell that fails ends the build, and so does a link that leads nowhere.
 """
 
@@ -27,14 +27,14 @@ from labkit.cli.report import only_static, with_mathml
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
-import manual  # noqa: E402 - it lies beside this file
+import manual  # noqa: E402 - it is next to this file
 from links import broken_links  # noqa: E402
 
 ROOT = HERE.parents[1]
 
 
 _MANUAL = (
-    "<p>The <a href='manual/index.html'>reference manual</a>: three ideas, every public name, the words of "
+    "<p>The <a href='manual/index.html'>reference manual</a>: three ideas, every public name, the options of "
     "platforms, models, options and metrics, the formats of files; with a search.</p>"
 )
 

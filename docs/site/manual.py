@@ -1,4 +1,4 @@
-"""The reference manual (part of ``make site``): public names, the words of labkit, its formats, its ideas.
+"""The reference manual (part of ``make site``): public names, strings and options, file formats, ideas.
 
 Nothing is written here twice: pages are made of docstrings, of the tables that labkit itself reads, of the
 help of its commands, and of the Markdown files of ``docs/``. Sphinx searches them in the browser, without a
@@ -35,7 +35,7 @@ from metrics_page import metrics  # noqa: F401  # found by its name, as the othe
 from prose import as_typed, as_written, table, title
 
 ROOT = Path(__file__).parents[2]
-#: pages of words, each made by the function of its name
+#: pages of strings and files, each made by the function of its name
 WORDS = ("algorithms", "platforms", "models", "options", "metrics", "formats", "commands")
 IDEAS = ("one-program-two-machines", "large-simulations", "rows", "verdicts", "when-one-machine-is-too-small")
 #: modules whose public names have a page each, and what they are about
@@ -176,7 +176,7 @@ def index() -> list[str]:
         "`The course and the start page <../index.html>`__.", "",
         *_tree(IDEAS, "Ideas"),
         *_tree([f"api/{name}" for name in MODULES], "Names"),
-        *_tree(WORDS, "Words and files"),
+        *_tree(WORDS, "Strings and files"),
         "* :ref:`genindex`", "* :ref:`search`",
     ]  # fmt: skip
 
@@ -244,7 +244,7 @@ def _first(thing: Any) -> str:
 
 
 def algorithms() -> Iterator[str]:
-    """Yield the page of the algorithms: the words of each file."""
+    """Yield the page of the algorithms: the docstring of each file."""
     yield from title("Algorithms")
     yield "One file, one algorithm: ``labkit.algorithms.PROBLEM.NAME``."
     yield "``coll={'PROBLEM': 'NAME'}`` of a run,"
@@ -261,7 +261,7 @@ def algorithms() -> Iterator[str]:
 def platforms() -> Iterator[str]:
     """Yield the page of the platforms: topologies with their options, and named machines."""
     yield from title("Platforms")
-    yield 'A machine is a word, ``on="torus:4x4"``, with options behind commas: ``on="star:64,bw=10GBps"``.'
+    yield 'A machine is a string, ``on="torus:4x4"``, with options after commas: ``on="star:64,bw=10GBps"``.'
     yield 'Also a SimGrid file (``on="platform.xml"``), a named machine, and what ``labkit.graph`` makes.'
     yield ""
     known: dict[str, str] = {}

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 __all__ = ["as_typed", "as_written", "table", "title"]
 
-#: the word that begins a paragraph, as in **Cost**: ...
+#: the bold heading that begins a paragraph, as in **Cost**: ...
 _HEAD = re.compile(r"\*\*\w+\*\*")
 
 
@@ -54,7 +54,7 @@ def _is_prose(part: str) -> bool:
 
 
 def _escaped(text: str) -> str:
-    """Take the formulas of a docstring as they are; its code and the bold word at its head stay such."""
+    """Take the formulas of a docstring as they are; its code and the bold heading are unchanged."""
     head = _HEAD.match(text)
     text = text[head.end() :] if head else text
     parts = re.split(r"(``.+?``|`[^`]+`)", text)
