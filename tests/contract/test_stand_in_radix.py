@@ -211,7 +211,7 @@ def test_what_cannot_be_followed_is_refused_with_the_reason(monkeypatch: pytest.
 
 
 def test_digits_are_known_in_a_sort_on_a_simulated_machine_only() -> None:
-    with pytest.raises(DataError, match="sorters tell all ranks"):
+    with pytest.raises(DataError, match="sorters send all ranks"):
         local.digit_counts(stand_in("uniform", 0, 1, 100), 0, 8)
 
     class RealComm:

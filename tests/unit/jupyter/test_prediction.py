@@ -93,7 +93,7 @@ def test_what_is_no_prediction_is_refused_with_a_sentence():
             lk.predict(wrong)
     with pytest.raises(DataError, match="the names must be the same"):
         lk.predict({"star": 3}).beside({"torus": 3})
-    with pytest.raises(DataError, match="numbers beside numbers"):
+    with pytest.raises(DataError, match="numbers with numbers"):
         lk.predict({"star": 3}).beside(lk.fit(P, 3 * P))
 
 

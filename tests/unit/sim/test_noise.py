@@ -152,7 +152,7 @@ def test_the_text_form() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("jitter", "write NAME=VALUE with one of jitter, period"),
+        ("jitter", "write NAME=VALUE, one of jitter, period"),
         ("hum=3", "'hum=3' is not an option"),
         ("jitter=50", "unit"),
         ("slowdown=fast", "not a number"),
