@@ -132,9 +132,7 @@ def test_another_name_for_a_thing_is_answered_with_its_own(mistake, said):
 
 
 def test_a_number_in_the_place_of_a_machine_is_told_what_it_was_meant_for():
-    with pytest.raises(
-        PlatformError, match=r"parameters by name, as in labkit\.run\(program, 4, n=1000\)$"
-    ):
+    with pytest.raises(PlatformError, match=r"parameters by name, as in labkit\.run\(program, 4, n=1000\)$"):
         lk.run(program, 4, 1000)
 
 
