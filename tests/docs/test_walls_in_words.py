@@ -145,7 +145,7 @@ SENTENCES: dict[str, list[str]] = {
         "test_no_false_pass.py::test_inputs_need_the_key",
         "test_no_false_pass.py::test_keys_of_an_assignment_come_from_the_keyed_generator",
     ],
-    "A rank is sent its own input and a seed for its own random numbers that reveals nothing about the key.": [
+    "A rank is sent its own input and a seed for its own random numbers that reveals nothing of the key.": [
         "test_no_false_pass.py::test_a_rank_is_told_nothing_of_the_seed"
     ],
     "Numbers of ranks are drawn anew for every grading, from the range that the task names.": [
