@@ -789,6 +789,15 @@ class RankLog:
         """The probes that found a message, an array a column."""
 
     @property
+    def is_busy(self) -> bool:
+        """
+        Whether the program is in a call: what that calls in turn is not noted.
+        """
+
+    @is_busy.setter
+    def is_busy(self, arg: bool, /) -> None: ...
+
+    @property
     def is_quiet(self) -> bool:
         """Whether posts are a collective's, for the lines only."""
 
@@ -1057,6 +1066,11 @@ class CallPlaces:
 
     def number(self, frame: Any) -> int:
         """The number of a frame's place."""
+
+def noted_call(kind: str, original: Any, general: Any, log: Any, places: Any | None, known: dict[str, Any], status: Any, name: int, no_proc: int, any_source: int, any_tag: int) -> Any:
+    """
+    A method that makes a blocking call of mpi4py with an array and notes it; `general` makes all other calls.
+    """
 
 class HubSums:
     """What the ranks of a simulated run call, summed up as they call it."""

@@ -81,7 +81,7 @@ class Collectives:
         self, comm: Any, sendbuf: object, recvbuf: object, recvcounts: object, op: object
     ) -> tuple[object, ...]:
         """Complete the counts: mpi4py asks all ranks, too; asked here, the answer can be noted."""
-        if recvcounts is None and not self.ledger.is_busy and not self.sizes.is_in_place(sendbuf):
+        if recvcounts is None and not self.ledger.log.is_busy and not self.sizes.is_in_place(sendbuf):
             mine = np.array([self.sizes.simple(recvbuf).count], np.int64)
             counts = np.empty(len(self.ledger.known(comm).ranks), np.int64)
             comm.Allgather(mine, counts)

@@ -8,13 +8,14 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import update_wrapper
 from types import CodeType, FrameType
 from typing import Any
 
 import numpy as np
 
 import labkit
-from labkit._kernels import CallPlaces, RankLog
+from labkit._kernels import CallPlaces, RankLog, noted_call
 from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector
 from labkit.comm.collective.calls import action_of, group_line
 from labkit.comm.collective.native import Bound, Call
@@ -154,10 +155,11 @@ class Places:
     def __init__(self) -> None:
         self._kinds = _Kinds()
         self._paths = _Paths(self._kinds)  # apart: what the kernel holds must not hold the kernel's
-        self._known = CallPlaces(self._kinds.__getitem__, self._paths.number, _MOST)
-        self.here: Callable[[], int] = self._known.here
+        #: for compiled callers
+        self.numbers = CallPlaces(self._kinds.__getitem__, self._paths.number, _MOST)
+        self.here: Callable[[], int] = self.numbers.here
         #: the same, in frames further out, for a call that stands in for another; -1: MPI has made that
-        self.outside: Callable[[int], int] = self._known.outside
+        self.outside: Callable[[int], int] = self.numbers.outside
 
     def texts(self) -> list[str]:
         """Return the paths by number, as ``program > exchange, prog.py:12``."""
@@ -228,7 +230,6 @@ class Ledger:
         self.any_tag: int = mpi.ANY_TAG
         self.no_proc: int = mpi.PROC_NULL
         self.sum: Any = mpi.SUM
-        self.is_busy = False
         self.dumped: list[int] = []
         self.loaded: list[int] = []
         #: said once each: what the trace lacks
@@ -265,12 +266,12 @@ class Ledger:
 
     def enter(self, number: int) -> None:
         """Begin a call; what it calls in turn is not noted."""
-        self.is_busy = True
+        self.log.is_busy = True
         self.log.enter(number, self.here())
 
     def leave(self) -> None:
         """End a call."""
-        self.is_busy = False
+        self.log.is_busy = False
         self.log.leave()
 
     @contextlib.contextmanager
@@ -281,6 +282,18 @@ class Ledger:
             yield
         finally:
             self.log.is_quiet = False
+
+    def compiled(self, name: str, original: Any, general: Any, status: object) -> Any:
+        """Return a blocking send or receive of arrays that is noted without a frame of Python.
+
+        `general` is the method for all other arguments, `status` that of receives without one.
+        """
+        places = self.places.numbers if self.has_times else None
+        made = noted_call(
+            name, original, general, self.log, places, self._known, status, self.number(name), self.no_proc,
+            self.any_source, self.any_tag,
+        )  # fmt: skip
+        return update_wrapper(made, general)
 
     def gave(self, number: int, blocks: list[int]) -> None:
         """Note the bytes of a collective call's blocks, where these differ; sums do not need them."""
@@ -580,18 +593,18 @@ def noted_methods(
 
 def guarded(ledger: Ledger, name: str, original: _Call, noted: _Call) -> _Call:
     """Return a call that is noted, unless it is one that mpi4py, or an operator, makes inside another."""
-    number = ledger.number(name)
-    begin, here, end = ledger.log.enter, ledger.here, ledger.log.leave
+    number, log = ledger.number(name), ledger.log
+    begin, here, end = log.enter, ledger.here, log.leave
 
     def call(self_: Any, *arguments: Any, **named: Any) -> Any:
-        if ledger.is_busy:
+        if log.is_busy:
             return original(self_, *arguments, **named)
-        ledger.is_busy = True  # `Ledger.enter` and `leave`, here for their cost: two frames of Python a call
+        log.is_busy = True  # `Ledger.enter` and `leave`, here for their cost: two frames of Python a call
         begin(number, here())
         try:
             return noted(self_, *arguments, **named)
         finally:
-            ledger.is_busy = False
+            log.is_busy = False
             end()
 
     return call

@@ -61,6 +61,10 @@ _Call = Callable[..., Any]
 _NO_BOUND, _IRECV_BYTES = (1 << 64) - 1, 32768
 
 
+#: whose frequent forms the kernels make
+_COMPILED = {"Send", "Ssend", "Rsend", "Bsend", "Recv"}
+
+
 class Messages:
     """Makes the calls that note messages.
 
@@ -75,7 +79,10 @@ class Messages:
 
         `own`: What the class itself defines, by name.
         """
-        return noted_methods(self.ledger, own, METHODS, self._note)
+        made = noted_methods(self.ledger, own, METHODS, self._note)
+        for name in _COMPILED & made.keys():
+            made[name] = self.ledger.compiled(name, own[name], made[name], self.status())
+        return made
 
     def _note(self, row: Method, original: _Call) -> _Call | None:
         if row.kind == "exchange":
@@ -534,7 +541,7 @@ class Recorder:
     def mark(self, rank: int, name: str, is_begin: bool) -> None:
         """Note where a phase begins or ends; in one that is left out nothing is noted."""
         if self.ledger.summary is not None:
-            self.ledger.log.mark(name, is_begin, self.ledger.is_busy)
+            self.ledger.log.mark(name, is_begin, self.ledger.log.is_busy)
         self.ledger.mark(phase_line(rank, name, is_begin))
         if not self._leave_out:
             return
@@ -548,7 +555,7 @@ class Recorder:
                 )
         if known:
             self._depth += 1 if is_begin else -1
-            self.ledger.is_busy = self._depth > 0
+            self.ledger.log.is_busy = self._depth > 0
 
     # -- the end --------------------------------------------------------------------------------------------
 
@@ -559,15 +566,15 @@ class Recorder:
         """
         if self.ledger.has_lines or self._mpi.Is_finalized():
             return None
-        self.ledger.is_busy = False
+        self.ledger.log.is_busy = False
         try:
             return call_cost_s(self._alone)
         finally:
-            self.ledger.is_busy = True  # stopped, as it was
+            self.ledger.log.is_busy = True  # stopped, as it was
 
     def finish(self) -> None:
         """Note the computation after the last call; what follows is not the program's."""
-        self.ledger.is_busy = True
+        self.ledger.log.is_busy = True
         self.ledger.log.pause()
         if self.ledger.summary is not None:
             self.ledger.log.finish_sums()
@@ -575,7 +582,7 @@ class Recorder:
     def begin(self) -> None:
         """Note that the program begins: what came before is not its own."""
         self._depth = 0
-        self.ledger.is_busy = False
+        self.ledger.log.is_busy = False
         self.ledger.log.restart()
         self.ledger.blocks.clear()
         if self.ledger.windows:

@@ -164,7 +164,7 @@ class Requests:
         is_together = row.base == "Wait" or (row.base == "Waitall" and row.form == "blocking")
 
         def call(whom: Any, status: Any) -> Any:
-            if ledger.is_busy:
+            if ledger.log.is_busy:
                 return original(whom, status)
             ledger.enter(number)
             try:
@@ -237,7 +237,7 @@ class Requests:
             return Post(known, (False, source, tag, room, known.number, False, False))
 
         def receive(original: _Call, arguments: tuple[object, ...], message: Any, status: Any) -> Any:
-            if ledger.is_busy:
+            if ledger.log.is_busy:
                 return original(message, *arguments, status)
             ledger.enter(ledger.number(original.__name__))
             try:
@@ -253,7 +253,7 @@ class Requests:
                 ledger.leave()
 
         def begin(original: _Call, arguments: tuple[Any, ...], message: Any) -> Any:
-            if ledger.is_busy:
+            if ledger.log.is_busy:
                 return original(message, *arguments)
             ledger.enter(ledger.number(original.__name__))
             try:
