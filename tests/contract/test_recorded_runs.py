@@ -148,3 +148,70 @@ def test_a_place_that_cannot_be_written_is_refused_before_the_run(tmp_path):
         lk.run(program, 2, trace_ti=tmp_path / "no" / "such")
     with pytest.raises(MachineError, match=r"records one run"):
         lk.run(program, 2, trace_ti=tmp_path / "t", repeats=2)
+
+
+class _Numbers(np.ndarray):
+    pass
+
+
+def _forms(comm, general):
+    """Blocking calls with arrays; `general`: in forms that only the methods in Python read."""
+    me, other = comm.rank, 1 - comm.rank
+    sizes, got = (1, 5, 0, 1000), MPI.Status()
+    if me == 0:
+        for tag, (name, size) in enumerate(zip(("Send", "Ssend", "Rsend", "Send"), sizes, strict=True)):
+            comm.recv(source=other)  # a Rsend needs its receive
+            data = np.ones(size).view(_Numbers) if general else np.ones(size)
+            getattr(comm, name)(data, other, tag) if general else getattr(comm, name)(
+                data, dest=other, tag=tag
+            )
+        comm.Send(np.ones(3), 1)
+        comm.Send(np.ones(3), MPI.PROC_NULL)
+        with pytest.raises(MPI.Exception):
+            comm.Send(np.ones(3), 7)
+        with pytest.raises(TypeError):
+            comm.Send(np.ones(3), 1, size=3)
+        comm.Recv(np.empty(2), MPI.PROC_NULL)
+    else:
+        for tag, size in enumerate(sizes):
+            room = np.empty(size + 1).view(_Numbers) if general else np.empty(size + 1)
+            source = (other, MPI.ANY_SOURCE)[tag % 2]
+            later = comm.Irecv(room, source, tag) if tag == 2 else None
+            comm.send("ready", other)
+            if later:
+                later.Wait(got)
+            elif tag == 3:
+                comm.Recv(room, status=got)
+            else:
+                comm.Recv(room, source, tag, got)
+            assert (got.source, got.tag, got.count) == (other, tag, 8 * size)
+        comm.Recv(np.empty(3))
+
+
+@pytest.mark.mpi
+def test_compiled_methods_note_what_those_in_python_do():
+    tables = []
+    for general in (False, True):
+        trace = lk.run(_forms, 2, "mpi", args=(general,), trace=True).trace
+        messages = trace.messages.sort_values(["send_posted_s"])
+        calls = trace.calls.sort_values(["rank", "begin_s"])
+        tables.append((
+            messages[["source", "destination", "tag", "context", "bytes"]].to_numpy().tolist(),
+            calls[["rank", "call", "bytes", "joint"]].to_numpy().tolist(),
+        ))  # fmt: skip
+    assert tables[0] == tables[1]
+    assert len(tables[0][0]) == 9
+
+
+@pytest.mark.mpi
+def test_compiled_methods_look_like_those_of_mpi4py():
+    def program(comm):
+        import inspect
+
+        return str(inspect.signature(comm.Send)), str(inspect.signature(type(comm).Recv)), comm.Send.__name__
+
+    plain, traced = (lk.run(program, 1, "mpi", trace=trace).results[0] for trace in (False, True))
+    assert traced[2] == plain[2] == "Send"
+    assert (
+        traced[:2] == ("(buf, dest, tag=0)", "(self, buf, source=-1, tag=-1, status=None)") or traced == plain
+    )

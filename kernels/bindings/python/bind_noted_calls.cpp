@@ -11,6 +11,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <string>
 #include <utility>
 
@@ -45,7 +46,6 @@ const Names& names() {
   return all;
 }
 
-/// The attributes of an object that a wrapper in Python is known by.
 struct NotedCall {
   PyObject_HEAD
   vectorcallfunc call;
@@ -103,7 +103,7 @@ bool sort_arguments(const NotedCall& self, PyObject* const* given, std::size_t c
 
 /// What a call needs to be noted.
 struct Plan {
-  PyObject* ranks = nullptr;  ///< a list that the communicator's entry keeps
+  nb::object ranks;  ///< of the world, by rank of the communicator
   long number = 0;
   long peer = 0;
   long tag = 0;
@@ -130,20 +130,16 @@ bool plan(const NotedCall& self, PyObject* comm, const Arguments& given, Plan& m
     PyErr_Clear();
     return false;
   }
-  PyObject* ranks = PyObject_GetAttr(known, names().ranks);
-  if (ranks == nullptr) {
-    PyErr_Clear();
-    return false;
-  }
-  Py_DECREF(ranks);  // the entry keeps it
-  made.ranks = ranks;
-  if (!PyList_CheckExact(ranks)) return false;
-  return (receives && made.peer == self.any_source) || (made.peer >= 0 && made.peer < PyList_GET_SIZE(ranks));
+  made.ranks = nb::steal(PyObject_GetAttr(known, names().ranks));
+  if (!made.ranks.is_valid()) PyErr_Clear();
+  if (!made.ranks.is_valid() || !PyList_CheckExact(made.ranks.ptr())) return false;
+  return (receives && made.peer == self.any_source) ||
+         (made.peer >= 0 && made.peer < PyList_GET_SIZE(made.ranks.ptr()));
 }
 
-Rank world_rank(PyObject* ranks, long rank) {
-  if (rank < 0 || rank >= PyList_GET_SIZE(ranks)) return -1;
-  return static_cast<Rank>(PyLong_AsLong(PyList_GET_ITEM(ranks, rank)));
+Rank world_rank(const nb::object& ranks, long rank) {
+  if (rank < 0 || rank >= PyList_GET_SIZE(ranks.ptr())) return -1;
+  return static_cast<Rank>(PyLong_AsLong(PyList_GET_ITEM(ranks.ptr(), rank)));
 }
 
 PyObject* receive(NotedCall& self, PyObject* comm, const Arguments& given, const Plan& made) {
@@ -168,16 +164,9 @@ PyObject* receive(NotedCall& self, PyObject* comm, const Arguments& given, const
   return result;
 }
 
-PyObject* called(PyObject* object, PyObject* const* given, std::size_t flags, PyObject* keywords) {
-  NotedCall& self = *reinterpret_cast<NotedCall*>(object);
-  if (self.notes->is_busy) return PyObject_Vectorcall(self.original, given, flags, keywords);
-  Arguments sorted;
-  Plan made;
-  if (!sort_arguments(self, given, static_cast<std::size_t>(PyVectorcall_NARGS(flags)), keywords, sorted) ||
-      !plan(self, given[0], sorted, made)) {
-    return PyObject_Vectorcall(self.general, given, flags, keywords);
-  }
-  self.notes->is_busy = true;
+/// Makes the call; may throw.
+PyObject* noted(NotedCall& self, PyObject* const* given, std::size_t flags, PyObject* keywords, const Arguments& sorted,
+                const Plan& made) {
   self.notes->enter(self.name, self.places == nullptr ? -1 : place_of_call(self.places));
   PyObject* result = nullptr;
   if (self.kind == Kind::receive) {
@@ -190,8 +179,29 @@ PyObject* called(PyObject* object, PyObject* const* given, std::size_t flags, Py
                        self.kind == Kind::synchronous_send, self.kind == Kind::buffered_send);
     }
   }
-  self.notes->is_busy = false;
   self.notes->leave();
+  return result;
+}
+
+PyObject* called(PyObject* object, PyObject* const* given, std::size_t flags, PyObject* keywords) {
+  NotedCall& self = *reinterpret_cast<NotedCall*>(object);
+  if (self.notes->is_busy) return PyObject_Vectorcall(self.original, given, flags, keywords);
+  Arguments sorted;
+  Plan made;
+  if (!sort_arguments(self, given, static_cast<std::size_t>(PyVectorcall_NARGS(flags)), keywords, sorted) ||
+      !plan(self, given[0], sorted, made)) {
+    return PyObject_Vectorcall(self.general, given, flags, keywords);
+  }
+  self.notes->is_busy = true;
+  PyObject* result = nullptr;
+  try {
+    result = noted(self, given, flags, keywords, sorted, made);
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  self.notes->is_busy = false;
   return result;
 }
 
