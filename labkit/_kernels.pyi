@@ -1067,7 +1067,7 @@ class CallPlaces:
     def number(self, frame: Any) -> int:
         """The number of a frame's place."""
 
-def noted_call(kind: str, original: Any, general: Any, log: Any, places: Any | None, known: dict[str, Any], status: Any, name: int, no_proc: int, any_source: int, any_tag: int) -> Any:
+def noted_call(kind: str, original: Any, general: Any, log: Any, places: Any | None, known: Any, status: Any, number: int, no_proc: int, any_source: int, any_tag: int) -> Any:
     """
     A method that makes a blocking call of mpi4py with an array and notes it; `general` makes all other calls.
     """

@@ -277,7 +277,7 @@ PyTypeObject* noted_call_type() {
 }
 
 nb::object noted_call(const std::string& kind, nb::object original, nb::object general, nb::object log, nb::object places,
-                      nb::dict known, nb::object status, std::int32_t name, long no_proc, long any_source, long any_tag) {
+                      nb::object known, nb::object status, std::int32_t name, long no_proc, long any_source, long any_tag) {
   PyTypeObject* type = noted_call_type();
   if (type == nullptr) throw nb::python_error();
   auto* made = reinterpret_cast<NotedCall*>(type->tp_alloc(type, 0));
@@ -300,7 +300,7 @@ nb::object noted_call(const std::string& kind, nb::object original, nb::object g
 }
 
 const Registration registration(62, [](nb::module_& module) {
-  module.def("noted_call", &noted_call, "kind"_a, "original"_a, "general"_a, "log"_a, "places"_a.none(), "known"_a, "status"_a, "name"_a,
+  module.def("noted_call", &noted_call, "kind"_a, "original"_a, "general"_a, "log"_a, "places"_a.none(), "known"_a, "status"_a, "number"_a,
              "no_proc"_a, "any_source"_a, "any_tag"_a,
              "A method that makes a blocking call of mpi4py with an array and notes it; `general` makes all other calls.");
 });

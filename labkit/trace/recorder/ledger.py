@@ -288,11 +288,19 @@ class Ledger:
 
         `general` is the method for all other arguments, `status` that of receives without one.
         """
-        places = self.places.numbers if self.has_times else None
         made = noted_call(
-            name, original, general, self.log, places, self._known, status, self.number(name), self.no_proc,
-            self.any_source, self.any_tag,
-        )  # fmt: skip
+            name,
+            original,
+            general,
+            self.log,
+            places=self.places.numbers if self.has_times else None,
+            known=self._known,
+            status=status,
+            number=self.number(name),
+            no_proc=self.no_proc,
+            any_source=self.any_source,
+            any_tag=self.any_tag,
+        )
         return update_wrapper(made, general)
 
     def gave(self, number: int, blocks: list[int]) -> None:
