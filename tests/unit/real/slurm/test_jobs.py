@@ -158,7 +158,7 @@ def test_answers_of_squeue(sbatch):
         (State("NODE_FAIL"), MachineError, "lost one of its nodes"),
         (State("OUT_OF_MEMORY"), MachineError, "ran out of memory"),
         (State("FAILED", "JobLaunchFailure", "", "0:53"), MachineError, "compute nodes do not see"),
-        (State("FAILED", "NonZeroExitCode", "", "1:0"), MachineError, "without a result or a word"),
+        (State("FAILED", "NonZeroExitCode", "", "1:0"), MachineError, "without a result or output"),
         (None, MachineError, "Slurm does not know it any more"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import signal
 import subprocess
@@ -29,7 +28,7 @@ import labkit as lk
 
 def program(comm, n=10):
     if comm.rank == 0:
-        subprocess.run(["sleep", os.environ.get("SLOW", "0")])  # the host's time, not the rank's
+        subprocess.run(["sleep", "0.1" if os.path.exists("slow") else "0"])  # the host's time, not the rank's
     if os.environ.get("FAILS") == str(comm.size):
         raise ValueError("oh")
     with lk.phase("sum"):
@@ -98,7 +97,7 @@ def test_what_is_there_is_not_run_again(folder, capsys, monkeypatch):
     assert not (folder / "study.results").exists()
     assert main(["study", "study.toml"]) == 0
     capsys.readouterr()
-    monkeypatch.setattr("labkit.study.declared.work.Work.save", lambda *a: None)
+    monkeypatch.setattr("labkit.study.declared.work.DeclaredWork.save", lambda *a: None)
     monkeypatch.setattr("labkit.study.measure.Job.find", None)
     assert main(["study", "study.toml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -140,7 +139,8 @@ def test_a_killed_study_goes_on(folder, capsys):
     assert main(["study", "study.toml", "--results", "whole"]) == 0
     log = folder / "study.results" / "points.jsonl"
     command = [sys.executable, "-m", "labkit", "study", "study.toml"]
-    child = subprocess.Popen(command, env={**os.environ, "SLOW": "0.1"}, stderr=subprocess.DEVNULL)
+    (folder / "slow").touch()
+    child = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     until = time.monotonic() + 60
     while time.monotonic() < until and (not log.exists() or log.read_bytes().count(b"\n") < 4):
         time.sleep(0.02)
@@ -149,6 +149,7 @@ def test_a_killed_study_goes_on(folder, capsys):
     assert f"process {child.pid}" in capsys.readouterr().err
     child.send_signal(signal.SIGKILL)
     child.wait()
+    (folder / "slow").unlink()
     done = log.read_bytes().count(b"\n") - 1
     assert 3 <= done < 20
     log.write_bytes(log.read_bytes() + b'{"key": "half a li')
