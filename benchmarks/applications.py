@@ -105,21 +105,24 @@ def cases(most: int) -> None:
         print(f"allgather by {name}: {run.what_if(coll=f'allgather={name}')}")
 
 
+def pumped(ranks: int, every: bool, is_traced: bool) -> Any:
+    """Run an iteration of finite elements, class 600k, on a Blue Gene/P, a rank on each node."""
+    solve = registry.get("applications", "finite_elements").function
+    how = {"charged": True, "steps": 1, "iterations": 1, "every": every}
+    placed = {"mapping": "block:1", "trace": is_traced, "timeout_s": None}
+    return lk.run(solve, ranks, "jugene", args=("600k",), kwargs=how, **placed)
+
+
 def pump(most: int) -> None:
     """What a finite-element code loses by empty messages on a Blue Gene/P."""
-    solve = registry.get("applications", "finite_elements").function
     print(
         "\nfinite elements, class 600k, jugene, a rank a node: ms an iteration, with every rank or partners"
     )
     for p in (p for p in (64, 256, 1024) if p <= most):
         took = {}
         for every in (True, False):
-            how = {"charged": True, "steps": 1, "iterations": 1, "every": every}
             is_traced = every and p <= 256
-            run = lk.run(
-                solve, p, "jugene", args=("600k",), kwargs=how, mapping="block:1", trace=is_traced,
-                timeout_s=None,
-            )  # fmt: skip
+            run = pumped(p, every, is_traced)
             took[every] = run.makespan_s
             if is_traced:
                 empty, report = (run.trace.messages["bytes"] == 0).mean(), run.report()
@@ -132,7 +135,7 @@ def pump(most: int) -> None:
 
 
 def forecast(most: int) -> None:
-    """What land and sea, and a node that stalls, do to a weather model on graphene."""
+    """What land and sea do to a weather model on graphene."""
     del most
     predict = registry.get("applications", "weather").function
     for balanced in (False, True):

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+from applications import pumped
 
 import labkit as lk
 from labkit import MPI, registry
@@ -227,14 +228,7 @@ def benkert() -> Iterator[Row]:
 def wylie() -> Iterator[Row]:
     """Wylie, Geimer, Wolf 2008: empty messages in a finite-element code that exchanges values as XNS did."""
     for ranks in (64, 256):
-        every, lean = (
-            lk.run(
-                registry.get("applications", "finite_elements").function, ranks, "jugene", args=("600k",),
-                kwargs={"charged": True, "steps": 1, "iterations": 1, "every": is_every}, trace=is_every,
-                mapping="block:1", isolate=False, timeout_s=None,
-            )
-            for is_every in (True, False)
-        )  # fmt: skip
+        every, lean = (pumped(ranks, is_every, is_every) for is_every in (True, False))
         empty = (every.trace.messages["bytes"] == 0).mean()
         yield Row(f"figure 5: empty messages of {ranks} ranks", None, 100 * empty, "%")
         yield Row(

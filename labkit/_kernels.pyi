@@ -765,7 +765,7 @@ class RankLog:
 
     def sum_up(self, most: int) -> None:
         """
-        Sum the calls up from now on, and forget them whenever there are so many; 0: keep them all.
+        Sum the calls up from now on, and forget them whenever this number is reached; 0: keep them all.
         """
 
     def begin_sums(self) -> None:

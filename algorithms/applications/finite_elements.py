@@ -190,10 +190,9 @@ class _Piece:
         ranks = np.searchsorted(cuts, touching, "right") - 1  # -1 where there is no element
         self.is_own = ranks[:, 0] == comm.rank
         self.take = {int(q): np.flatnonzero(ranks[:, 0] == q) for q in np.unique(ranks[~self.is_own, 0])}
-        others = ranks * self.is_own[:, None]
         self.give = {
             int(q): np.flatnonzero(self.is_own & (ranks == q).any(axis=1))
-            for q in np.unique(others[self.is_own])
+            for q in np.unique(ranks[self.is_own])
             if q not in (-1, comm.rank)
         }
         self.weights = (touching >= 0).sum(axis=1) / 8.0  # lumped masses

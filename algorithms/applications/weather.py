@@ -191,6 +191,11 @@ def _cuts(costs: Field, parts: int) -> NDArray[np.int64]:
     return found
 
 
+def _line(field: Field, axis: int, k: int) -> Field:
+    """Return a row or a column of a field, without the ring's corners, to read or to write."""
+    return field[k, 1:-1] if axis == 0 else field[1:-1, k]
+
+
 class _Area:
     """A rank's columns of air."""
 
@@ -217,11 +222,12 @@ class _Area:
             for away in (1, -1):
                 source, to = self.grid.Shift(axis, away)
                 theirs = room((length, self.levels), self.charged)
-                mine = room((length, self.levels), True) if self.charged else self._edge(field, axis, away)
+                mine = room((length, self.levels), True)
+                if not self.charged:
+                    mine = np.ascontiguousarray(_line(field, axis, -2 if away == 1 else 1))
                 self.grid.Sendrecv(mine, to, recvbuf=theirs, source=source)
                 if not self.charged:
-                    ring = (0 if away == 1 else -1, slice(1, -1))
-                    field[ring if axis == 0 else ring[::-1]] = theirs
+                    _line(field, axis, 0 if away == 1 else -1)[:] = theirs
         work(_CARRIED * a * b * self.levels, _SHARE)
         if self.charged:
             return
@@ -229,11 +235,6 @@ class _Area:
         through_north = self.north * np.where(self.north > 0, inner[0][:-1], inner[0][1:])
         through_west = self.west * np.where(self.west > 0, inner[1][:, :-1], inner[1][:, 1:])
         field[1:-1, 1:-1] -= np.diff(through_north, axis=0) + np.diff(through_west, axis=1)
-
-    def _edge(self, field: Field, axis: int, away: int) -> Field:
-        """Return the cells at a side, which a neighbor needs."""
-        edge = field[-2 if away == 1 else 1, 1:-1] if axis == 0 else field[1:-1, -2 if away == 1 else 1]
-        return np.ascontiguousarray(edge)
 
     def mix(self, field: Field) -> None:
         """Mix the columns over land: one implicit step of diffusion (the method of Thomas)."""

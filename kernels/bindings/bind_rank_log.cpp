@@ -126,7 +126,7 @@ const Registration registration(42, [](nb::module_& module) {
       .def("counted_share", &RankLog::counted_share, "The share of the time in which the processor counted.")
       .def("count_rows", &count_rows, "The counters at the begin and at the end of each call, one after the other.")
       .def("sum_up", &RankLog::sum_up, "most"_a,
-           "Sum the calls up from now on, and forget them whenever there are so many; 0: keep them all.")
+           "Sum the calls up from now on, and forget them whenever this number is reached; 0: keep them all.")
       .def("begin_sums", &RankLog::begin_sums, "The program begins: sum up anew.")
       .def("mark", &RankLog::mark, "phase"_a, "is_begin"_a, "is_in_call"_a = false, "A phase begins or ends.")
       .def("finish_sums", &RankLog::finish_sums, "The program is over.")

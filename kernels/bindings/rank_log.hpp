@@ -112,7 +112,7 @@ class RankLog {
     probes_.clear();
     first_post_ = posts_;
   }
-  /// Sum the calls up from now on, and forget them whenever there are so many; 0: keep them all.
+  /// Sum the calls up from now on, and forget them whenever this number is reached; 0: keep them all.
   void sum_up(std::size_t most) {
     if (!has_times_) throw std::logic_error("calls are summed up by their times, which this log does not note");
     most_ = most != 0 ? most : std::numeric_limits<std::size_t>::max();

@@ -7,17 +7,16 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.cli.judge import refuse_with
 from labkit.errors import DataError, nearest
 
 if TYPE_CHECKING:
     from labkit.study.declared import DeclaredWork
-    from labkit.study.reproduction import Reproduction
+    from labkit.study.reproduction import Paper, Reproduction
 
 __all__ = ["configure", "execute"]
 
@@ -75,16 +74,16 @@ def execute(arguments: argparse.Namespace) -> int:
 
     Raises LabkitError: For what cannot be run or written: exit code 3.
     """
-    from labkit.study.reproduction import read_reproduction, table_text
+    from labkit.study.reproduction import read_papers, read_reproduction, table_text
 
     place, folders = _folders(arguments.studies)
-    papers = _papers(place)
+    papers = read_papers(place)
     if arguments.name is None:
         for name, folder in folders.items():
             one = read_reproduction(folder)
             print(f"{name:10}  {one.title}; on {', '.join(machine.name for machine in one.machines)}")
         for name, paper in papers.items():
-            print(f"{name:10}  {paper['title']}; by commands")
+            print(f"{name:10}  {paper.title}; by commands")
         return 0
     if arguments.name in papers:
         return _run_commands(papers[arguments.name], place.parent, arguments)
@@ -135,13 +134,7 @@ def _run(
     return works
 
 
-def _papers(place: Path) -> dict[str, dict[str, Any]]:
-    """Return the papers of `papers.toml`, where that is there."""
-    path = place / "papers.toml"
-    return tomllib.loads(path.read_text("utf-8")) if path.exists() else {}
-
-
-def _run_commands(paper: dict[str, Any], checkout: Path, arguments: argparse.Namespace) -> int:
+def _run_commands(paper: Paper, checkout: Path, arguments: argparse.Namespace) -> int:
     """Run a paper's commands one after another, and say what each took."""
     for option in ("on", "recorded", "record", "jobs", "results", "json"):
         if getattr(arguments, option):
@@ -150,7 +143,7 @@ def _run_commands(paper: dict[str, Any], checkout: Path, arguments: argparse.Nam
                 "leave it out, or use --quick"
             )
     failed = 0
-    for command in [*paper["commands"], *([] if arguments.quick else paper.get("slow", []))]:
+    for command in [*paper.commands, *(() if arguments.quick else paper.slow)]:
         print(f"$ python {command}", flush=True)
         child = subprocess.Popen([sys.executable, *command.split()], cwd=checkout)
         try:

@@ -45,7 +45,7 @@ class Pair:
     """Two submissions that share passages.
 
     `share`: Of the shorter one's passages, how many are in the other one: 0 to 1.
-    `passages`: So many are shared.
+    `passages`: How many are shared.
     `longest`: Tokens in the longest passage that both have.
     `lines`: Where it is in each, first and last line.
     """

@@ -88,7 +88,7 @@ def replay(
     noise : Noise or str, optional
         What disturbs the machine, as in `labkit.run`.
     seed : int
-        Draws the noise that has no seed of its own.
+        Draws the noise that names no seed.
 
     Returns
     -------

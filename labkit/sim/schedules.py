@@ -74,7 +74,7 @@ def simulate(
     `symmetry`: Where all ranks do the same at the same time, simulate two of them: the same times to
         rounding, in a thousandth of the host time. Not with noise.
     `noise`: What disturbs the machine, as in `labkit.run`.
-    `seed`: Draws the noise that has no seed of its own.
+    `seed`: Draws the noise that names no seed.
     Raises ScheduleError: A schedule that deadlocks or cannot be carried out.
     Raises PlatformError: A machine that is unknown or too small.
 

@@ -19,6 +19,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -34,9 +35,11 @@ from labkit.text.html import MATCH_SIGNS
 __all__ = [
     "Cause",
     "Machine",
+    "Paper",
     "PrintedCell",
     "Reproduction",
     "find_reproductions",
+    "read_papers",
     "read_reproduction",
     "table_text",
 ]
@@ -45,6 +48,7 @@ __all__ = [
 RECORDED = "recorded"
 _TOP = ("title", "tables", "cells", "machines", "causes")
 _MACHINE = ("name", "printed", "files", "quick")
+_PAPER = ("title", "commands", "slow")
 _CAUSE = ("machine", "cell", "change", "file")
 #: match symbols in the order of their distance from an exact match
 _ORDER = ("exact", "approximate", "none")
@@ -261,10 +265,7 @@ def find_reproductions(folder: Path) -> dict[str, Path]:
 def read_reproduction(folder: Path) -> Reproduction:
     """Read ``study.toml`` of a folder."""
     path = folder / "study.toml"
-    try:
-        content = toml_of(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
+    content = _content(path)
     _require(content, _TOP, _TOP[:4], str(path))
     machines = []
     for entry in content["machines"]:
@@ -276,6 +277,30 @@ def read_reproduction(folder: Path) -> Reproduction:
         _require(entry, _CAUSE, _CAUSE, f"{path}, [[causes]]")
         causes.append(Cause(**entry))
     return Reproduction(folder, content["title"], content["tables"], content["cells"], machines, causes)
+
+
+class Paper(NamedTuple):
+    """A paper whose figures are printed by commands, the slow ones last."""
+
+    title: str
+    commands: Sequence[str]
+    slow: Sequence[str] = ()
+
+
+def read_papers(studies: Path) -> dict[str, Paper]:
+    """Read ``papers.toml`` of the folder of studies: papers whose figures commands print; none without it."""
+    path = studies / "papers.toml"
+    papers = _content(path) if path.exists() else {}
+    for name, paper in papers.items():
+        _require(paper, _PAPER, _PAPER[:2], f"{path}, [{name}]")
+    return {name: Paper(**paper) for name, paper in papers.items()}
+
+
+def _content(path: Path) -> dict[str, Any]:
+    try:
+        return toml_of(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
 
 
 def _require(table: Mapping[str, object], known: Sequence[str], needed: Sequence[str], where: str) -> None:

@@ -80,8 +80,9 @@ class Messages:
         `own`: What the class itself defines, by name.
         """
         made = noted_methods(self.ledger, own, METHODS, self._note)
+        status = self.status()  # of receives without one; calls that are noted do not overlap
         for name in _COMPILED & made.keys():
-            made[name] = self.ledger.compiled(name, own[name], made[name], self.status())
+            made[name] = self.ledger.compiled(name, own[name], made[name], status)
         return made
 
     def _note(self, row: Method, original: _Call) -> _Call | None:

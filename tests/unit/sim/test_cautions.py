@@ -352,7 +352,7 @@ def begins_with_its_rank(comm):
 
 
 def one_after_the_other(comm):
-    """Who sends next is told so by the receiver."""
+    """The receiver decides who sends next."""
     if comm.rank == 0:
         for next_one in range(1, comm.size):
             comm.send("go", next_one)

@@ -146,6 +146,9 @@ def test_papers_of_commands_run_them_and_say_what_they_take(
     assert capfd.readouterr().out.count("CPU s") == len(run)
     assert main(["reproduce", "--studies", str(studies)]) == 0
     assert "two figures" in capfd.readouterr().out
+    for damaged in ("[figures", "[figures]\ntitle = 'no commands'\n"):
+        (studies / "papers.toml").write_text(damaged)
+        assert main(["reproduce", "figures", "--studies", str(studies)]) == 3
 
 
 @pytest.mark.parametrize(
