@@ -83,8 +83,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
     Raises LabkitError: For input that cannot be used.
     """
+    from labkit.grading.assignment import find_assignment
     from labkit.grading.dashboard import write_dashboard
-    from labkit.grading.find import find_assignment
     from labkit.grading.folder import find_submissions, grade_folder, kept_folder, write_csv, write_feedback
     from labkit.grading.sandbox import Sandbox
 

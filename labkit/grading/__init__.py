@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import os
 
-from labkit.grading.assignment import Assignment, Check
+from labkit.grading.assignment import Assignment, Check, find_assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
-from labkit.grading.find import find_assignment
 from labkit.grading.page import Grade
 from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.schedules import Proved, ScheduleCosts, Task

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 from labkit.errors import DataError
@@ -18,9 +21,11 @@ from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.notes import noted
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Fault, Trial, headline
+from labkit.process.fingerprint import fingerprint
+from labkit.process.imports import program_digests
+from labkit.registry import course_files, module_of_file
 
-__all__ = ["Assignment", "Check", "FeedbackHistory"]
-
+__all__ = ["Assignment", "Check", "FeedbackHistory", "assignment_names", "find_assignment"]
 
 #: runs that do not end, before the remaining checks are left out: each costs seconds
 _MOST_ENDLESS = 4
@@ -258,3 +263,56 @@ def _sentences(text: str) -> list[str]:
 def _without(text: str, said: Container[str]) -> str:
     """Leave out of a text the sentences that it, or somebody before, has said."""
     return " ".join(one for one in dict.fromkeys(_sentences(text)) if one not in said)
+
+
+def assignment_names() -> list[str]:
+    """Return the names of the course's assignments."""
+    return list(course_files("assignments"))
+
+
+def find_assignment(
+    name: str | os.PathLike[str] | Assignment, folder: str | os.PathLike[str] | None = None
+) -> Assignment:
+    """Return an assignment.
+
+    Parameters
+    ----------
+    name : str, path or Assignment
+        One of the course's (`assignment_names`), or a Python file of the teacher's with an ``ASSIGNMENT`` in
+        it.
+    folder : path, optional
+        Where the teacher's own assignments are looked for: ``"total"`` is then also ``total.py`` in there,
+        and relative paths begin there. The file is executed: never a folder that students write in, except
+        a student's own.
+
+    Raises
+    ------
+    DataError
+        It cannot be found.
+    """
+    if isinstance(name, Assignment):
+        return name
+    if str(name).endswith(".py"):
+        return _from_file(Path(name) if folder is None else Path(folder, name))
+    if str(name) in assignment_names():
+        return _of_course(str(name))
+    own = None if folder is None or not str(name).isidentifier() else Path(folder, f"{name}.py")
+    if own is not None and own.is_file():
+        return _from_file(own)
+    missing = "" if own is None else f", and {str(own)!r} does not exist"
+    raise DataError(
+        f"no assignment is called {str(name)!r}; there are {', '.join(assignment_names())}, and files "
+        f"that end in .py with an ASSIGNMENT in them{missing}"
+    )
+
+
+@cache
+def _of_course(name: str) -> Assignment:
+    return _from_file(course_files("assignments")[name], f"labkit.course.assignments.{name}")
+
+
+def _from_file(path: Path, module: str = "") -> Assignment:
+    found = getattr(module_of_file(path, module or f"assignment_{path.stem}"), "ASSIGNMENT", None)
+    if not isinstance(found, Assignment):
+        raise DataError(f"{str(path)!r} has no ASSIGNMENT = Assignment(...)")
+    return replace(found, digest=fingerprint(program_digests(path)))

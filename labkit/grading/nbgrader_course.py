@@ -23,9 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, LabkitError
-from labkit.grading.assignment import Assignment
+from labkit.grading.assignment import Assignment, assignment_names, find_assignment
 from labkit.grading.dashboard import write_dashboard
-from labkit.grading.find import assignment_names, find_assignment
 from labkit.grading.folder import Found, grade_folder
 from labkit.grading.nbgrader_prepare import prepare, student_id
 from labkit.grading.page import Grade, number

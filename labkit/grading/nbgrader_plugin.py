@@ -36,8 +36,7 @@ from nbgrader.preprocessors import (
 from nbgrader.utils import is_grade, is_solution
 from traitlets import Unicode
 
-from labkit.grading.assignment import Assignment
-from labkit.grading.find import find_assignment
+from labkit.grading.assignment import Assignment, find_assignment
 from labkit.grading.folder import grade_cells, kept_grade, unreadable
 from labkit.grading.nbgrader_prepare import UNREADABLE
 from labkit.grading.page import Grade, check_html, number

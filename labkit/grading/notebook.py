@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from labkit.grading.find import find_assignment
+from labkit.grading.assignment import find_assignment
 
 __all__ = ["points"]
 

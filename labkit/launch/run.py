@@ -12,9 +12,7 @@ from labkit.checks import check_kind
 from labkit.errors import MachineError, PlatformError, near
 from labkit.program.function_phases import regions_of, unseen
 from labkit.program.variation import Variation
-from labkit.real.engines.machine import Engines
-from labkit.real.mpi.machine import RealMpi
-from labkit.real.slurm.machine import SlurmCluster
+from labkit.real.machines import Engines, RealMpi, SlurmCluster
 from labkit.request import Machine, RunRequest, own_parameters
 from labkit.result import Run
 from labkit.sim.machine import Simulated
@@ -228,7 +226,7 @@ def run(
     **options
         Parameters of the program by name, as in ``run(ring, 8, n=5000)``, and further options of the machine:
         of a simulated one ``storage="bw=2GBps,lat=500us"``, what files cost (`labkit.comm.files`); those of
-        `labkit.real.mpi.machine.RealMpi`, of `labkit.real.engines.machine.Engines`, or of `labkit.slurm`. A
+        `labkit.real.machines.RealMpi`, of `labkit.real.machines.Engines`, or of `labkit.slurm`. A
         name that both have is the machine's, and goes to the program by `kwargs`.
 
     Returns

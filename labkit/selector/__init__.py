@@ -15,9 +15,8 @@ from labkit import registry
 from labkit.datasets import FOLDER
 from labkit.errors import ScheduleError, nearest
 from labkit.schedule.problem import PROBLEMS
-from labkit.selector.choices import Choices
 from labkit.selector.rules import Best, First, Fixed, Rule, Rules, Usable
-from labkit.selector.situation import Selector, Situation
+from labkit.selector.situation import Choices, Selector, Situation
 
 __all__ = [
     "Best", "Choices", "First", "Fixed", "Rule", "Rules", "Selector", "Situation", "Usable", "default",

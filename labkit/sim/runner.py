@@ -29,8 +29,7 @@ from labkit.program.function_phases import Regions, matches, regions_of
 from labkit.program.rank_counts import tally_frame
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
-from labkit.result.computation import Computation
-from labkit.result.uncharged import REMARK, Uncharged
+from labkit.result.computation import REMARK, Computation, Uncharged
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
 from labkit.sim.isolation.code import is_installed
@@ -38,7 +37,7 @@ from labkit.sim.isolation.isolation import Isolation, RankPickle, kept_heap
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.package_state import RankFigures, RankOptions
 from labkit.sim.isolation.process_state import ProcessState, RankLogs, RankRandom
-from labkit.sim.isolation.threads import RankThreads
+from labkit.sim.isolation.waits import RankThreads
 from labkit.sim.measured import NOTE, REFERENCE_FLOPS_PER_S, REPLAYED, UNREPEATED, Measured
 from labkit.sim.schedules import choices_on
 from labkit.sim.simulation import Simulation

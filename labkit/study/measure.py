@@ -15,7 +15,7 @@ from labkit.errors import LabkitError
 from labkit.launch.run import machine_of
 from labkit.machines.noise import noise_of
 from labkit.real.program import measuring
-from labkit.result.uncharged import Uncharged
+from labkit.result.computation import Uncharged
 from labkit.study.points import Point, is_real
 from labkit.study.rows import HOST_METRICS, run_rows
 from labkit.timing.repeats import Repeats, Series, repeats_of

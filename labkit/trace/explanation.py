@@ -16,13 +16,11 @@ from labkit.machines.noise import disturbed
 from labkit.text.html import card, escape, quantity, table
 from labkit.text.units import format_bytes
 from labkit.trace.activity import state_of_step
-from labkit.trace.trace import PhaseClock
+from labkit.trace.trace import PhaseClock, RecordedRun, Trace, lacks_trace
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recorded_run import RecordedRun
-    from labkit.trace.trace import Trace
 
 __all__ = [
     "COMPUTATION",
@@ -458,7 +456,7 @@ def explain_run(run: RecordedRun) -> Explanation:
     """Explain a recorded run."""
     trace = run.trace
     if trace is None:
-        raise run.lacks_trace(f"{run.program} on {run.on} cannot be explained")
+        raise lacks_trace(run, f"{run.program} on {run.on} cannot be explained")
     clock = PhaseClock(run.phases)
     steps = critical_path(trace)
     if trace.setting is None:

@@ -16,7 +16,7 @@ from labkit.text.units import format_bytes
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.trace import RecordedRun
 
 __all__ = ["KINDS", "Finding", "Misfits", "find_misfits", "search"]
 

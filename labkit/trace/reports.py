@@ -22,7 +22,7 @@ from labkit.trace.waiting.profile import profile_and_waiting
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.trace import RecordedRun
     from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["CallPath", "Expression", "Metric", "Report", "difference", "mean", "merge", "report_of"]

@@ -23,7 +23,7 @@ from labkit.trace.waiting.windows import calls_at, sent_in
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.trace import RecordedRun
     from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["Score", "score_of"]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.errors import DataError
 from labkit.text.units import format_bytes, format_count, format_seconds, format_share
 
 if TYPE_CHECKING:
@@ -23,11 +24,41 @@ __all__ = [
     "ConcurrentOperations",
     "Entry",
     "PhaseClock",
+    "RecordedRun",
     "Trace",
     "by_entry",
+    "lacks_trace",
     "phase_numbers",
     "taken_apart",
 ]
+
+
+class RecordedRun(Protocol):
+    """What analyses read of a `labkit.result.Run`, which is made above them."""
+
+    program: str
+    ranks: int
+    on: str
+    model: str | None
+    makespan_s: float
+    phases: pd.DataFrame
+    trace: Any
+    machine: dict[str, Any]
+    collectives: dict[Any, str]
+    counts: pd.DataFrame | None
+    summary: dict[str, Any] | None
+    again: Any
+
+
+def lacks_trace(run: RecordedRun, what: str) -> DataError:
+    """Return the error of an analysis that needs a trace; `what` is not possible without."""
+    has = "it has no trace; run it with trace=True"
+    if run.summary is not None:
+        has = (
+            "its summary sums up time, calls and messages, and only a trace has their order; run it "
+            "with trace=True, leaving out what run.score() says"
+        )
+    return DataError(f"{what}: {has}")
 
 
 # Nonblocking collectives in a recorded run: what went on concurrently, and what it waited for.

@@ -46,7 +46,7 @@ def test_works_from_the_wheel_alone(wheel: Path, tmp_path: Path) -> None:
         "import sys; sys.meta_path = [f for f in sys.meta_path if 'ScikitBuild' not in type(f).__name__]\n"
         "import labkit as lk, labkit._kernels as k\n"
         "assert k.__file__.startswith(sys.argv[1]), k.__file__\n"
-        "from labkit.grading.find import find_assignment, assignment_names\n"
+        "from labkit.grading.assignment import find_assignment, assignment_names\n"
         "assert [find_assignment(name).name for name in assignment_names()] == assignment_names()\n"
         "assert sorted(assignment_names()) == sys.argv[2:] and lk.check('order', 'B')\n"
         "print(lk.run(lambda comm: comm.allreduce(comm.rank), ranks=5, on='star:8').results)\n"

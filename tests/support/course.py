@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from labkit.grading.find import assignment_names, find_assignment
+from labkit.grading.assignment import assignment_names, find_assignment
 
 ASSIGNMENTS = {name: find_assignment(name) for name in assignment_names()}
 

@@ -22,7 +22,7 @@ from labkit.process.folders import private_folder
 from labkit.process.stacks import Frame, parse_stack
 from labkit.process.tree import is_stopped
 from labkit.process.watchdog import STACK_SIGNAL
-from labkit.real.engines.target import ANSWER_S, EngineRank, Target, choose, find_target
+from labkit.real.engines.target import ANSWER_S, EngineRank, Target, call, choose, find_target
 from labkit.real.failure import (
     Ending,
     Where,
@@ -221,8 +221,6 @@ class _Watch:
 
     def submit(self, header: Mapping[str, object], payload: bytes) -> None:
         """Send each rank its part."""
-        from labkit.real.engines.call import call
-
         for place in self.places:
             own: dict[str, object] = {}
             if self.folder is not None:

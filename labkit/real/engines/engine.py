@@ -324,7 +324,7 @@ def describe() -> dict[str, Any]:
 def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
     """Run this engine's part of a run.
 
-    `header`: What the run is: see `labkit.real.engines.machine`.
+    `header`: What the run is: see `labkit.real.machines`.
     `payload`: The pickled program and its arguments.
     Returns: ``kind`` (done, interrupted, exception, exit, abort, result, machine), ``time``, ``text``,
         ``place`` (the program's frames when it was interrupted), ``shares`` (per repetition its times and its

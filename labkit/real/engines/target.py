@@ -15,7 +15,17 @@ from typing import Any
 from labkit import __version__
 from labkit.errors import MachineError
 
-__all__ = ["START_HINT", "EngineRank", "Memory", "Target", "choose", "find_target", "is_cluster", "memory_of"]
+__all__ = [
+    "START_HINT",
+    "EngineRank",
+    "Memory",
+    "Target",
+    "call",
+    "choose",
+    "find_target",
+    "is_cluster",
+    "memory_of",
+]
 
 START_HINT = "start MPI engines with labkit.cluster(4), or with ipyparallel.Cluster(engines='mpi', n=4)"
 
@@ -246,3 +256,10 @@ def _check_software(places: list[EngineRank], version: str) -> None:
 def _engines(ids: list[int]) -> str:
     shown = ", ".join(map(str, ids[:8])) + (", ..." if len(ids) > 8 else "")
     return f"engine {shown}" if len(ids) == 1 else f"engines {shown}"
+
+
+def call(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
+    """Run this engine's part of a run: the function that is sent to engines, by its name."""
+    from labkit.real.engines.engine import execute
+
+    return execute(header, payload)

@@ -8,19 +8,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.text.units import format_seconds
-from labkit.trace.trace import NOT_SAID, phase_numbers
+from labkit.trace.trace import NOT_SAID, RecordedRun, lacks_trace, phase_numbers
 from labkit.trace.waiting.analysis import find_waiting
 from labkit.trace.waiting.windows import calls_at, sent_in
-
-if TYPE_CHECKING:
-    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["CALL", "COMPUTATION", "KINDS", "LIMIT", "PHASE", "WAIT", "Events", "events_of"]
 
@@ -304,7 +301,7 @@ def events_of(run: RecordedRun, limit: int = LIMIT) -> Events:
     """
     if run.trace is None:
         also = "" if run.summary is None else " except as .cubex"
-        raise run.lacks_trace(f"{run.program} on {run.on} cannot be exported{also}")
+        raise lacks_trace(run, f"{run.program} on {run.on} cannot be exported{also}")
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 2:
         raise DataError(f"the limit is a number of events, at least 2; got {limit!r}")
     waits = find_waiting(run).waits

@@ -28,7 +28,7 @@ from labkit.trace.waiting import KINDS
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.trace import RecordedRun
 
 __all__ = ["FORMATS", "Format", "check_export", "export", "frame_of"]
 

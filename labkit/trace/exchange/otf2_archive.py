@@ -19,7 +19,7 @@ from labkit.trace.waiting.windows import calls_at
 
 if TYPE_CHECKING:
     from labkit.trace.exchange.events import Events
-    from labkit.trace.recorded_run import RecordedRun
+    from labkit.trace.trace import RecordedRun
 
 __all__ = ["NO_REGION", "WITHIN_CALLS", "check_archive", "write_otf2"]
 

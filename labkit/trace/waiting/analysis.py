@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.text.html import card, escape, quantity, table
 from labkit.text.units import format_share, number_of_ranks
-from labkit.trace.trace import NO_PHASE
+from labkit.trace.trace import NO_PHASE, RecordedRun, lacks_trace
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD, CallKinds
 from labkit.trace.waiting.tables import given_columns, poll_waits, wait_columns
 from labkit.trace.waiting.windows import lock_waits, named, sent_in
@@ -20,7 +20,6 @@ from labkit.trace.waiting.windows import lock_waits, named, sent_in
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recorded_run import RecordedRun
 
 __all__ = ["Waiting", "analysed", "find_waiting"]
 
@@ -384,7 +383,7 @@ def analysed(run: RecordedRun) -> tuple[Waiting, NDArray[np.int32], NDArray[np.i
 
     trace = run.trace
     if trace is None:
-        raise run.lacks_trace(f"who waited for whom in {run.program} on {run.on} is not known")
+        raise lacks_trace(run, f"who waited for whom in {run.program} on {run.on} is not known")
     kinds = CallKinds(trace.calls)
     tables, names = wait_columns(trace, run.phases, kinds)
     sent = sent_in(trace)

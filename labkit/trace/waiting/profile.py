@@ -16,8 +16,7 @@ from labkit.trace.waiting.windows import calls_at
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.trace.recorded_run import RecordedRun
-    from labkit.trace.trace import Trace
+    from labkit.trace.trace import RecordedRun, Trace
     from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["profile_and_waiting", "profile_of", "profiled"]

@@ -20,12 +20,11 @@ from labkit.program.variation import Variation
 from labkit.selector import selector_of
 from labkit.text.html import card, escape, quantity, table
 from labkit.text.units import format_share, ranks_text
-from labkit.trace.trace import NO_PHASE
+from labkit.trace.trace import NO_PHASE, RecordedRun, lacks_trace
 from labkit.trace.waiting.analysis import Waiting, find_waiting
 from labkit.trace.waiting.kinds import COMPUTATION, base_of
 
 if TYPE_CHECKING:
-    from labkit.trace.recorded_run import RecordedRun
     from labkit.trace.waiting.analysis import Waiting
 
 __all__ = ["WhatIf", "try_it"]
@@ -218,7 +217,7 @@ def try_it(
 
 def _check(run: RecordedRun, named: str, factor: float | None, ranks: Iterable[int] | None) -> None:
     if run.trace is None:
-        raise run.lacks_trace(f"nothing can be tried in {run.program} on {run.on}")
+        raise lacks_trace(run, f"nothing can be tried in {run.program} on {run.on}")
     if run.model is None:
         raise DataError(
             f"{run.program} ran on a real machine, where nothing can be tried; run it with trace=True on a "

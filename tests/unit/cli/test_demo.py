@@ -13,9 +13,8 @@ import pytest
 
 from labkit.cli import main
 from labkit.cli.demo import command as job
-from labkit.cli.demo.command import Demo, closing
+from labkit.cli.demo.command import Demo, RealSort, closing
 from labkit.cli.demo.plan import QUICK, Plan
-from labkit.cli.demo.real import RealSort
 from labkit.cli.demo.simulated import Extrapolation, SimulatedSort
 from labkit.errors import MachineError
 from labkit.study import Study

@@ -12,10 +12,9 @@ import pytest
 from labkit.cli import main
 from labkit.grading import CheckResult, Grade
 from labkit.grading.bench import SandboxBench
-from labkit.grading.dashboard import _cause, dashboard
+from labkit.grading.dashboard import _cause, _longest, dashboard, similar
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.sandbox.notes import named_in
-from labkit.grading.similar import _longest, similar
 from tests.support.course import ASSIGNMENTS
 from tests.support.submissions_deadlock import RIGHT as SMOOTHS
 from tests.support.submissions_good import BINOMIAL

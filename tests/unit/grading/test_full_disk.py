@@ -11,7 +11,7 @@ import pytest
 import labkit.text.files
 from labkit.cli.main import main
 from labkit.errors import CacheWarning
-from labkit.grading.find import find_assignment
+from labkit.grading.assignment import find_assignment
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.page import Grade
 from labkit.grading.result import CheckResult

@@ -9,7 +9,7 @@ import pytest
 
 from labkit.cli.main import main
 from labkit.errors import MachineError
-from labkit.grading.find import find_assignment
+from labkit.grading.assignment import find_assignment
 from labkit.grading.folder import find_submissions, keep, kept_folder, kept_grade, source_of
 from labkit.grading.page import Grade
 from labkit.grading.result import CheckResult

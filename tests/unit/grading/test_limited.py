@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from labkit.errors import DataError, MachineError
+from labkit.grading.dashboard import similar
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.needed import needed_source
-from labkit.grading.similar import similar
 from labkit.grading.submission import notebook_source, read_submission
 from labkit.process.limited import ReadLimits, limited
 from tests.support.course import ASSIGNMENTS

@@ -22,7 +22,7 @@ def test_the_session_has_options_of_its_own_and_a_cell_goes_over_them(notebook):
 
 
 def test_what_a_real_machine_does_not_have_rests_while_a_cell_runs_there(notebook, monkeypatch):
-    from labkit.real.mpi.machine import RealMpi
+    from labkit.real.machines import RealMpi
     from labkit.result import Run
 
     seen = []

@@ -8,8 +8,9 @@ import pytest
 import labkit as lk
 from labkit import registry
 from labkit.errors import DataError, DeadlockError
-from labkit.sim.offline import read_actions, schedule_trace, without_collectives, write_goal
+from labkit.sim.replay import schedule_trace, without_collectives, write_goal
 from labkit.sim.schedules import simulate
+from labkit.trace.formats import read_actions
 
 RAW = {"on": "star", "model": "raw"}
 
