@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from labkit.comm.handles.base import BOTTOM, foreign_array, is_foreign
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, find_format, lookup
+from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.packing import address_of, bytes_of, charge, check_span, gathered, scattered
 from labkit.comm.handles.typebody import TypeBody, type_words
 from labkit.program import context
@@ -25,6 +26,7 @@ __all__ = [
     "Simple",
     "Vector",
     "array_of",
+    "check_counts",
     "parse_buffer",
     "parse_simple",
     "parse_vector",
@@ -33,6 +35,7 @@ __all__ = [
 ]
 
 
+_ERR_COUNT = 2
 _NOTHING = np.empty(0, np.uint8)
 
 #: one-letter codes of MPI's element types, for the compiled calls: integers and floats by size
@@ -282,11 +285,11 @@ def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
         places = np.fromiter((step * i for i in range(blocks)), np.int64)
     else:
         places = _numbers(displs, blocks, "displacements")
+    check_counts(sizes)
     body, is_bottom = kind._usable(), buffer is BOTTOM
     if body.map.is_dense and not is_bottom:
         _check_blocks(memory, sizes, places, kind)
         return Vector(memory, sizes, places, kind)
-    _check_counts(sizes)
     pieces = [
         (body, place * body.map.extent, count)
         for place, count in zip(places.tolist(), sizes.tolist(), strict=True)
@@ -322,36 +325,38 @@ def parse_vector_w(message: object, is_writable: bool, blocks: int) -> Vector:
         raise ValueError("message: counts and displacements (in bytes) are needed")
     else:
         numbers, begins = _numbers(counts, blocks, "counts"), _numbers(displs, blocks, "displacements")
+    check_counts(numbers)
     bodies = [kind._usable() for kind in kinds[:blocks]]
-    sizes = numbers * np.array([body.map.size for body in bodies], np.int64)
+    most = memory.nbytes + 1  # more does not fit either, and its bytes could overflow
+    sizes = np.minimum(numbers, most) * np.array([body.map.size for body in bodies], np.int64)
     if all(body.map.is_dense for body in bodies) and message[0] is not BOTTOM:
         _check_blocks(memory, sizes, begins, byte)
         return Vector(memory, sizes, begins, byte)
-    _check_counts(numbers)
     pieces = list(zip(bodies, begins.tolist(), numbers.tolist(), strict=True))
     home = Home(memory, pieces, message[0] is BOTTOM)
     return Vector(home.copy, sizes, np.cumsum(sizes) - sizes, byte, home)
 
 
-def _check_counts(counts: NDArray[np.int64]) -> None:
+def check_counts(counts: NDArray[np.int64]) -> None:
+    """Refuse negative counts of a collective, as MPI does."""
     if len(counts) and counts.min() < 0:
-        raise ValueError(f"message: negative count {counts.min()}")
+        raise MPIException(_ERR_COUNT, f"counts are 0 or more, got {counts.min()}")
 
 
 def _check_blocks(
     memory: NDArray[np.uint8], sizes: NDArray[np.int64], places: NDArray[np.int64], kind: Datatype
 ) -> None:
     """Refuse the first block that has no place in the buffer."""
-    is_negative = (sizes < 0) | ((sizes > 0) & (places < 0))
+    is_negative = (sizes > 0) & (places < 0)
     # as a difference: a sum or product of what a program gives could overflow
     room = memory.nbytes // kind.extent if kind.extent else np.iinfo(np.int64).max
-    is_bad = is_negative | ((sizes > 0) & (places > room - np.maximum(sizes, 0)))
+    is_bad = is_negative | ((sizes > 0) & (places > room - sizes))
     if not is_bad.any():
         return
     first = int(is_bad.argmax())
     size, place = int(sizes[first]), int(places[first])
     if is_negative[first]:
-        raise ValueError(f"message: negative count or displacement ({size}, {place})")
+        raise ValueError(f"message: negative displacement {place} of a block of {size}")
     _check_room(memory, (place + size) * kind.extent, size, kind)
 
 

@@ -373,7 +373,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     def Set_info(self, info: Info) -> None:
         """Keep hints; nothing looks at them."""
-        self._own()["info"] = dict(info.items())
+        self._own()["info"] = dict(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 

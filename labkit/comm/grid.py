@@ -286,7 +286,10 @@ def weights_of(weights: Any, degree: int) -> tuple[int, ...] | None:
         if degree:
             raise ValueError("empty weights but nonzero degree")
         return ()
-    return numbers_of(weights, degree)
+    numbers = numbers_of(weights, degree)
+    if min(numbers, default=0) < 0:
+        raise MPIException(_ERR_ARG, f"weights={list(numbers)}: they are 0 or more")
+    return numbers
 
 
 def _is_constant(value: object, constant: Constant) -> bool:

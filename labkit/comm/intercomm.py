@@ -10,7 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm.buffers import Simple, Vector, array_of, parse_simple, parse_vector, parse_vector_w
+from labkit.comm.buffers import (
+    Simple,
+    Vector,
+    array_of,
+    check_counts,
+    parse_simple,
+    parse_vector,
+    parse_vector_w,
+)
 from labkit.comm.collective.makers import counts_of
 from labkit.comm.collective.native import arrive, leave, refuse_in_recordings, shared_calls
 from labkit.comm.communicator import Comm
@@ -536,6 +544,7 @@ class Intercomm(Comm):
         counts = counts_of(local, recvcounts, received.count, True)
         if counts[local.rank] != received.count:
             raise ValueError(f"mismatch in receive count {received.count} and counts {counts.tolist()}")
+        check_counts(counts)
         unit = received.element_bytes
         begin, length = int(counts[: local.rank].sum()) * unit, int(counts.sum()) * unit
         exchange = self._combined(received, op, begin, length)

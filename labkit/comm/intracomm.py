@@ -68,7 +68,7 @@ from labkit.schedule.problem import PROBLEMS, Problem
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Intracomm"]
 
-_ERR_COMM, _ERR_GROUP, _ERR_ARG = 5, 9, 13
+_ERR_TAG, _ERR_COMM, _ERR_GROUP, _ERR_ARG = 4, 5, 9, 13
 
 
 # Collective methods with a short way past Python, for calls of a form that has been seen before.
@@ -198,6 +198,8 @@ class Intracomm(ObjectCollectives, Comm):
 
     def Create_group(self, group: Group, tag: int = 0) -> Any:
         """Return a communicator of a group's ranks; only these call it."""
+        if tag < 0:
+            raise MPIException(_ERR_TAG, f"tag={tag}: it is 0 or more")
         return self._of_group(group, tag)
 
     def _of_group(self, group: Group, tag: int | str) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.comm.arguments import check_root
-from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector, parse_vector_w
+from labkit.comm.buffers import Simple, Vector, check_counts, parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.native import ANYTHING, Call, block, blocks_kept, filled, own_block, single, table
 from labkit.comm.handles.base import is_in_place
 from labkit.comm.handles.exceptions import Exception as MPIException
@@ -32,7 +32,7 @@ __all__ = ["Maker", "counts_of", "maker_of"]
 Maker = Callable[..., Call]
 _Parse = Callable[..., Vector]
 
-_ERR_BUFFER, _ERR_COUNT, _ERR_ROOT, _ERR_OP, _ERR_ARG, _ERR_TRUNCATE = 1, 2, 8, 10, 13, 15
+_ERR_BUFFER, _ERR_ROOT, _ERR_OP, _ERR_ARG, _ERR_TRUNCATE = 1, 8, 10, 13, 15
 
 
 def maker_of(method: Method) -> Maker:
@@ -262,6 +262,7 @@ def _reduce_scatter(
         _agree_counts(sent, received, counts, comm.rank)
     elif received.count != counts.sum():
         raise ValueError(f"mismatch in receive count {received.count} and sum(counts) {counts.sum()}")
+    check_counts(counts)
     call = _operated(problem, name, sent, op, {"counts": counts.tobytes()})
     call.bytes = sent.bytes // comm.size
     blocks = Vector(sent.memory[sent.offset :], counts, np.cumsum(counts) - counts, sent.datatype, sent.home)
@@ -281,8 +282,6 @@ def counts_of(comm: Any, given: Sequence[int] | None, mine: int, may_ask: bool) 
     counts = np.fromiter((operator.index(count) for count in given), np.int64)
     if len(counts) != comm.size:
         raise ValueError(f"expecting {comm.size} items, got {len(counts)}")
-    if counts.min() < 0:
-        raise MPIException(_ERR_COUNT, f"recvcounts={counts.tolist()}: counts are 0 or more")
     return counts
 
 

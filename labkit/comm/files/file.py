@@ -145,7 +145,7 @@ class File(ErrorHandling, Handle):
         self._comm._use_context(shared.made["context"])
         now = self._now("Open")
         if info:
-            now.own.own["info"] = dict(info.items())
+            now.own.own["info"] = dict(info._dict())
         self._together(now)
         self._request(now, 0)
         if now.state.failure is not None:
@@ -262,7 +262,7 @@ class File(ErrorHandling, Handle):
         self._together(now)
         now.own.view, now.own.position, now.state.shared = view, 0, 0
         if info:
-            now.own.own["info"] = dict(info.items())
+            now.own.own["info"] = dict(info._dict())
         self._together(now)
 
     def Get_view(self) -> tuple[int, Datatype, Datatype, str]:
@@ -356,7 +356,7 @@ class File(ErrorHandling, Handle):
 
     def Set_info(self, info: Info) -> None:
         """Keep hints; nothing looks at them."""
-        self._now("Set_info").own.own["info"] = dict(info.items())
+        self._now("Set_info").own.own["info"] = dict(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 

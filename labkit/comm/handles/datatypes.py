@@ -96,6 +96,10 @@ _ALIASES = {
 _ABSENT = ("BFLOAT16_T", "COMPLEX4", "INTEGER16", "LOGICAL16", "REAL2")
 
 
+#: datatypes whose strides and displacements are in bytes: 64 bits wide
+_IN_BYTES = ("HVECTOR", "HINDEXED", "HINDEXED_BLOCK", "STRUCT")
+
+
 class Datatype(Keyed, Named):
     """An MPI datatype: a handle of a predefined one, or of one that the program has made.
 
@@ -461,6 +465,12 @@ class Datatype(Keyed, Named):
         made: Typemap,
         content: list[tuple[TypeBody, int]],
     ) -> Self:
+        is_wide = {"CONTIGUOUS": {"count"}, "RESIZED": {"lb", "extent"}}.get(
+            combiner, {"stride", "displacements"} if combiner in _IN_BYTES else set()
+        )
+        for name, value in params.items():
+            if name not in is_wide:
+                check_small(value if isinstance(value, list) else [value])
         body = TypeBody(None, "", f"derived:{next(_SERIAL)}", "V")
         body.combiner, body.params = _NUMBERS[combiner], params
         body.inputs, body.content, body.map = inputs, content, made
@@ -490,6 +500,7 @@ class Datatype(Keyed, Named):
 
     def Pack_size(self, count: int, comm: object) -> int:
         """Return the bytes of `count` packed elements."""
+        check_small([count])
         return int(count) * self._usable().map.size
 
     def Pack_external(self, datarep: str, inbuf: object, outbuf: object, position: int) -> int:
@@ -503,6 +514,7 @@ class Datatype(Keyed, Named):
     def Pack_external_size(self, datarep: str, count: int) -> int:
         """Return the most bytes that `count` elements take in "external32"."""
         is_external_name(datarep)
+        check_small([count])
         return int(count) * self._usable().map.size
 
     def _usable(self) -> TypeBody:

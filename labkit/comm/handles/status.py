@@ -16,7 +16,7 @@ from labkit.comm.handles.base import MODULE_NAME, Handle, foreign_memory_at
 from labkit.comm.handles.constants import UNDEFINED
 from labkit.comm.handles.datatypes import DATATYPES, Datatype, lookup
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.typebody import TypeBody
+from labkit.comm.handles.typebody import TypeBody, count_of
 
 __all__ = ["F_STATUS", "REQUEST_NULL", "Grequest", "Message", "Prequest", "Request", "Status"]
 
@@ -123,7 +123,7 @@ class Status(Handle, _kernels.StatusBase):
 
     def Set_elements(self, datatype: Datatype, count: int) -> None:
         """Set the number of basic elements received."""
-        self._bytes = bytes_of_basic(lookup(datatype)._valid(), int(count))
+        self._bytes = bytes_of_basic(lookup(datatype)._valid(), count_of(count, "count"))
 
     def Is_cancelled(self) -> bool:
         """Whether the request was cancelled."""

@@ -318,9 +318,9 @@ def count_of(value: Any, what: str) -> int:
 
 
 def check_small(numbers: Sequence[int]) -> None:
-    """Refuse more pieces than MPI libraries count in an int."""
-    if any(number >= 2**31 for number in numbers):
-        raise MPIException(_ERR_ARG, f"{max(numbers)} is more than fits into an int of C")
+    """Refuse what MPI libraries that count in an int cannot take."""
+    if len(numbers) and not (min(numbers) >= -(2**31) and max(numbers) < 2**31):
+        raise MPIException(_ERR_ARG, f"{max(numbers, key=abs)} does not fit into an int of C")
 
 
 def length_of(value: Any) -> int:

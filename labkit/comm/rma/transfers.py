@@ -16,7 +16,7 @@ from labkit.comm.collective.native import (
 from labkit.comm.handles.constants import CONSTANTS, PROC_NULL
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
-from labkit.comm.handles.typebody import type_words
+from labkit.comm.handles.typebody import check_small, type_words
 from labkit.comm.place import here
 from labkit.comm.rma.races import Access, footprint_of
 from labkit.comm.rma.state import Origin, Origins, Part, Pending, WindowState
@@ -53,7 +53,7 @@ __all__ = [
     "wrong_sync",
 ]
 
-_ERR_OP, _ERR_RANK, _ERR_RMA_SYNC, _ERR_RMA_RANGE = 10, 6, 47, 68
+_ERR_COUNT, _ERR_RANK, _ERR_OP, _ERR_DISP, _ERR_RMA_SYNC, _ERR_RMA_RANGE = 2, 6, 10, 26, 47, 68
 #: a rank that has come so often at one instant is polling, and then pays
 _POLLS, _POLL_S = 64, 1e-7
 _Do = TypeVar("_Do", bound=Callable[[], Any])
@@ -244,13 +244,20 @@ def _begin(now: AccessCall, target_rank: int) -> bool:
 
 def _place(now: AccessCall, rank: int, wanted: Target) -> Simple:
     """Find the bytes at the target."""
+    if wanted.count < 0:
+        raise MPIException(_ERR_COUNT, f"{now.name}: count={wanted.count} at the target: it is 0 or more")
+    check_small([wanted.count])
+    if wanted.disp < 0 and now.state.flavor != _DYNAMIC:
+        raise MPIException(
+            _ERR_DISP, f"{now.name}: displacement {wanted.disp} at the target: it is 0 or more"
+        )
     part, n_bytes = now.state.parts[rank], data_bytes(wanted)
     if now.state.flavor == _DYNAMIC:
         memory, offset = part.find(wanted.disp)
     else:
         memory, offset = part.memory, wanted.disp * part.unit
-    low, high = wanted.datatype._usable().map.span(max(wanted.count, 0))
-    if offset + low < 0 or wanted.count < 0 or (n_bytes and offset + high > memory.size):
+    low, high = wanted.datatype._usable().map.span(wanted.count)
+    if offset + low < 0 or (n_bytes and offset + high > memory.size):
         what = "no attached memory has" if now.state.flavor == _DYNAMIC else f"it has {memory.size} bytes"
         raise MPIException(
             _ERR_RMA_RANGE,

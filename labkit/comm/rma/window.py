@@ -26,6 +26,7 @@ from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import Info, Keyed, deleted
 from labkit.comm.handles.operators import OPERATORS, Op
 from labkit.comm.handles.status import Request
+from labkit.comm.handles.typebody import check_small
 from labkit.comm.place import here
 from labkit.comm.rma.state import Part, Stores, WindowState
 from labkit.comm.rma.transfers import (
@@ -53,7 +54,7 @@ from labkit.schedule.problem import PROBLEMS
 __all__ = ["WIN_NULL", "Win"]
 
 
-_ERR_COMM, _ERR_GROUP, _ERR_DISP, _ERR_LOCKTYPE, _ERR_SIZE, _ERR_WIN = 5, 9, 26, 37, 49, 53
+_ERR_COMM, _ERR_GROUP, _ERR_ASSERT, _ERR_DISP, _ERR_LOCKTYPE, _ERR_SIZE, _ERR_WIN = 5, 9, 22, 26, 37, 49, 53
 _ERR_RMA_FLAVOR, _ERR_RMA_SHARED = 70, 71
 _NULL = _ERR_WIN, "WIN_NULL, or a window that has been freed"
 _SUM = OPERATORS["SUM"]
@@ -158,6 +159,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
             if comm == KNOWN["COMM_NULL"]:
                 raise MPIException(_ERR_COMM, f"Win.{name} on COMM_NULL")
             raise TypeError(f"comm: expected an Intracomm, got {type(comm).__name__}")
+        check_small([disp_unit])
         if disp_unit < 1:
             raise MPIException(_ERR_DISP, f"Win.{name}: disp_unit={disp_unit} is not allowed: at least 1")
         calls, shared = arrive_shared(comm, f"Win.{name}", {})
@@ -177,7 +179,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         part = self._state.parts[comm.rank]
         part.unit = int(disp_unit)
         if info:
-            part.own["info"] = dict(info.items())
+            part.own["info"] = dict(info._dict())
         return self, part, shared
 
     def _met(self, name: str) -> Win:
@@ -319,7 +321,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     def Set_info(self, info: Info) -> None:
         """Keep hints; nothing looks at them."""
-        self._own()["info"] = dict(info.items())
+        self._own()["info"] = dict(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 
@@ -388,6 +390,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     def Fence(self, assertion: int = 0) -> None:
         """End an epoch of the whole window, and begin one (not with MODE_NOSUCCEED)."""
+        _check_assertion(assertion, "NOSTORE", "NOPUT", "NOPRECEDE", "NOSUCCEED")
         now = self._now("Fence")
         epoch = now.part.epoch
         if epoch.is_passive:
@@ -411,6 +414,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     def Post(self, group: Group, assertion: int = 0) -> None:
         """Let the ranks of a group access this rank's part."""
+        _check_assertion(assertion, "NOCHECK", "NOSTORE", "NOPUT")
         now = self._now("Post")
         if now.part.epoch.origins is not None:
             raise wrong_sync("Post while an exposure epoch is open: Wait for it first")
@@ -420,6 +424,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     def Start(self, group: Group, assertion: int = 0) -> None:
         """Begin to access the parts of a group's ranks: wait until they have posted."""
+        _check_assertion(assertion, "NOCHECK")
         now = self._now("Start")
         epoch = now.part.epoch
         if epoch.targets is not None or epoch.is_passive:
@@ -504,6 +509,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
             raise wrong_sync(f"Lock of rank {rank}, of which this rank has a lock already")
         if epoch.targets is not None:
             raise wrong_sync("Lock between Start and Complete")
+        _check_assertion(assertion, "NOCHECK")
         poll(now)
         self._take(now, rank, lock_type == _EXCLUSIVE)
         epoch.locked[rank] = here()
@@ -522,6 +528,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     def Lock_all(self, assertion: int = 0) -> None:
         """Begin to access all ranks' parts, with others."""
+        _check_assertion(assertion, "NOCHECK")
         now = self._now("Lock_all")
         epoch = now.part.epoch
         if epoch.is_passive:
@@ -588,6 +595,13 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
             whom = "" if rank is None else f" of rank {rank}"
             raise wrong_sync(f"{name}{whom} without a lock of it: call Lock or Lock_all before it")
         return now
+
+
+def _check_assertion(assertion: int, *allowed: str) -> None:
+    """Refuse assertions that MPI does not have for a call."""
+    if assertion & ~sum(CONSTANTS[f"MODE_{name}"] for name in allowed):
+        words = " | ".join(f"MODE_{name}" for name in allowed)
+        raise MPIException(_ERR_ASSERT, f"assertion={assertion} is not allowed: 0, or of {words}")
 
 
 def _check_size(size: int) -> None:

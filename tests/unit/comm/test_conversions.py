@@ -9,9 +9,50 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from tests.unit.comm.conversions import SPECS, TABLE, Scene, cases, outcome, plain
+from tests.unit.comm.conversions import SPECS, TABLE, Scene, cases, judged, outcome
 
 TABLES = json.loads(TABLE.read_text())
+#: what labkit refuses and Open MPI does not look at, or has no use for, by method and parameter
+STRICTER = {
+    "it reads or writes outside the buffer, or past the parts of a message": {
+        "spec.Gatherv count", "spec.Gatherv displacement", "spec.Gatherv displacements",
+        "spec.Scatterv displacement", "spec.Scatterv displacements", "spec.Alltoallv displacement",
+        "spec.Alltoallv displacements", "Datatype.Pack position", "Datatype.Unpack position",
+        "Datatype.Pack_external position", "Datatype.Unpack_external position", "Prequest.Pready partition",
+        "Prequest.Pready_range partition_low", "Prequest.Parrived partition",
+    },
+    "it does not look whether there is an epoch, or a rank": {
+        "Win.Rput target_rank", "Win.Rget target_rank", "Win.Raccumulate target_rank", "Win.Raccumulate op",
+        "Win.Rget_accumulate target_rank", "Win.Rget_accumulate op", "Win.Flush rank", "Win.Flush_local rank",
+    },
+    "it makes something of negative sizes, or of graphs whose parts do not agree": {
+        "Win.Allocate_shared disp_unit", "Intracomm.Create_graph index", "Intracomm.Create_graph edges",
+        "Intracomm.Cart_map dims", "Intracomm.Graph_map index", "Intracomm.Graph_map edges",
+        "Datatype.Create_contiguous count", "Group.Translate_ranks ranks", "File.Preallocate size",
+        "File.Set_view disp",
+    },
+    "it knows data representations that labkit does not": {
+        "Datatype.Pack_external datarep", "Datatype.Unpack_external datarep",
+        "Datatype.Pack_external_size datarep",
+    },
+    "it closes a file while a split collective is under way": {
+        "File.Read_at_all_begin offset", "File.Write_at_all_begin offset",
+    },
+}  # fmt: skip
+#: what Open MPI refuses and labkit has
+WIDER = {
+    "its windows of one process have no shared memory": {"Win.Shared_query rank"},
+    "it makes no communicator of the group of a single process": {
+        "Intracomm.Create_from_group group", "Intracomm.Create_from_group stringtag",
+        "Intracomm.Create_from_group info", "Intracomm.Create_from_group errhandler",
+    },
+    "a count at the target beyond what is sent": {"spec.Put count"},
+}  # fmt: skip
+ALLOWED = {
+    **dict.fromkeys(set().union(*STRICTER.values()), ("accepted", "refused by MPI")),
+    **dict.fromkeys(set().union(*WIDER.values()), ("refused by MPI", "accepted")),
+}
+
 GROUPS = sorted({full.partition(".")[0] for full in [*TABLES["signatures"], *SPECS]})
 
 
@@ -34,8 +75,9 @@ def test_conversions_are_those_of_mpi4py(group, tmp_path) -> None:
             if not case[0].startswith(f"{group}.") or wanted == "left out":
                 continue
             tried += 1
-            said = plain(outcome(scene, *case, TABLES["signatures"]))
-            if said != wanted:
+            said = judged(outcome(scene, *case, TABLES["signatures"]))
+            is_number = case[1] == "keyval" and {said, wanted} == {"accepted", "refused by MPI"}
+            if said != wanted and not is_number and ALLOWED.get(" ".join(case[:2])) != (wanted, said):
                 wrong[f"mpi4py: {wanted}, here: {said}"].append(" ".join(case))
         return tried, dict(wrong)
 

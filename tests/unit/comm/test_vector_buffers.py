@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labkit.comm.buffers import parse_vector
+from labkit import MPI
+from labkit.comm.buffers import parse_vector, parse_vector_w
 
 small = st.integers(-2, 6)
 huge = st.sampled_from([2**60, 2**61 + 5, 2**63 - 1, -(2**63)])
@@ -17,9 +18,11 @@ huge = st.sampled_from([2**60, 2**61 + 5, 2**63 - 1, -(2**63)])
 
 def first_refusal(sizes: list[int], places: list[int], elements: int) -> str | None:
     """Go through the blocks one by one, in exact integers: what is wrong with the first bad one."""
+    if min(sizes) < 0:
+        return f"counts are 0 or more, got {min(sizes)}"
     for size, place in zip(sizes, places, strict=True):
-        if size < 0 or (size and place < 0):
-            return f"negative count or displacement ({size}, {place})"
+        if size and place < 0:
+            return f"negative displacement {place} of a block of {size}"
         if size and place + size > elements:
             return f"{size} elements of MPI_LONG end at byte {8 * (place + size)} of"
     return None
@@ -36,7 +39,7 @@ def test_the_first_block_without_a_place_is_refused(blocks: list[tuple[int, int]
         assert vector.counts.tolist() == sizes
         assert vector.displs.tolist() == places
         return
-    with pytest.raises(ValueError, match=re.escape(expected)):
+    with pytest.raises(MPI.Exception if min(sizes) < 0 else ValueError, match=re.escape(expected)):
         parse_vector(message, False, len(blocks))
 
 
@@ -70,3 +73,8 @@ def test_counts_must_be_integers(bad: object) -> None:
 def test_too_few_counts() -> None:
     with pytest.raises(ValueError, match="expecting 3 counts, got 2"):
         parse_vector([np.arange(3.0), np.array([1, 2])], False, 3)
+
+
+def test_bytes_of_counts_that_overflow_are_refused() -> None:
+    with pytest.raises(ValueError, match="of a buffer of 32 bytes"):
+        parse_vector_w([np.zeros(4), [2**61, 0], [0, 0], [MPI.DOUBLE] * 2], False, 2)

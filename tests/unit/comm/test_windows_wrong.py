@@ -154,7 +154,7 @@ WRONG = {
     "type": (lambda win: win.Lock(0, 7), MPI.ERR_LOCKTYPE, "lock_type=7"),
     "rank": (lambda win: win.Lock(9), MPI.ERR_RANK, "rank 9 is not of this window"),
     "range": (lambda win: (win.Lock(0), win.Put(np.zeros(3), 0)), MPI.ERR_RMA_RANGE, "it has 16 bytes"),
-    "before": (lambda win: (win.Lock(0), win.Put(np.zeros(1), 0, -1)), MPI.ERR_RMA_RANGE, "displacement -1"),
+    "before": (lambda win: (win.Lock(0), win.Put(np.zeros(1), 0, -1)), MPI.ERR_DISP, "displacement -1"),
     "amount": (
         lambda win: (win.Lock(0), win.Put(np.zeros(2), 0, (0, 1, MPI.DOUBLE))),
         MPI.ERR_TRUNCATE,
