@@ -34,8 +34,7 @@ from replay import smpirun, write_inputs
 import labkit as lk
 from labkit.launch.options import numbers_of
 from labkit.selector.situation import candidates
-from labkit.tuning.campaign import Machine, measure
-from labkit.tuning.tuned import Tuned
+from labkit.tuning.tuned import Machine, Tuned, measure
 
 SELECTORS = ("ompi", "mpich", "smpi", "default")
 CABINET = 256

@@ -29,8 +29,7 @@ import pandas as pd
 import labkit as lk
 from labkit.launch.options import numbers_of
 from labkit.selector.situation import candidates
-from labkit.tuning.campaign import Machine, measure
-from labkit.tuning.tuned import Tuned
+from labkit.tuning.tuned import Machine, Tuned, measure
 
 OPERATIONS = (
     "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce", "reduce_scatter",

@@ -24,7 +24,7 @@ import labkit as lk
 from labkit.machines.platform import Platform
 from labkit.selector.situation import candidates
 from labkit.synthesis import exact_points
-from labkit.tuning.campaign import Machine, measure
+from labkit.tuning.tuned import Machine, measure
 
 #: links of an NVIDIA DGX-1 (eight V100) between its GPUs, of 25 GB/s each way
 DGX1 = [

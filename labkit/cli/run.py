@@ -14,9 +14,9 @@ from typing import Any
 from labkit.errors import DataError, ProgramError, RunInterrupted
 from labkit.launch.options import add_run_options, check_options, run_keywords
 from labkit.process.folders import private_folder
-from labkit.process.python_line import COMMAND, PythonLine, module_file, python_line, without_runner
 from labkit.request import Machine
 from labkit.result import Run
+from labkit.sim.script_words import COMMAND, PythonLine, module_file, python_line, without_runner
 
 __all__ = ["add_export", "check_targets", "configure", "execute", "record", "write_exports"]
 

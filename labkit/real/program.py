@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 
-#: in place of a script's module: it is a text (as in `labkit.process.python_line`, not imported for this)
+#: in place of a script's module: it is a text (as in `labkit.sim.script_words`, not imported for this)
 COMMAND = "-c"
 #: a module named in a pickled function, or as the first of an import in a script
 _NAMED = re.compile(rb"\x8c.(numpy|labkit)", re.DOTALL)

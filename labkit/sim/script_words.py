@@ -6,26 +6,144 @@ Who starts that process reads this file alone: what simulates is imported there.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
-from importlib.machinery import ModuleSpec
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
 from typing import Any
 
-from labkit.process.python_line import COMMAND
+from labkit.errors import ProgramError
 from labkit.request import RunRequest
 
 __all__ = [
     "ANSWER",
     "BEGAN",
+    "COMMAND",
     "FAULT",
     "LIVE",
     "NO_SPACE",
     "REQUEST",
+    "PythonLine",
     "ScriptStart",
+    "is_python",
+    "module_file",
+    "python_line",
     "read_words",
     "script_start",
+    "without_runner",
 ]
+
+#: in place of a module's name: the program is a text
+COMMAND = "-c"
+_PYTHON = re.compile(r"(?:python|pypy)[\d.]*(?:\.exe)?")
+#: options of Python that stand alone, and those with a value
+_ALONE, _VALUED = re.compile(r"-[bBdEiIOPqsSuvx]+"), ("-W", "-X")
+_RUNNERS = ("mpi4py", "mpi4py.run", "mpi4py.__main__")
+_POOLS = ("mpi4py.futures", "mpi4py.futures.__main__")
+
+
+@dataclass(frozen=True)
+class PythonLine:
+    """A program and its arguments, as on Python's command line.
+
+    `program`: A file; the text of a program, where `module` is ``"-c"``; empty for a module that has to be
+        found.
+    `module`: The name behind ``-m``, ``"-c"``, or empty for a file.
+    `rc`: Settings of `mpi4py.rc` that ``-m mpi4py -rc ...`` gives.
+    `is_pool`: Whether rank 0 runs the program and the others are its workers (``-m mpi4py.futures``).
+    """
+
+    program: str
+    args: tuple[str, ...] = ()
+    module: str = ""
+    rc: Mapping[str, Any] = field(default_factory=dict)
+    is_pool: bool = False
+
+
+def is_python(words: Sequence[str]) -> bool:
+    """Whether a command is one of Python's: an interpreter, or a file of Python source."""
+    name = os.path.basename(words[0]) if words else ""
+    return _PYTHON.fullmatch(name) is not None or name.endswith((".py", ".pyw"))
+
+
+def python_line(words: Sequence[str]) -> PythonLine:
+    """Read the arguments of a command line: ``prog.py args``, ``-m module args``, ``-c code args``.
+
+    The name of an interpreter before them, as mpiexec needs it, is passed over with its options.
+
+    Examples
+    --------
+    >>> python_line(["python3", "-u", "-m", "pkg.mod", "4"])
+    PythonLine(program='', args=('4',), module='pkg.mod', rc={}, is_pool=False)
+    """
+    left = list(words)
+    if left and _PYTHON.fullmatch(os.path.basename(left[0])) and not Path(left[0]).is_dir():
+        interpreter = left.pop(0)
+        while left and (_ALONE.fullmatch(left[0]) or left[0] in _VALUED):
+            del left[: 2 if left[0] in _VALUED else 1]
+        if not left:
+            raise ProgramError(f"{interpreter} is not a program: pass a file, -m MODULE or -c CODE")
+    if not left:
+        raise ProgramError("no program given: pass a file, -m MODULE or -c CODE")
+    first = left.pop(0)
+    if first not in ("-m", COMMAND):
+        return PythonLine(first, tuple(left))
+    if not left:
+        raise ProgramError(f"{first} needs {'the name of a module' if first == '-m' else 'code'} after it")
+    what = left.pop(0)
+    return PythonLine(what, tuple(left), COMMAND) if first == COMMAND else PythonLine("", tuple(left), what)
+
+
+def without_runner(line: PythonLine) -> PythonLine:
+    """Remove mpi4py's own runners (``-m mpi4py prog.py``, ``-m mpi4py.futures prog.py``) for simulations."""
+    if line.module in _POOLS:
+        inner = python_line(line.args)
+        return PythonLine(inner.program, inner.args, inner.module, line.rc, is_pool=True)
+    if line.module not in _RUNNERS:
+        return line
+    words, rc = list(line.args), dict(line.rc)
+    while words and words[0].startswith("-") and words[0] not in ("-", "-m", COMMAND):
+        option, sign, value = words.pop(0).lstrip("-").partition("=")
+        if option != "rc":
+            raise ProgramError(
+                f"-m {line.module} with the option --{option} is not simulated; --rc NAME=VALUE,... is"
+            )
+        if not sign:
+            value = words.pop(0) if words else ""
+        rc |= dict(map(_setting, filter(None, value.split(","))))
+    inner = python_line(words)
+    return without_runner(PythonLine(inner.program, inner.args, inner.module, rc))
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    """Read ``name=value`` as mpi4py does."""
+    name, _, value = text.partition("=")
+    words: dict[str, object] = {"false": False, "true": True, "none": None}
+    read = words.get(value.lower(), value)
+    return name.strip(), int(read) if isinstance(read, str) and read.isdigit() else read
+
+
+def module_file(name: str, folders: Iterable[str] | None = None) -> Path:
+    """Find the file that ``python -m name`` runs, without importing anything."""
+    places = list(sys.path if folders is None else folders)
+    parts = name.split(".")
+    spec = None
+    for i in range(len(parts)):
+        spec = PathFinder.find_spec(".".join(parts[: i + 1]), places)
+        if spec is None:
+            raise ProgramError(f"there is no module {'.'.join(parts[: i + 1])!r} to run with -m {name}")
+        places = list(spec.submodule_search_locations or ())
+    assert spec is not None
+    if spec.submodule_search_locations is not None:
+        if PathFinder.find_spec(f"{name}.__main__", places) is None:
+            raise ProgramError(f"{name!r} is a package without __main__.py: -m {name} has nothing to run")
+        return module_file(f"{name}.__main__", folders)
+    if spec.origin is None or not spec.origin.endswith(".py"):
+        raise ProgramError(f"the module {name!r} is no Python source, which -m {name} would need")
+    return Path(spec.origin)
+
 
 #: files of the process's folder
 REQUEST, ANSWER, FAULT = "request.pickle", "answer.pickle", "fault"

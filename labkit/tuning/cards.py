@@ -27,7 +27,7 @@ from labkit.synthesis.fabric import fabric_of
 from labkit.text import html as markup
 from labkit.text.html import quantity
 from labkit.text.units import format_bytes, format_seconds, number_of_ranks
-from labkit.tuning.campaign import Machine
+from labkit.tuning.tuned import Machine
 
 __all__ = ["COLUMNS", "Card", "card"]
 
@@ -425,7 +425,7 @@ _MOST_BOUND = 256
 class Costs:
     """The predictions of one machine.
 
-    `names`: Algorithms, as `labkit.tuning.campaign.candidates` returns them.
+    `names`: Algorithms, as `labkit.tuning.tuned.candidates` returns them.
     `largest`: Bytes of the largest message.
     `alpha_s`, `beta_s_per_byte`: Of a message between two hosts: an empty one's time, and what each byte of
         the largest one adds.

@@ -9,9 +9,8 @@ from labkit.selector.libraries import library_names
 from labkit.selector.situation import candidates
 from labkit.study.points import is_real
 from labkit.study.sweep_points import progress_bar
-from labkit.tuning.campaign import Machine, measure
 from labkit.tuning.real_machine import RealMachine
-from labkit.tuning.tuned import Tuned
+from labkit.tuning.tuned import Machine, Tuned, measure
 
 __all__ = ["off_line"]
 

@@ -7,7 +7,7 @@ import pytest
 
 from labkit import registry
 from labkit.cli.demo import simulated as module
-from labkit.cli.demo.plan import FULL, MACHINES, QUICK, SORTERS, Plan, keys_per_rank
+from labkit.cli.demo.simulated import FULL, MACHINES, QUICK, SORTERS, Plan, keys_per_rank
 from labkit.errors import CheckError
 
 P = (2, 4, 8, 16, 32)

@@ -18,18 +18,23 @@ import numpy as np
 import pandas as pd
 
 from labkit import __version__, plot
-from labkit.cli.demo.plan import (
+from labkit.cli.demo.simulated import (
     FULL,
     KEYS_PER_RANK,
     LARGE,
+    MODEL,
     QUICK,
+    Extrapolation,
     FlightSort,
     Plan,
+    SimulatedSort,
+    compared,
+    extrapolate,
     flight_keys,
+    simulate,
     sort_flights,
     title,
 )
-from labkit.cli.demo.simulated import MODEL, Extrapolation, SimulatedSort, compared, extrapolate, simulate
 from labkit.datasets import flights
 from labkit.errors import DataError, MachineError
 from labkit.launch.run import run

@@ -1,1 +1,1 @@
-"""Collectives on real MPI: labkit's algorithms over messages, or the library's own, by its switches."""
+"""Collectives on real MPI: labkit's algorithms over messages of MPI."""

@@ -25,17 +25,18 @@ from labkit import _kernels
 from labkit.comm.environment import note_import, set_settings
 from labkit.comm.spawning import Wanted, begin_spawned
 from labkit.errors import ProgramError, UnsupportedError
-from labkit.process.python_line import (
+from labkit.sim.isolation.clocks import NOW, now_as_text, reads_dates, simulated_dates
+from labkit.sim.isolation.code import is_installed_file, module_code
+from labkit.sim.script_words import (
     COMMAND,
     PythonLine,
+    ScriptStart,
     is_python,
     module_file,
     python_line,
+    script_start,
     without_runner,
 )
-from labkit.sim.isolation.clocks import NOW, now_as_text, reads_dates, simulated_dates
-from labkit.sim.isolation.code import is_installed_file, module_code
-from labkit.sim.script_words import ScriptStart, script_start
 from labkit.sim.simulation import Simulation, running
 
 __all__ = ["SPARE_RANKS", "OwnModules", "RankWorld", "SpawnedRanks"]

@@ -14,8 +14,7 @@ import pytest
 from labkit.cli import main
 from labkit.cli.demo import command as job
 from labkit.cli.demo.command import Demo, RealSort, closing
-from labkit.cli.demo.plan import QUICK, Plan
-from labkit.cli.demo.simulated import Extrapolation, SimulatedSort
+from labkit.cli.demo.simulated import QUICK, Extrapolation, Plan, SimulatedSort
 from labkit.errors import MachineError
 from labkit.study import Study
 

@@ -9,8 +9,7 @@ from bokeh.models.glyphs import Rect, Scatter, Segment
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.tuning.campaign import Machine
-from labkit.tuning.tuned import Tuned
+from labkit.tuning.tuned import Machine, Tuned
 
 #: ranks, bytes -> (ring, tree)
 TIMES = {

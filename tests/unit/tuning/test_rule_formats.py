@@ -18,8 +18,7 @@ from labkit.selector.formats import read_rules
 from labkit.selector.formats.bands import first_matches
 from labkit.selector.libraries import library_names, names_table
 from labkit.selector.rules import is_usable
-from labkit.tuning.campaign import Machine
-from labkit.tuning.tuned import Tuned, grow
+from labkit.tuning.tuned import Machine, Tuned, grow
 
 #: ending -> whose it is
 FORMS = {".conf": "ompi", ".ompi.json": "ompi", ".mpich.json": "mpich", ".prf": "pgmpi", ".toml": "ompi"}

@@ -16,8 +16,7 @@ import labkit as lk
 from labkit.cli.main import main
 from labkit.errors import DataError, PlatformError
 from labkit.selector import Rules, Situation, selector_of
-from labkit.tuning.campaign import COLUMNS, Machine
-from labkit.tuning.tuned import Tuned, grow
+from labkit.tuning.tuned import COLUMNS, Machine, Tuned, grow
 
 
 @pytest.fixture(scope="module")
