@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from labkit.errors import MachineError
 from labkit.program.context import Decisions
@@ -17,6 +17,7 @@ from labkit.result import Run, median_run, phase_frame
 if TYPE_CHECKING:
     from labkit.timing.clocks import Clocks
     from labkit.trace.recorder.merge import Recording
+    from labkit.trace.trace import Entry
 
 __all__ = [
     "Share",
@@ -64,70 +65,92 @@ def gather_runs(
     **facts: Any,
 ) -> list[Run]:
     """Turn the ranks' shares into one run per repetition."""
-    runs = []
-    for repetition in range(len(shares[0])):
-        times = [share[repetition][0] for share in shares]
-        compared = _clocks_of(times)
-        if compared is not None:
-            times = [_led_over(one, compared, rank) for rank, one in enumerate(times)]
-        is_led = compared is not None or all("led" in one for one in times)
-        groups = [range(len(times))] if is_led or clocks is None else clocks
-        starts = _starts(times, groups)
-        rows = [
-            (rank, phase, begin - starts[rank], end - starts[rank], depth)
-            for rank, one in enumerate(times)
-            for phase, begin, end, depth in sorted(one["phases"], key=lambda entry: (entry[1], entry[3]))
-        ]
-        said: list[str] = []
-        phases: Any = phase_frame(rows) if rows or compared is not None else None
-        trace, summary = None, None
-        if compared is not None and "summary" in times[0]["timeline"]:
-            summary, said = _summed(times, min(starts))
-        elif compared is not None:
-            from labkit.trace.recorder.timeline import trace_of
+    return [_run_of_repetition(shares, n, output, clocks, facts) for n in range(len(shares[0]))]
 
-            spans = [(one["begin"], one["end"]) for one in times]
-            trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
-            if all("counted" in one["timeline"] for one in times):
-                trace.counted = _summed(times, min(starts), "counted")[0]
-        counts = None
-        if trace is not None and all("tally" in one for one in times):
-            from labkit.trace.counters import counted
 
-            tallied = [row for one in times for row in one["tally"]]
-            counts = tally_frame(joined(counted(trace, phases), tallied))
-            if not times[0]["keeps_trace"]:
-                trace, said = None, []
-        elif summary is not None and all("tally" in one for one in times):  # messages are in the summary
-            counts = tally_frame([row for one in times for row in one["tally"]])
-        uncounted = _uncounted(times) if compared is not None else []
-        notes = [
-            *facts["notes"],
-            *(f"trace: {one}" for one in said),
-            *(f"counters: {one}" for one in uncounted),
-        ]
-        decisions = Decisions.of(times[0].get("decided", ()))
-        notes += decisions.notes()
-        notes += dict.fromkeys(note for one in times for note in one.get("noted", ()))
-        conduct = shares[0][-1][0].get("conduct")
-        notes += conduct.notes() if conduct is not None else ()
-        own = {"machine": dict(facts["machine"]), "notes": notes, "conduct": conduct}
-        runs.append(
-            Run(
-                ranks=len(shares),
-                results=[share[repetition][1] for share in shares],
-                makespan_s=max(one["end"] - start for one, start in zip(times, starts, strict=True)),
-                phases=phases,
-                trace=trace,
-                counts=counts,
-                summary=summary,
-                seed=times[0].get("seed"),
-                collectives=times[0].get("taken", {}) | decisions.collectives(),
-                output=[_printed(output[r], share, repetition) for r, share in enumerate(shares)],
-                **{**facts, **own},
-            )
-        )
-    return runs
+def _run_of_repetition(
+    shares: Sequence[Share],
+    repetition: int,
+    output: Sequence[bytes],
+    clocks: Sequence[Sequence[int]] | None,
+    facts: Mapping[str, Any],
+) -> Run:
+    times = [share[repetition][0] for share in shares]
+    compared = _clocks_of(times)
+    if compared is not None:
+        times = [_led_over(one, compared, rank) for rank, one in enumerate(times)]
+    is_led = compared is not None or all("led" in one for one in times)
+    groups = [range(len(times))] if is_led or clocks is None else clocks
+    starts = _starts(times, groups)
+    rows = [
+        (rank, phase, begin - starts[rank], end - starts[rank], depth)
+        for rank, one in enumerate(times)
+        for phase, begin, end, depth in sorted(one["phases"], key=lambda entry: (entry[1], entry[3]))
+    ]
+    found = _recorded(times, compared, min(starts), rows)
+    uncounted = _uncounted(times) if compared is not None else []
+    notes = [
+        *facts["notes"],
+        *(f"trace: {one}" for one in found.said),
+        *(f"counters: {one}" for one in uncounted),
+    ]
+    decisions = Decisions.of(times[0].get("decided", ()))
+    notes += decisions.notes()
+    notes += dict.fromkeys(note for one in times for note in one.get("noted", ()))
+    conduct = shares[0][-1][0].get("conduct")
+    notes += conduct.notes() if conduct is not None else ()
+    own = {"machine": dict(facts["machine"]), "notes": notes, "conduct": conduct}
+    return Run(
+        ranks=len(shares),
+        results=[share[repetition][1] for share in shares],
+        makespan_s=max(one["end"] - start for one, start in zip(times, starts, strict=True)),
+        phases=found.phases,
+        trace=found.trace,
+        counts=found.counts,
+        summary=found.summary,
+        seed=times[0].get("seed"),
+        collectives=times[0].get("taken", {}) | decisions.collectives(),
+        output=[_printed(output[r], share, repetition) for r, share in enumerate(shares)],
+        **{**facts, **own},
+    )
+
+
+class _Recorded(NamedTuple):
+    """What the ranks recorded in one repetition: tables of a `Run`, and remarks on them."""
+
+    phases: Any
+    trace: Any
+    counts: Any
+    summary: dict[str, Any] | None
+    said: list[str]
+
+
+def _recorded(
+    times: Sequence[Mapping[str, Any]], compared: Clocks | None, start: float, rows: Sequence[Entry]
+) -> _Recorded:
+    said: list[str] = []
+    phases: Any = phase_frame(rows) if rows or compared is not None else None
+    trace, summary = None, None
+    if compared is not None and "summary" in times[0]["timeline"]:
+        summary, said = _summed(times, start)
+    elif compared is not None:
+        from labkit.trace.recorder.timeline import trace_of
+
+        spans = [(one["begin"], one["end"]) for one in times]
+        trace, said = trace_of([one["timeline"] for one in times], compared, spans, phases)
+        if all("counted" in one["timeline"] for one in times):
+            trace.counted = _summed(times, start, "counted")[0]
+    counts = None
+    if trace is not None and all("tally" in one for one in times):
+        from labkit.trace.counters import counted
+
+        tallied = [row for one in times for row in one["tally"]]
+        counts = tally_frame(joined(counted(trace, phases), tallied))
+        if not times[0]["keeps_trace"]:
+            trace, said = None, []
+    elif summary is not None and all("tally" in one for one in times):  # messages are in the summary
+        counts = tally_frame([row for one in times for row in one["tally"]])
+    return _Recorded(phases, trace, counts, summary, said)
 
 
 def run_of(runs: list[Run], notes: Sequence[str] = ()) -> Run:

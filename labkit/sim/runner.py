@@ -54,12 +54,43 @@ def simulate(request: RunRequest) -> Run:
     import labkit.MPI  # noqa: F401
 
     began = host_clock.perf_counter()
-    machine, ranks = request.on, request.ranks
+    machine = request.on
     network = machine.network(request.model)
     troubled = request.noise.seeded(request.seed)
-    built, worse_links = troubled.degrade(machine.build(ranks))
+    built, worse_links = troubled.degrade(machine.build(request.ranks))
     if request.trial is not None:
         built = request.trial.platform(built, kind_of)
+    simulation = _prepared(request, built, network)
+    target = keep_calls(simulation, request.trace_ti)
+    sightings = _look_for_wildcards(simulation, request.options.get("lateness"))
+    slow_hosts = troubled.disturb(simulation.hub, built)
+    cautions = None if request.options.get("warnings") is False else Cautions(simulation.hub)
+    notes: list[str] = []
+    with _recording(simulation, request), OwnCode() as own, Regions(request.regions):
+        _run_program(simulation, request, notes)
+    uncharged = None if simulation.context.is_charged else own.found
+    if uncharged is not None and uncharged.is_notable:
+        notes.append(REMARK)
+    if simulation.context.uses_kernels and simulation.calibration.name == DEFAULT_CALIBRATION:
+        notes.extend([machine.lacks_costs] if machine.lacks_costs else [])
+    if target is not None:
+        notes.append(write_calls(simulation, target))
+    notes.extend(crowding(built))
+    run = _as_run(simulation, request.name, machine, network, notes, host_clock.perf_counter() - began)
+    notes.extend(simulation.context.decisions.notes())
+    notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
+    if cautions is not None:
+        notes.extend(cautions.notes(simulation.checks))
+    run.uncharged, run.exploration = uncharged, sightings
+    if not troubled.is_quiet:
+        run.machine["noise"] = troubled.record(slow_hosts, worse_links)
+    _qualify(run, simulation, request)
+    return run
+
+
+def _prepared(request: RunRequest, built: Any, network: models.NetworkModel) -> Simulation:
+    """Return the simulation of a request, before anything runs in it."""
+    machine, ranks = request.on, request.ranks
     simulation = Simulation(
         built,
         network.build(),
@@ -82,11 +113,12 @@ def simulate(request: RunRequest) -> Run:
     simulation.context.setting = _digest(machine.digest(network), simulation.calibration.digest)
     simulation.context.seed = request.seed
     simulation.calls.storage = request.options["storage"]
-    target = keep_calls(simulation, request.trace_ti)
-    sightings = _look_for_wildcards(simulation, request.options.get("lateness"))
-    slow_hosts = troubled.disturb(simulation.hub, built)
-    cautions = None if request.options.get("warnings") is False else Cautions(simulation.hub)
-    notes: list[str] = []
+    return simulation
+
+
+@contextlib.contextmanager
+def _recording(simulation: Simulation, request: RunRequest) -> Iterator[None]:
+    """Record what the request asks for: a trace, a summary, checks, measured computation."""
     if request.trace or request.options.get("summary"):
         simulation.context.left_out = regions_of(request.options.get("leave_out"))
     noting = _noting(simulation) if request.trace else contextlib.nullcontext()
@@ -95,40 +127,29 @@ def simulate(request: RunRequest) -> Run:
     watching = _checking(simulation) if request.options.get("check") else contextlib.nullcontext()
     is_timed = not simulation.context.is_deterministic
     measuring = kept_heap() if is_timed else contextlib.nullcontext()
-    with noting, watching, measuring, OwnCode() as own, Regions(request.regions):
-        _run_program(simulation, request, notes)
-    uncharged = None if simulation.context.is_charged else own.found
-    if uncharged is not None and uncharged.is_notable:
-        notes.append(REMARK)
-    if simulation.context.uses_kernels and simulation.calibration.name == DEFAULT_CALIBRATION:
-        notes.extend([machine.lacks_costs] if machine.lacks_costs else [])
-    if target is not None:
-        notes.append(write_calls(simulation, target))
-    notes.extend(crowding(built))
-    run = _as_run(simulation, request.name, machine, network, notes, host_clock.perf_counter() - began)
-    notes.extend(simulation.context.decisions.notes())
-    notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
-    if cautions is not None:
-        notes.extend(cautions.notes(simulation.checks))
-    run.uncharged, run.exploration = uncharged, sightings
+    with noting, watching, measuring:
+        yield
+
+
+def _qualify(run: Run, simulation: Simulation, request: RunRequest) -> None:
+    """Add to a run what its times depend on: seeds, measured computation, noise, tolerance."""
+    troubled = request.noise.seeded(request.seed)
     is_drawn = not troubled.is_quiet and request.noise.seed is None
     run.seed, run.is_seeded = request.seed, simulation.context.is_seeded or is_drawn
     run.machine["deterministic"] = simulation.context.is_deterministic
     if request.compute is not None and request.compute.is_everything:
         run.computation = _computation(simulation, request.compute)
     if not simulation.context.is_deterministic:
-        notes.append(UNREPEATED if simulation.spawned_s else NOTE)
+        run.notes.append(UNREPEATED if simulation.spawned_s else NOTE)
     elif run.computation is not None:
-        notes.append(REPLAYED)
+        run.notes.append(REPLAYED)
     if not troubled.is_quiet:
-        run.machine["noise"] = troubled.record(slow_hosts, worse_links)
-        notes.append(f"noise: {troubled}")
+        run.notes.append(f"noise: {troubled}")
     if request.tolerance > 0:
         run.tolerance = ToleranceUse(tolerance=request.tolerance, **simulation.tolerance_use())
         run.is_valid = not run.tolerance.without_bottleneck
         if run.tolerance.loose_instants:
-            notes.append(run.tolerance.guarantee())
-    return run
+            run.notes.append(run.tolerance.guarantee())
 
 
 def _thread_calls() -> contextlib.AbstractContextManager[object]:

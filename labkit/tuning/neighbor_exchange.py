@@ -449,6 +449,29 @@ def _begun(
     return exchange.nonblocking(step, packs, calls == "SIr")
 
 
+def _pattern(
+    comm: Any,
+    shape: tuple[int, ...],
+    width: int,
+    send: Sequence[Any] | None,
+    recv: Sequence[Any] | None,
+    is_grid: bool,
+) -> Pattern:
+    """Return the regions of an exchange: those of a grid's halo, or the caller's."""
+    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
+        raise DataError(f"width must be an integer of at least 1 (cells), got {width!r}")
+    if (send is None) != (recv is None):
+        raise DataError("send= and recv= must be given together: regions for each neighbor")
+    if send is None or recv is None:
+        if not is_grid:
+            raise DataError(
+                "on a graph the regions are not known: give send=[slices, ...] and recv=[slices, ...], one "
+                "for each outgoing and incoming edge"
+            )
+        return grid_pattern(comm, shape, width)
+    return graph_pattern(comm, shape, send, recv)
+
+
 def neighborhood_set(
     comm: Any,
     arrays: Sequence[NDArray[Any]],
@@ -471,19 +494,7 @@ def neighborhood_set(
     is_grid = isinstance(comm, mpi.Cartcomm)
     _check(arrays)
     shape = tuple(int(n) for n in arrays[0].shape)
-    if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        raise DataError(f"width must be an integer of at least 1 (cells), got {width!r}")
-    if (send is None) != (recv is None):
-        raise DataError("send= and recv= must be given together: regions for each neighbor")
-    if send is None or recv is None:
-        if not is_grid:
-            raise DataError(
-                "on a graph the regions are not known: give send=[slices, ...] and recv=[slices, ...], one "
-                "for each outgoing and incoming edge"
-            )
-        pattern = grid_pattern(comm, shape, width)
-    else:
-        pattern = graph_pattern(comm, shape, send, recv)
+    pattern = _pattern(comm, shape, width, send, recv, is_grid)
     names = list(FORMS) if forms is None else list(forms)
     unknown = [name for name in names if name not in FORMS]
     if unknown:

@@ -439,38 +439,7 @@ class _RankRun:
             barrier = lambda: finish(_Ibarrier(base))  # noqa: E731
             turns = Turns(header, lambda: interruptible(base), barrier)
             for repetition in turns:
-                machine.reset()
-                machine.run_seed = header["seed"] + repetition
-                self.communicator(base, repetition)
-                counting = header.get("counts") if repetition == 0 else None
-                if header.get("recording") is not None and repetition < header["recorded"]:
-                    self.record_calls(machine)
-                machine.begin_counting(counting is not None)
-                with self.program():
-                    call = load_program(header, self.payload, self.rank, repetition, lambda: MPI.COMM_WORLD)
-                meter = self.meter(base)
-                clock = [meter.compare()] if meter is not None else []
-                turns.start()
-                if self.recorder is not None:
-                    self.recorder.begin()
-                begin = time.monotonic()
-                with self.program():
-                    result = until_exit(call)
-                if WAITING.aborted is not None:
-                    raise WAITING.aborted
-                end = time.monotonic()
-                if self.recorder is not None:
-                    self.recorder.finish()
-                times = {"begin": begin, "end": end, "phases": machine.phases, "seed": machine.run_seed}
-                times |= machine.end_counting() | machine.end_deciding() | (counting or {})
-                if meter is not None:
-                    clock.append(meter.compare())
-                    times["timeline"] = {**self.recorder.ledger.timeline(), "clock": clock}
-                if self.recorder is not None:
-                    self.end_recording()
-                kept = turns.keep(times)
-                if kept is not None:
-                    self.write(result, kept, output)
+                self.repeat(repetition, turns, machine, base, output)
         finally:
             context.install(None)
             if self.recorder is not None:
@@ -480,6 +449,44 @@ class _RankRun:
             WAITING.page.finish()
         finish(_Ibarrier(base))
         self.look_for_leftovers()
+
+    def repeat(
+        self, repetition: int, turns: Turns, machine: RankContext, base: MPI.Comm, output: BinaryIO
+    ) -> None:
+        """Run the program once, and write what came of it."""
+        header = self.header
+        machine.reset()
+        machine.run_seed = header["seed"] + repetition
+        self.communicator(base, repetition)
+        counting = header.get("counts") if repetition == 0 else None
+        if header.get("recording") is not None and repetition < header["recorded"]:
+            self.record_calls(machine)
+        machine.begin_counting(counting is not None)
+        with self.program():
+            call = load_program(header, self.payload, self.rank, repetition, lambda: MPI.COMM_WORLD)
+        meter = self.meter(base)
+        clock = [meter.compare()] if meter is not None else []
+        turns.start()
+        if self.recorder is not None:
+            self.recorder.begin()
+        begin = time.monotonic()
+        with self.program():
+            result = until_exit(call)
+        if WAITING.aborted is not None:
+            raise WAITING.aborted
+        end = time.monotonic()
+        if self.recorder is not None:
+            self.recorder.finish()
+        times = {"begin": begin, "end": end, "phases": machine.phases, "seed": machine.run_seed}
+        times |= machine.end_counting() | machine.end_deciding() | (counting or {})
+        if meter is not None:
+            clock.append(meter.compare())
+            times["timeline"] = {**self.recorder.ledger.timeline(), "clock": clock}
+        if self.recorder is not None:
+            self.end_recording()
+        kept = turns.keep(times)
+        if kept is not None:
+            self.write(result, kept, output)
 
     def base(self) -> Any:
         """Return the communicator of the first ranks; made when a client comes, and anew after a failure."""

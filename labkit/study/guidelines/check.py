@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,15 +111,35 @@ def guidelines(
         raise DataError(f"launches is a whole number of at least 1, got {launches!r}")
     plan = _Plan(statements, counts, lengths)
     (asked,) = whole_numbers(repeats, "repeats", 1)
-    how = {**options, "timeout_s": timeout_s}
+    is_exact = not is_real and not is_noisy
+    found = _measure(plan, on, number, asked, seed, {**options, "timeout_s": timeout_s})
+    outcomes = _judged(plan, found, is_exact, margin, level)
+    if left_out := len({*statements}) - len(outcomes):
+        why = "left out, as p and 2 p are not both among the ranks"
+        found.notes.append(f"{why}: {left_out} on monotony in the ranks")
+    about = _about(on, is_real, is_exact, number, margin, level)
+    return GuidelineReport(outcomes, about, found.notes)
+
+
+class _Measured(NamedTuple):
+    """Times of the jobs: for each launch of each number of ranks, and what was remarked."""
+
+    samples: dict[tuple[int, Job], list[list[float]]]
+    algorithms: dict[tuple[int, str, float], str]
+    oversubscribed: set[int]
+    notes: list[str]
+
+
+def _measure(plan: _Plan, on: Any, launches: int, repeats: int, seed: int, how: Any) -> _Measured:
+    is_real = machine_of(on).is_real
     samples: dict[tuple[int, Job], list[list[float]]] = {}
     busy = busy_host() if is_real else ""
     notes = [busy] if busy else []
     algorithms: dict[tuple[int, str, float], str] = {}
     invalid: set[int] = set()
     for count, jobs in plan.jobs.items():
-        for launch in range(number):
-            done = run(time_jobs, count, on, args=(jobs, seed + launch, asked), seed=seed + launch, **how)
+        for launch in range(launches):
+            done = run(time_jobs, count, on, args=(jobs, seed + launch, repeats), seed=seed + launch, **how)
             invalid |= set() if done.is_valid else {count}
             notes += [note for note in done.notes if note not in notes]
             mine: dict[int, list[float]] = {}
@@ -129,30 +149,31 @@ def guidelines(
                 samples.setdefault((count, jobs[index]), []).append(times)
             for at, algorithm in done.collectives.items():
                 algorithms.setdefault((count, at.operation, at.n_bytes), algorithm)
-    is_exact = not is_real and not is_noisy
     if not is_real:  # a repetition is a launch there
         samples = {key: [[v for times in found for v in times]] for key, found in samples.items()}
-    made = {key: Sample(tuple(np.array(one) for one in found), is_exact) for key, found in samples.items()}
+    return _Measured(samples, algorithms, invalid, notes)
+
+
+def _judged(plan: _Plan, measured: _Measured, is_exact: bool, margin: float, level: float) -> list[Outcome]:
+    made = {
+        key: Sample(tuple(np.array(one) for one in found), is_exact)
+        for key, found in measured.samples.items()
+    }
     compared = iter(compare_all([(made[a], made[b]) for _, _, a, b in plan.places], margin, level))
-    by_statement: dict[Statement, Outcome] = {one: Outcome(one) for one in statements}
+    by_statement: dict[Statement, Outcome] = {one: Outcome(one) for one in plan.statements}
     for statement, place, a, b in plan.places:
         found = next(compared)
-        if invalid & {a[0], b[0]}:
+        if measured.oversubscribed & {a[0], b[0]}:
             why = "times of an oversubscribed machine allow no verdict"
             found = Comparison(found.left_s, found.right_s, "undecided", found.p_violated, found.p_held, why)
         outcome = by_statement[statement]
         outcome.places.append((place, found))
-        taken = _algorithm(algorithms, a)
+        taken = _algorithm(measured.algorithms, a)
         if taken:
             outcome.algorithms[place] = taken
     for statement, why in plan.skipped:
         by_statement[statement].missing.append(why)
-    outcomes = [one for one in by_statement.values() if one.places] or list(by_statement.values())
-    if left_out := len(by_statement) - len(outcomes):
-        why = "left out, as p and 2 p are not both among the ranks"
-        notes.append(f"{why}: {left_out} on monotony in the ranks")
-    about = _about(on, is_real, is_exact, number, margin, level)
-    return GuidelineReport(outcomes, about, notes)
+    return [one for one in by_statement.values() if one.places] or list(by_statement.values())
 
 
 def _about(on: Any, is_real: bool, is_exact: bool, launches: int, margin: float, level: float) -> str:
@@ -178,6 +199,7 @@ class _Plan:
     """What has to be run for which places."""
 
     def __init__(self, statements: Sequence[Statement], ranks: Sequence[int], sizes: Sequence[int]) -> None:
+        self.statements = statements
         self._ranks = set(ranks)
         self.jobs: dict[int, list[Job]] = {}
         self.places: list[tuple[Statement, Place, tuple[int, Job], tuple[int, Job]]] = []

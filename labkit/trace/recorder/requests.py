@@ -226,46 +226,44 @@ class Requests:
 
     # -- matched messages -----------------------------------------------------------------------------------
 
+    def _receive(self, original: _Call, arguments: tuple[object, ...], message: Any, status: Any) -> Any:
+        """Receive a matched message, and note it."""
+        ledger = self.ledger
+        if ledger.log.is_busy:
+            return original(message, *arguments, status)
+        ledger.enter(ledger.number(original.__name__))
+        try:
+            got = self.status() if status is None else status
+            post = _posted(message, 1 << 60)
+            result = original(message, *arguments, got)
+            if post is not None:
+                number = post.begin(ledger.log)
+                ledger.log.ordered(number, message._order)
+                self.over([number], [post], [got])
+            return result
+        finally:
+            ledger.leave()
+
+    def _begin_receive(self, original: _Call, arguments: tuple[Any, ...], message: Any) -> Any:
+        """Begin to receive a matched message, and note it."""
+        ledger = self.ledger
+        if ledger.log.is_busy:
+            return original(message, *arguments)
+        ledger.enter(ledger.number(original.__name__))
+        try:
+            post = _posted(message, 1 << 60)
+            result = original(message, *arguments)
+            if post is None:
+                return self.wrapped(result, None)
+            made = self.begun(result, post, False)
+            ledger.log.ordered(made._number, message._order)
+            return made
+        finally:
+            ledger.leave()
+
     def _receives(self, native: Any) -> dict[str, object]:
         """Return the receives of matched messages, and the probes that are called by the class."""
-        ledger = self.ledger
-
-        def posted(message: Any, room: int) -> Post | None:
-            if message._envelope is None:
-                return None
-            known, source, tag = message._envelope
-            return Post(known, (False, source, tag, room, known.number, False, False))
-
-        def receive(original: _Call, arguments: tuple[object, ...], message: Any, status: Any) -> Any:
-            if ledger.log.is_busy:
-                return original(message, *arguments, status)
-            ledger.enter(ledger.number(original.__name__))
-            try:
-                got = self.status() if status is None else status
-                post = posted(message, 1 << 60)
-                result = original(message, *arguments, got)
-                if post is not None:
-                    number = post.begin(ledger.log)
-                    ledger.log.ordered(number, message._order)
-                    self.over([number], [post], [got])
-                return result
-            finally:
-                ledger.leave()
-
-        def begin(original: _Call, arguments: tuple[Any, ...], message: Any) -> Any:
-            if ledger.log.is_busy:
-                return original(message, *arguments)
-            ledger.enter(ledger.number(original.__name__))
-            try:
-                post = posted(message, 1 << 60)
-                result = original(message, *arguments)
-                if post is None:
-                    return self.wrapped(result, None)
-                made = self.begun(result, post, False)
-                ledger.log.ordered(made._number, message._order)
-                return made
-            finally:
-                ledger.leave()
+        receive, begin = self._receive, self._begin_receive
 
         def probe(name: str) -> Any:
             def call(cls: Any, comm: Any, *arguments: Any, **named: Any) -> Any:
@@ -484,3 +482,11 @@ class Communicators:
                 posts.append(log.post(True, known.ranks[target], tag, length, number, False, False, False))
         if posts:
             log.waited(posts)
+
+
+def _posted(message: Any, room: int) -> Post | None:
+    """Return the receive of a matched message, if its envelope was seen."""
+    if message._envelope is None:
+        return None
+    known, source, tag = message._envelope
+    return Post(known, (False, source, tag, room, known.number, False, False))

@@ -57,8 +57,23 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
     waiting, call_path, sent_by = analysed(run)
     table = waiting.totals.copy()
     table.insert(4, "place", waiting.paths["place"].to_numpy()[table["path"].to_numpy()])
+    place = table["rank"].to_numpy() * len(waiting.paths) + table["path"].to_numpy()
+    columns = _columns(run, waiting, call_path, sent_by)
+    for name in (*_SENT, *_SYNC):
+        rows, amounts = columns[name]
+        sums = pd.Series(np.asarray(amounts, np.float64)).groupby(rows).sum()
+        table[name] = sums.reindex(place, fill_value=0).to_numpy(np.float64)
+    table[_SENT] = table[_SENT].astype(np.int64)
+    _add_measured(table, run, waiting)
+    return table, waiting, call_path
+
+
+def _columns(
+    run: RecordedRun, waiting: Waiting, call_path: NDArray[np.int32], sent_by: NDArray[np.int64]
+) -> dict[str, tuple[Any, Any]]:
+    """Return what is summed up: for each column, the places (rank and path as one number) and amounts."""
     paths = len(waiting.paths)
-    place = table["rank"].to_numpy() * paths + table["path"].to_numpy()
+    nothing = np.empty(0, np.int64), np.empty(0)
     messages, calls = run.trace.messages, run.trace.calls
     source, sizes = messages["source"].to_numpy(np.int64), messages["bytes"].to_numpy(np.int64)
     if (
@@ -76,9 +91,9 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
         "messages": (at, np.ones(len(at))),
         "bytes": (at, sizes[known]),
         "empty_messages": (at, sizes[known] == 0),
-        "collective_bytes": (place[:0], np.empty(0)),
-        "empty_collectives": (place[:0], np.empty(0)),
-        **dict.fromkeys(_SYNC, (place[:0], np.empty(0))),
+        "collective_bytes": nothing,
+        "empty_collectives": nothing,
+        **dict.fromkeys(_SYNC, nothing),
     }
     if calls is not None and len(calls):
         joint = calls["joint"].to_numpy(np.int64)
@@ -95,11 +110,13 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
         joins = calls["joint"].to_numpy() >= 0
         of_call = calls["rank"].to_numpy(np.int64)[joins] * paths + call_path[joins]
         columns["collective_bytes"] = (of_call, calls["bytes"].to_numpy(np.int64)[joins])
-    for name in (*_SENT, *_SYNC):
-        rows, amounts = columns[name]
-        sums = pd.Series(np.asarray(amounts, np.float64)).groupby(rows).sum()
-        table[name] = sums.reindex(place, fill_value=0).to_numpy(np.float64)
-    table[_SENT] = table[_SENT].astype(np.int64)
+    return columns
+
+
+def _add_measured(table: pd.DataFrame, run: RecordedRun, waiting: Waiting) -> None:
+    """Add the columns of memory and of the host's counters, where there are some."""
+    import pandas as pd
+
     if run.counts is not None and "memory_bytes" in run.counts:
         held = run.counts.set_index(["rank", "phase"])["memory_bytes"]
         names = waiting.paths["name"].replace(NO_PHASE, "").to_numpy()[table["path"].to_numpy()]
@@ -111,7 +128,6 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
         for name in map(column_of, EVENTS):
             if name in summed:
                 table[name] = summed[name].reindex(where, fill_value=0).to_numpy()
-    return table, waiting, call_path
 
 
 def _synchronises(trace: Trace, sent_by: NDArray[np.int64]) -> NDArray[np.bool_]:
