@@ -261,5 +261,18 @@ def run(
         missed = [name for name in left_out if not any(fnmatchcase(phase, name) for phase in entered)]
         if missed:
             found.notes.append(f"leave_out: no phase called {', '.join(missed)} was entered")
+    if idle := _idle_choices(request, found):
+        found.notes.append(
+            f"coll: no call used {', '.join(idle)}. coll applies to calls on arrays, such as Allreduce; "
+            "reduce, allreduce, scan and exscan of Python objects always use mpi4py's trees"
+        )
     found.again = Again(request)
     return found
+
+
+def _idle_choices(request: RunRequest, found: Run) -> list[str]:
+    """Return the choices of `coll` that no call has asked for; on one rank nothing is chosen."""
+    if request.coll is None or request.ranks == 1:
+        return []
+    used = {at.operation for at in found.collectives}
+    return [f"{name}={taken}" for name, taken in request.coll.named().items() if name not in used]

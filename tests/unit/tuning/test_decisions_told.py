@@ -67,3 +67,23 @@ def test_of_very_many_decisions_only_some_are_notes():
     assert made.notes()[-1] == "tuned: 4 more kinds of calls; Run.collectives has them"
     assert made.collectives() == {Situation("bcast", 2): "chain"}
     assert Decisions.of(made.rows()).notes() == made.notes()
+
+
+def test_a_choice_that_no_call_used_is_reported():
+    def of_objects(comm):
+        return comm.allreduce(comm.rank), comm.bcast(1)
+
+    def of_arrays(comm, total):
+        comm.Iallreduce(np.ones(2), total).Wait()
+
+    def idle(program, ranks=3, **how):
+        notes = lk.run(program, ranks, "star", coll={"allreduce": "ring", "bcast": "binomial"}, **how).notes
+        return [note for note in notes if note.startswith("coll:")]
+
+    (said,) = idle(of_objects)
+    assert "allreduce=ring" in said
+    assert "bcast=binomial" not in said  # objects are broadcast as arrays are
+    (said,) = idle(of_arrays, args=(np.empty(2),))
+    assert "bcast=binomial" in said
+    assert "allreduce=ring" not in said
+    assert idle(of_objects, 1) == []
