@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from labkit.program.function_phases import matches
 from labkit.program.rank_counts import Tally
 from labkit.program.sampling import Sample
 from labkit.program.variation import Variation
+from labkit.sim.isolation.alarms import Alarms
 from labkit.sim.measured import Measured
 from labkit.trace.trace import NO_PHASE, Entry
 
@@ -53,6 +55,7 @@ class RankContext:
         self.keeps_calls = False
         #: what sampled work took, by name and rank (-1: all ranks together)
         self.notes: list[str] = []
+        self._alarms = Alarms()
         self.samples: dict[tuple[str, int], Sample] = {}
         #: what requests have decided (`labkit.tune`)
         self.decisions = Decisions()
@@ -182,7 +185,18 @@ class RankContext:
             self.tally.add(self._hub.rank, name, amount)
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass for the running rank; others may have its core meanwhile."""
+        """Let time pass for the running rank; others may have its core meanwhile.
+
+        What an alarm interrupts goes on when its handler has returned.
+        """
+        until = self._hub.wtime() + seconds if self._alarms.due else 0.0
+        while (left := self.alarm_left()[0]) and left <= seconds:
+            self._sleep(left)
+            self._alarms.ring(self._hub.rank, max(self._hub.wtime(), until - seconds + left))
+            seconds = max(until - self._hub.wtime(), 0.0)
+        self._sleep(seconds)
+
+    def _sleep(self, seconds: float) -> None:
         waits = self.waits.get(self._hub.rank)
         if waits is not None and waits.is_live:
             waits.wait(lambda: False, seconds)
@@ -249,4 +263,26 @@ class RankContext:
                 self._hub.catch_up("load from shared memory")
             now = float(self._hub.wtime())
             self._reads[rank] = now, since, reads + 1
+        if self._alarms.due:
+            self._alarms.ring(rank, now)
         return now
+
+    def alarm_left(self) -> tuple[float, float]:
+        """Return the seconds to the running rank's next alarm, and from one to the next."""
+        return self._alarms.left(self._hub.rank, self._hub.wtime()) if self._alarms.due else (0.0, 0.0)
+
+    def set_alarm(self, seconds: float, interval: float) -> tuple[float, float]:
+        """Set the running rank's alarm; what was left of the one before."""
+        before = self.alarm_left()
+        self._alarms.set(self._hub.rank, self._hub.wtime(), seconds, interval)
+        return before
+
+    def set_alarm_handler(self, handler: object) -> object:
+        """Set what the running rank's alarms call; what they have called before."""
+        before = self.alarm_handler()
+        self._alarms.handlers[self._hub.rank] = handler
+        return before
+
+    def alarm_handler(self) -> object:
+        """Return what the running rank's alarms call."""
+        return self._alarms.handlers.get(self._hub.rank, signal.SIG_DFL)

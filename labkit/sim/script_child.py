@@ -336,7 +336,6 @@ def _simulate(request: RunRequest, folder: Path) -> object:
     sys.path.insert(0, line.folder)
     SimulatedName(simulated_module()).__enter__()  # for the rest of this process
     simulate_all_clocks()
-    _simulate_timers()
     worlds: dict[int, RankWorld] = {}
     own = OwnModules(lambda: _running(worlds))
     own.when_imported["asyncio"] = _own_event_loops
@@ -518,33 +517,6 @@ def _running(worlds: dict[int, RankWorld]) -> RankWorld | None:
         owner = owner_of_thread()
         rank = -1 if owner is None else owner.rank
     return worlds.get(rank)
-
-
-def _simulate_timers() -> None:
-    """Let the host's timers say that they are the host's."""
-    for name in ("alarm", "setitimer"):
-        setattr(signal, name, _timer(getattr(signal, name)))
-
-
-def _timer(begin: Callable[..., object]) -> Callable[..., object]:
-    """Return a timer that says, once, that it does not go by the ranks' clocks."""
-
-    @functools.wraps(begin)
-    def said(*arguments: object) -> Any:
-        simulation = running()
-        if (
-            simulation is not None
-            and simulation.hub.rank >= 0
-            and any(arguments[begin.__name__ != "alarm" :])
-        ):
-            simulation.context.note(
-                f"signal.{begin.__name__} counts this host's seconds, while the clocks of simulated ranks "
-                "and time.sleep pass simulated ones: the signal comes at another moment than on real MPI, "
-                "or not at all; compare MPI.Wtime() with a deadline instead"
-            )
-        return begin(*arguments)
-
-    return said
 
 
 def live(folder: Path) -> NoReturn:

@@ -16,6 +16,7 @@ import queue
 import resource
 import sched
 import select
+import subprocess
 import sys
 import threading
 import time
@@ -25,6 +26,8 @@ from types import CodeType, FrameType, FunctionType
 from typing import Any
 
 from labkit.program.context import simulated
+from labkit.sim.isolation import host_clock
+from labkit.sim.isolation.alarms import alarm_patches
 from labkit.sim.isolation.code import is_installed, names_used
 from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.isolation.waits import owner_of_thread
@@ -248,6 +251,9 @@ def _patches() -> Iterator[Patch]:
     yield queue, "time", _deadline_clock
     yield threading, "_time", _deadline_clock
     yield select, "select", _select(select.select)
+    yield from alarm_patches()
+    # child processes take the host's time, and so do their limits
+    yield subprocess, "time", host_clock
 
 
 #: context in which ranks read simulated time

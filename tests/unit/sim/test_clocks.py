@@ -9,6 +9,9 @@ import os
 import queue
 import resource
 import select
+import signal
+import subprocess
+import sys
 import threading
 import time
 import timeit
@@ -181,3 +184,69 @@ def test_a_pool_that_nobody_shuts_down_ends_with_its_work(tmp_path, main) -> Non
         f"try:\n    {main or 'pass'}\nexcept TimeoutError:\n    pass\n"
     )
     assert lk.run(script, 2, "star").makespan_s == pytest.approx(3, abs=0.1)
+
+
+def test_alarms_count_simulated_seconds_each_rank_its_own():
+    def program(comm):
+        heard = []
+        signal.signal(signal.SIGALRM, lambda number, frame: heard.append((number, round(MPI.Wtime(), 3))))
+        assert signal.alarm(1000 * (comm.rank + 1)) == 0
+        time.sleep(1500)
+        left = signal.alarm(0)
+        signal.setitimer(signal.ITIMER_REAL, 100, 200)
+        time.sleep(550)
+        last = signal.getitimer(signal.ITIMER_REAL)
+        signal.setitimer(signal.ITIMER_REAL, 7)
+        signal.pause()
+        return [round(at) for _, at in heard], left, [round(value) for value in last], round(MPI.Wtime())
+
+    first, second = lk.run(program, 2, "star:2").results
+    assert first == ([1000, 1600, 1800, 2000, 2057], 0, [150, 200], 2057)
+    assert second == ([1600, 1800, 2000, 2057], 500, [150, 200], 2057)
+
+
+def test_an_alarm_that_raises_ends_a_sleep_and_runs_after_a_call_of_mpi():
+    def late(number, frame):
+        raise TimeoutError
+
+    def program(comm):
+        signal.signal(signal.SIGALRM, late)
+        signal.alarm(10)
+        if comm.rank:
+            time.sleep(4)
+            signal.alarm(0)
+            time.sleep(40)
+            comm.send(None, 0)
+            return None
+        comm.recv()
+        with pytest.raises(TimeoutError):
+            time.time()
+        signal.alarm(10)
+        with pytest.raises(TimeoutError):
+            time.sleep(100)
+        return round(MPI.Wtime())
+
+    assert lk.run(program, 2, "star:2").results[0] == 54
+
+
+def test_a_programs_alarm_leaves_the_time_limit_alone():
+    def program(comm):
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        signal.alarm(100)
+        while True:
+            pass
+
+    before = signal.getsignal(signal.SIGALRM)
+    with pytest.raises(lk.errors.TimeLimitError):
+        lk.run(program, 2, "star:2", timeout_s=1)
+    assert signal.getsignal(signal.SIGALRM) == before
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+
+
+def test_the_limit_of_a_child_process_passes_no_simulated_time():
+    def program(comm):
+        with pytest.raises(subprocess.TimeoutExpired):
+            subprocess.run([sys.executable, "-c", "import time; time.sleep(60)"], timeout=0.2)
+        return MPI.Wtime()
+
+    assert max(lk.run(program, 2, "star:2").results) < 1
