@@ -100,25 +100,26 @@ def execute(arguments: argparse.Namespace) -> int:
 
     Raises LabkitError: For input that cannot be used: exit code 3.
     """
-    verdict = _judge(arguments)
+    verdict, remarks = _judge(arguments)
     if arguments.html:
         _write_page(verdict, arguments)
     code = EXIT_CODES[verdict.match]
     if arguments.json:
-        print(json.dumps({**verdict.to_dict(), "exit": code}, ensure_ascii=False))
+        print(json.dumps({**verdict.to_dict(), "remarks": remarks, "exit": code}, ensure_ascii=False))
     else:
-        print(verdict)
+        print(verdict, *(f"  note: {remark}" for remark in remarks), sep="\n")
     return code
 
 
-def _judge(arguments: argparse.Namespace) -> Verdict | SurfaceVerdict:
+def _judge(arguments: argparse.Namespace) -> tuple[Verdict | SurfaceVerdict, list[str]]:
+    """Return the verdict, and what the reader of the data has left out."""
     from labkit.study import Study
     from labkit.study.formats.reader import read_data
 
     parameters = arguments.param
     study = Study(*read_data(arguments.data, parameters))
     where = {name: _value(text) for name, text in _pairs(arguments.where, "--where")}
-    return study.expect(
+    verdict = study.expect(
         arguments.expect,
         arguments.metric,
         arguments.phase,
@@ -130,6 +131,7 @@ def _judge(arguments: argparse.Namespace) -> Verdict | SurfaceVerdict:
         aggregate=arguments.aggregate,
         **({} if arguments.tolerance is None else {"tolerance": arguments.tolerance}),
     )
+    return verdict, [str(remark) for remark in study.notes.get("remarks", [])]
 
 
 def _pairs(items: Sequence[str], option: str) -> list[tuple[str, str]]:

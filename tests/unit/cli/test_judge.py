@@ -129,3 +129,13 @@ def test_options_choose_curve_limit_and_what_is_known(tmp_path: Path) -> None:
     tight = [path, "--phase", "merge", "--where", "n=1000", "--expect", "p/log p", "--deviation", "log^0.5 p"]
     assert run(*tight) == 1
     assert run(path, "--phase", "merge", "--where", "ranks=4", "--param", "n", "--expect", "n") == 2
+
+
+def test_what_the_reader_left_out_is_printed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "times.jsonl"
+    rows = [{"params": {"p": p}, "metrik": "time", "value": math.log2(p)} for p in P]
+    path.write_text("\n".join(map(json.dumps, rows)))
+    assert run(path, "--expect", "log p") == 0
+    assert "'metrik'" in capsys.readouterr().out
+    assert run(path, "--expect", "log p", "--json") == 0
+    assert ["metrik" in text for text in json.loads(capsys.readouterr().out)["remarks"]] == [True]
