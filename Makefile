@@ -102,8 +102,8 @@ notebooks: $(VENV)/.set-up-dev  ## run every notebook and compare its outputs
 	  -p tests.notebooks.patience -p tests.notebooks.saved --nbval-kernel-startup-timeout 180 --nbval-cell-timeout 900 \
 	  -n 2 --dist loadfile notebooks
 
-site: $(VENV)/.set-up-dev       ## the course as static pages with live figures, and the reference manual, in build/site
-	$(BIN)/python docs/site/build.py
+site: $(VENV)/.set-up-dev       ## course, documentation and manual as one static site with one search, in build/site; LIVE=1 runs the notebooks for live figures
+	$(BIN)/python docs/site/build.py $(if $(LIVE),--live)
 
 bench: $(VENV)/.set-up-dev      ## every benchmark, beside its peer where the peer is installed
 	$(BIN)/python benchmarks/run.py

@@ -1,28 +1,33 @@
-"""Renders course and manual as a static site (``make site``): ``python docs/site/build.py [FOLDER]``.
+"""Renders course, documentation and manual as one static site (``make site``).
 
-Every notebook is run here, so that the site shows what this version computes. Figures stay alive (hover,
-zoom, save), formulas are MathML, and BokehJS is copied next to the pages: the site fetches nothing from
-anywhere. A cell that fails ends the build, and so does a link that leads nowhere.
+``python docs/site/build.py [FOLDER] [--live]``: one Sphinx project with one search and one table of contents.
+Notebooks are shown with their stored outputs; with ``--live`` they are run first, and their figures can be
+zoomed and saved. The pages fetch nothing over the network: formulas are MathML, and BokehJS is copied. A
+warning of Sphinx, a cell that fails, or a broken link ends the build.
 """
 
 from __future__ import annotations
 
+import argparse
+import inspect
+import io
 import os
+import posixpath
 import re
 import shutil
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import nbformat
 from bokeh.util.paths import bokehjs_path
 from nbclient import NotebookClient
-from nbconvert import HTMLExporter
-from nbconvert.filters.markdown_mistune import markdown2html_mistune
-from pygments.formatters import HtmlFormatter
+from nbconvert.filters import ansi2html
 
+import labkit
 from labkit.cli.report import only_static, with_mathml
 
 HERE = Path(__file__).parent
@@ -31,120 +36,204 @@ import manual  # noqa: E402 - it is next to this file
 from links import broken_links  # noqa: E402
 
 ROOT = HERE.parents[1]
+#: the pages of docs/ in the table of contents, by caption; those of other folders follow
+CHAPTERS = {
+    "Teaching": ("teaching", "syllabus"),
+    "Ideas": (
+        "one-program-two-machines", "large-simulations", "computation", "rows", "verdicts",
+        "when-one-machine-is-too-small",
+    ),
+    "Case studies": ("case-studies", "papers", "public-programs", "synthesis", "alltoall-over-cabinets"),
+    "Background": ("conformance", "performance", "readers", "smpi-collectives"),
+}  # fmt: skip
+#: fences that no cell contains
+_FENCE = "`" * 8
 
 
-_MANUAL = (
-    "<p>The <a href='manual/index.html'>reference manual</a>: three ideas, every public name, the options of "
-    "platforms, models, options and metrics, the formats of files; with a search.</p>"
-)
+def main(folder: Path, is_live: bool = False) -> None:
+    """Build the site in a folder, which is replaced."""
+    from sphinx.application import Sphinx
 
-
-@dataclass
-class Page:
-    """A rendered notebook: its file, its title, what a reader learns, and its body."""
-
-    name: str
-    title: str
-    lead: str
-    body: str
-
-
-def main(folder: Path) -> None:
-    """Build the site into a folder, which is replaced."""
-    os.environ["BOKEH_RESOURCES"] = "inline"
-    os.environ["LABKIT_PROGRESS"] = "off"
+    sources = ROOT / "build" / "site-sources"
+    shutil.rmtree(sources, ignore_errors=True)
     shutil.rmtree(folder, ignore_errors=True)
-    (folder / "static").mkdir(parents=True)
-    pages = []
-    for path in sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb")):
-        print(path.name, flush=True)
-        pages.append(rendered(path))
-    for number, page in enumerate(pages):
-        around = [pages[number - 1] if number else None, *pages[number + 1 : number + 2]]
-        (folder / f"{page.name}.html").write_text(whole(page, pages, around), encoding="utf-8")
-    (folder / "index.html").write_text(whole(index(pages), pages, []), encoding="utf-8")
-    style = (HERE / "style.css").read_text("utf-8")
-    colours = HtmlFormatter(style="default").get_style_defs(".highlight")
-    (folder / "static" / "style.css").write_text(f"{style}\n{colours}\n", encoding="utf-8")
-    shutil.copy(Path(bokehjs_path()) / "js" / "bokeh.min.js", folder / "static")
-    shutil.copy(ROOT / "labkit" / "plot" / "js" / "export.js", folder / "static")
-    for picture in (ROOT / "docs").glob("*.png"):
-        shutil.copy(picture, folder / "static")
-    print(manual.build(folder))
-    faults = broken_links(folder.resolve())
-    if faults:
+    write_sources(sources, is_live)
+    scripts = ["bokeh.min.js", "export.js"] if is_live else []
+    warnings = io.StringIO()
+    app = Sphinx(
+        str(sources), None, str(folder), str(sources / ".doctrees"), "html",
+        confoverrides=SETTINGS | {"html_js_files": scripts}, status=None, warning=warnings, freshenv=True,
+    )  # fmt: skip
+    app.connect("autodoc-skip-member", _is_no_name)
+    app.build()
+    if said := warnings.getvalue().strip():
+        sys.exit(f"the site has faults:\n{said}")
+    if faults := broken_links(folder.resolve()):
         sys.exit("\n".join(faults))
     print(folder / "index.html")
 
 
-def rendered(path: Path) -> Page:
-    """Run a notebook and return its page."""
+def _is_no_name(app: Any, what: str, name: str, thing: Any, is_skipped: bool, options: Any) -> bool | None:
+    """Leave out what is no name of a class: the default of a field, which is a method of something else."""
+    return True if inspect.isbuiltin(thing) else None
+
+
+SETTINGS: dict[str, Any] = {
+    "project": "labkit", "author": "The labkit developers", "release": labkit.__version__, "language": "en",
+    "extensions": ["sphinx.ext.autodoc", "numpydoc", "myst_parser"],
+    "html_theme": "alabaster",
+    "html_theme_options": {
+        "description": "Engineering parallel algorithms", "fixed_sidebar": True, "page_width": "76rem",
+        "body_max_width": "57rem", "code_font_size": "0.8em", "sidebar_width": "18rem",
+        "font_family": "system-ui, 'DejaVu Sans', sans-serif", "head_font_family": "system-ui, sans-serif",
+        "code_font_family": "'DejaVu Sans Mono', monospace", "show_powered_by": False, "show_related": True,
+    },
+    "html_sidebars": {"**": ["about.html", "searchbox.html", "navigation.html"]},
+    "html_static_path": ["_static"], "html_css_files": ["style.css"], "html_title": "labkit",
+    "html_show_sourcelink": False, "html_copy_source": False, "html_show_sphinx": False,
+    "html_show_copyright": False,
+    "html_show_search_summary": False,  # a page that is opened from a disk may not fetch others
+    "numpydoc_show_class_members": False, "numpydoc_class_members_toctree": False,
+    "default_role": "literal", "autodoc_typehints": "none", "autodoc_member_order": "bysource",
+    "myst_heading_anchors": 4, "exclude_patterns": [".doctrees"], "root_doc": "index",
+    "suppress_warnings": ["misc.highlighting_failure", "myst.header"],
+}  # fmt: skip
+
+
+def write_sources(folder: Path, is_live: bool = False) -> None:
+    """Write all pages as Sphinx reads them, in the folders that they have in the repository."""
+    static = folder / "_static"
+    static.mkdir(parents=True)
+    shutil.copy(HERE / "style.css", static)
+    if is_live:
+        shutil.copy(Path(bokehjs_path()) / "js" / "bokeh.min.js", static)
+        shutil.copy(ROOT / "labkit" / "plot" / "js" / "export.js", static)
+    books = sorted((ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
+    texts = [ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    pages = {path.relative_to(ROOT).as_posix() for path in (*books, *texts)}
+    for picture in (*(ROOT / "docs").glob("*.png"), *(ROOT / "docs").glob("*.svg")):
+        pages.add(picture.relative_to(ROOT).as_posix())
+        _copy(picture, folder)
+    for path in texts:
+        _write(folder, path, linked(with_mathml(path.read_text("utf-8")), path, pages))
+    with ThreadPoolExecutor(2 if is_live else 1) as pool:
+        for path, text in zip(
+            books, pool.map(lambda path: notebook(path, pages, is_live), books), strict=True
+        ):
+            _write(folder, path.with_suffix(".md"), text)
+    manual.write_sources(folder / "manual")
+    (folder / "index.md").write_text(index(books, pages), encoding="utf-8")
+
+
+def _copy(path: Path, folder: Path) -> None:
+    target = folder / path.relative_to(ROOT)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, target)
+
+
+def _write(folder: Path, path: Path, text: str) -> None:
+    target = folder / path.relative_to(ROOT)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+
+
+def linked(text: str, path: Path, pages: set[str]) -> str:
+    """Let links lead to the site's pages; a link to any other file becomes its text."""
+    here = path.parent.relative_to(ROOT).as_posix()
+
+    def replaced(found: re.Match[str]) -> str:
+        whole, mark, words, target = found[0], found[1], found[2], found[3]
+        file, _, place = target.partition("#")
+        if re.match(r"\w+:", target) or not file:
+            return whole
+        name = posixpath.normpath(posixpath.join(here, file))
+        if name not in pages:
+            return words
+        file = re.sub(r"\.ipynb$", ".md", file)
+        return f"{mark}[{words}]({file}{'#' + place if place else ''})"
+
+    return re.sub(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)", replaced, text)
+
+
+def notebook(path: Path, pages: set[str], is_live: bool) -> str:
+    """Return a notebook as a page in Markdown, its outputs as HTML."""
     book = nbformat.read(path, as_version=4)
-    first = nbformat.v4.new_code_cell((HERE / "in_kernel.py").read_text("utf-8"))
-    book.cells.insert(0, first)
-    NotebookClient(book, timeout=600, resources={"metadata": {"path": str(path.parent)}}).execute()
-    del book.cells[0]
+    if is_live:
+        _run(book, path)
+    parts = []
     for cell in book.cells:
         if cell.cell_type == "markdown":
-            cell.source = linked(with_mathml(cell.source))
-        else:
-            cell.outputs = only_static(cell.outputs)
-    exporter = HTMLExporter(template_name="basic")
-    exporter.exclude_input_prompt = exporter.exclude_output_prompt = True
-    exporter.exclude_anchor_links = True
-    body, _ = exporter.from_notebook_node(book)
-    text = book.cells[0].source
-    title = re.search(r"^# (.+)$", text, re.MULTILINE)
-    lead = re.sub(r"[*_`]", "", text.split("\n\n")[1].replace("\n", " "))
-    return Page(path.stem, title[1] if title else path.stem, lead, body)
+            parts.append(linked(with_mathml(cell.source), path, pages))
+        elif cell.source.strip():
+            parts.append(f"{_FENCE}{{code-block}} ipython3\n{cell.source}\n{_FENCE}")
+            shown = "\n".join(filter(None, map(as_html, only_static(cell.outputs))))
+            if shown:
+                parts.append(f"{_FENCE}{{raw}} html\n<div class='output'>{shown}</div>\n{_FENCE}")
+    return "\n\n".join(parts) + "\n"
 
 
-def linked(text: str) -> str:
-    """Let links between notebooks lead to their pages."""
-    return re.sub(r"\]\(([0-9]{2}_\w+)\.ipynb\)", r"](\1.html)", text)
+def _run(book: nbformat.NotebookNode, path: Path) -> None:
+    """Run a notebook with figures that show themselves as parts of a page."""
+    os.environ["BOKEH_RESOURCES"] = "inline"
+    os.environ["LABKIT_PROGRESS"] = "off"
+    book.cells.insert(0, nbformat.v4.new_code_cell((HERE / "in_kernel.py").read_text("utf-8")))
+    NotebookClient(book, timeout=600, resources={"metadata": {"path": str(path.parent)}}).execute()
+    del book.cells[0]
 
 
-def index(pages: list[Page]) -> Page:
-    """Return the first page: what the README says, and the course."""
-    readme = re.sub(r"docs/(\w+\.png)", r"static/\1", (ROOT / "README.md").read_text("utf-8"))
-    intro, _, _ = readme.partition("## Folders")
-    intro = re.sub(r"\[([^\]]+)\]\((?!static|https?:)[^)]*\)", r"\1", intro.partition("\n")[2])
-    rows = "".join(f'<li><a href="{page.name}.html">{escape(page.title)}</a></li>' for page in pages)
-    text = re.sub(r'<a class="anchor-link"[^>]*>[^<]*</a>', "", markdown2html_mistune(intro))
-    lead, mark, rest = text.partition("</p>")
-    body = f"<h1>labkit</h1>{lead}{mark}<h2>The course</h2><ul class='course'>{rows}</ul>{_MANUAL}{rest}"
-    return Page("index", "labkit: engineering parallel algorithms", "", f"<div class='text'>{body}</div>")
+def as_html(output: Any) -> str:
+    """Return an output of a cell as HTML: the richest kind that it has."""
+    if output.output_type == "stream":
+        return f"<pre>{ansi2html(output.text)}</pre>"
+    if output.output_type == "error":
+        return f"<pre>{ansi2html(chr(10).join(output.traceback))}</pre>"
+    data = {kind: "".join(value) for kind, value in output.data.items() if isinstance(value, str | list)}
+    for kind in ("text/html", "image/svg+xml"):
+        if kind in data:
+            return data[kind]
+    plain = data.get("text/plain", "")
+    if "image/png" in data:
+        width = output.metadata.get("image/png", {}).get("width")
+        size = f' width="{width}"' if width else ""
+        source = f"data:image/png;base64,{data['image/png'].strip()}"
+        return f'<img alt="{escape(plain, quote=True)}" src="{source}"{size}>'
+    return f"<pre>{ansi2html(plain)}</pre>" if plain.strip() else ""
 
 
-def whole(page: Page, pages: list[Page], around: list[Page | None]) -> str:
-    """Return a page with its head, its navigation and its neighbours."""
-    links = "".join(_link(one, page) for one in [Page("index", "labkit", "", ""), *pages])
-    links += '<a href="manual/index.html">Reference manual</a>'
-    scripts = '<script src="static/bokeh.min.js"></script><script src="static/export.js"></script>'
-    beside = "".join(_neighbours(around))
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(page.title)}</title>\n"
-        f'<link rel="stylesheet" href="static/style.css">\n{scripts if around else ""}\n</head>\n<body>\n'
-        f"<nav aria-label='Course'>{links}</nav>\n<main>\n{page.body}\n{beside}</main>\n"
-        "</body>\n</html>\n"
+def index(books: Iterable[Path], pages: set[str]) -> str:
+    """Return the first page: what the README says, and the table of contents."""
+    readme = ROOT / "README.md"
+    intro, _, _ = readme.read_text("utf-8").partition("## Folders")
+    parts = [
+        linked(intro, readme, pages),
+        "## Contents",
+        *_tree("The course", (f"notebooks/{path.stem}" for path in books)),
+    ]
+    listed = {name for names in CHAPTERS.values() for name in names}
+    chapters = dict(CHAPTERS)
+    chapters["Background"] += tuple(
+        sorted(path.stem for path in (ROOT / "docs").glob("*.md") if path.stem not in listed)
     )
+    for caption, names in chapters.items():
+        parts += _tree(caption, (f"docs/{name}" for name in names))
+    for caption, names in manual.contents().items():
+        parts += _tree(caption, (f"manual/{name}" for name in names))
+    developing = sorted(
+        f"docs/developing/{path.stem}" for path in (ROOT / "docs" / "developing").glob("*.md")
+    )
+    parts += _tree("Developing", ["CONTRIBUTING", *developing])
+    return "\n".join([*parts, "{ref}`genindex`"]) + "\n"
 
 
-def _link(one: Page, current: Page) -> str:
-    here = ' aria-current="page"' if one.name == current.name else ""
-    return f'<a href="{one.name}.html"{here}>{escape(one.title)}</a>'
-
-
-def _neighbours(around: list[Page | None]) -> Iterator[str]:
-    if around:
-        yield "<p class='neighbours'>"
-        for word, page in zip(("Before:", "Next:"), around, strict=False):
-            if page is not None:
-                yield f'<span>{word} <a href="{page.name}.html">{escape(page.title)}</a></span>'
-        yield "</p>"
+def _tree(caption: str, names: Iterable[str]) -> Iterator[str]:
+    yield from ("", "```{toctree}", f":caption: {caption}", ":maxdepth: 1", "", *names, "```", "")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site")
+    parser = argparse.ArgumentParser(description="Build the site.")
+    parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "site")
+    parser.add_argument(
+        "--live", action="store_true", help="run the notebooks, for figures that can be zoomed"
+    )
+    arguments = parser.parse_args()
+    main(arguments.folder, arguments.live)

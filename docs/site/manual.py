@@ -1,8 +1,7 @@
-"""The reference manual (part of ``make site``): public names, strings and options, file formats, ideas.
+"""The reference manual (part of ``make site``): public names, strings and options, file formats.
 
-Nothing is written here twice: pages are made of docstrings, of the tables that labkit itself reads, of the
-help of its commands, and of the Markdown files of ``docs/``. Sphinx searches them in the browser, without a
-server.
+Nothing is written here twice: pages are made of docstrings, of the tables that labkit itself reads, and of
+the help of its commands.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import importlib
 import inspect
 import io
 import os
-import shutil
 import sys
 import tomllib
 from collections.abc import Iterable, Iterator
@@ -22,10 +20,8 @@ from typing import Any
 
 from numpydoc.docscrape import NumpyDocString
 
-import labkit
 from labkit import registry
 from labkit.cli.main import COMMANDS, main
-from labkit.cli.report import with_mathml
 from labkit.machines import named
 from labkit.machines.spec import kinds
 from labkit.trace.exchange import FORMATS as EXPORTS
@@ -37,7 +33,6 @@ from prose import as_typed, as_written, table, title
 ROOT = Path(__file__).parents[2]
 #: pages of strings and files, each made by the function of its name
 WORDS = ("algorithms", "platforms", "models", "options", "metrics", "formats", "commands")
-IDEAS = ("one-program-two-machines", "large-simulations", "rows", "verdicts", "when-one-machine-is-too-small")
 #: modules whose public names have a page each, and what they are about
 MODULES = {
     "labkit": "What a program and a notebook begin with: ``import labkit as lk``.",
@@ -78,68 +73,6 @@ FORMATS = {
 }
 
 
-def build(site: Path) -> Path:
-    """Build the manual into ``site/manual``; a warning ends it.
-
-    Parameters
-    ----------
-    site : Path
-        Folder of the site.
-
-    Returns
-    -------
-    Path
-        Its first page.
-
-    Raises
-    ------
-    RuntimeError
-        Sphinx warns or fails.
-    """
-    from sphinx.application import Sphinx
-
-    sources = ROOT / "build" / "manual"
-    shutil.rmtree(sources, ignore_errors=True)
-    write_sources(sources)
-    words = io.StringIO()
-    app = Sphinx(
-        str(sources), None, str(site / "manual"), str(sources / ".doctrees"), "html", confoverrides=SETTINGS,
-        status=None, warning=words, freshenv=True,
-    )  # fmt: skip
-    app.connect("autodoc-skip-member", _is_no_name)
-    app.build()
-    said = words.getvalue().strip()
-    if said or app.statuscode:
-        raise RuntimeError(f"the manual has faults:\n{said}")
-    return site / "manual" / "index.html"
-
-
-def _is_no_name(app: Any, what: str, name: str, thing: Any, is_skipped: bool, options: Any) -> bool | None:
-    """Leave out what is no name of a class: the default of a field, which is a method of something else."""
-    return True if inspect.isbuiltin(thing) else None
-
-
-SETTINGS: dict[str, Any] = {
-    "project": "labkit", "author": "The labkit developers", "release": labkit.__version__, "language": "en",
-    "extensions": ["sphinx.ext.autodoc", "numpydoc", "myst_parser"],
-    "html_theme": "alabaster",
-    "html_theme_options": {
-        "description": "Reference manual", "fixed_sidebar": True, "page_width": "76rem",
-        "body_max_width": "57rem", "code_font_size": "0.8em",
-        "sidebar_width": "16rem",
-        "font_family": "system-ui, 'DejaVu Sans', sans-serif", "head_font_family": "system-ui, sans-serif",
-        "code_font_family": "'DejaVu Sans Mono', monospace", "show_powered_by": False,
-    },
-    "html_sidebars": {"**": ["about.html", "searchbox.html", "navigation.html"]},
-    "html_show_sourcelink": False, "html_copy_source": False, "html_show_sphinx": False,
-    "html_show_copyright": False,
-    "html_show_search_summary": False,  # a page that is opened from a disk may not fetch others
-    "numpydoc_show_class_members": False, "numpydoc_class_members_toctree": False,
-    "default_role": "literal", "autodoc_typehints": "none", "autodoc_member_order": "bysource",
-    "myst_heading_anchors": 3, "exclude_patterns": [".doctrees"], "root_doc": "index",
-}  # fmt: skip
-
-
 def write_sources(folder: Path) -> None:
     """Write the manual's pages as Sphinx reads them.
 
@@ -149,10 +82,6 @@ def write_sources(folder: Path) -> None:
         Made.
     """
     (folder / "api").mkdir(parents=True)
-    _write(folder / "index.rst", index())
-    for name in IDEAS:
-        text = (ROOT / "docs" / f"{name}.md").read_text("utf-8")
-        _write(folder / f"{name}.md", [with_mathml(text)])  # formulas without a script
     for name, lines in api(folder / "api"):
         _write(folder / "api" / f"{name}.rst", lines)
     for name in WORDS:
@@ -163,22 +92,9 @@ def _write(path: Path, lines: Iterable[str]) -> None:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def _tree(names: Iterable[str], caption: str, depth: int = 1) -> list[str]:
-    inside = [f"   {name}" for name in names]
-    return [".. toctree::", f"   :caption: {caption}", f"   :maxdepth: {depth}", "", *inside, ""]
-
-
-def index() -> list[str]:
-    """Return the first page."""
-    return [
-        *title("labkit: reference manual"),
-        "One SPMD program, on real MPI or on a simulated machine; measured, fitted, judged. "
-        "`The course and the start page <../index.html>`__.", "",
-        *_tree(IDEAS, "Ideas"),
-        *_tree([f"api/{name}" for name in MODULES], "Names"),
-        *_tree(WORDS, "Strings and files"),
-        "* :ref:`genindex`", "* :ref:`search`",
-    ]  # fmt: skip
+def contents() -> dict[str, tuple[str, ...]]:
+    """Return the pages of the manual by caption of the table of contents."""
+    return {"Names": tuple(f"api/{name}" for name in MODULES), "Strings and files": WORDS}
 
 
 def public_names(module: ModuleType) -> list[str]:
@@ -345,7 +261,3 @@ def commands() -> Iterator[str]:
         with contextlib.redirect_stdout(said):
             main([name, "--help"])
         yield from as_typed(said.getvalue())
-
-
-if __name__ == "__main__":
-    print(build(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "build" / "site"))

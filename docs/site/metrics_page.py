@@ -38,7 +38,7 @@ def metrics() -> Iterator[str]:
     """Yield the page."""
     yield from title("Metrics")
     yield from title("Of a study", "-")
-    yield "A row of a study's data is one measurement; the column ``metric`` says of what (:doc:`rows`)."
+    yield "A row of a study's data is one measurement; the column ``metric`` names it (:doc:`/docs/rows`)."
     yield ""
     rows = [(", ".join(f"``{one}``" for one in name.split(", ")), unit, text) for name, unit, text in METRICS]
     yield from table(("metric", "unit", "what it is"), rows)
