@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,9 @@ settings.load_profile(os.environ.get("LABKIT_EXAMPLES", "same"))
 
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # as a shell starts what runs in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: seconds since 1970: what has not begun then is skipped and named. `.ci/run` sets it, whose time ends.
+_DEADLINE = float(os.environ.get("LABKIT_TEST_DEADLINE", "inf"))
 
 #: what ``-m`` is in the Makefile: marks that a test has, or has not
 _SUITE = re.compile(r"(not )?\w+( and (not )?\w+)*")
@@ -50,6 +54,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 @functools.cache
 def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """Leave out what would begin after the deadline."""
+    if time.time() > _DEADLINE:
+        pytest.skip("not begun before LABKIT_TEST_DEADLINE: this machine is slow or busy")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,4 +1,5 @@
-// What an engine recorded, as one array per column.
+// What an engine recorded, as one array per column. Messages, waits and computations are handed over: the engine
+// has them no more.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -9,21 +10,20 @@
 namespace labkit::bindings {
 
 inline nanobind::dict message_columns(Engine& engine) {
-  const auto& rows = engine.recorder().rows();
+  Columns columns(engine.recorder().rows());
   using Row = const MessageRecord&;
-  nanobind::dict columns;
-  columns["source"] = column(rows, [](Row row) { return row.source; });
-  columns["destination"] = column(rows, [](Row row) { return row.destination; });
-  columns["tag"] = column(rows, [](Row row) { return row.tag; });
-  columns["context"] = column(rows, [](Row row) { return row.context; });
-  columns["bytes"] = column(rows, [](Row row) { return row.bytes; });
-  columns["send_posted_s"] = column(rows, [](Row row) { return row.send_posted_s; });
-  columns["recv_posted_s"] = column(rows, [](Row row) { return row.recv_posted_s; });
-  columns["start_s"] = column(rows, [](Row row) { return row.start_s; });
-  columns["arrived_s"] = column(rows, [](Row row) { return row.arrived_s; });
-  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
-  if (engine.platform().router().chooses()) columns["way"] = column(rows, [](Row row) { return row.way; });
-  return columns;
+  columns.add("source", [](Row row) { return row.source; });
+  columns.add("destination", [](Row row) { return row.destination; });
+  columns.add("tag", [](Row row) { return row.tag; });
+  columns.add("context", [](Row row) { return row.context; });
+  columns.add("bytes", [](Row row) { return row.bytes; });
+  columns.add("send_posted_s", [](Row row) { return row.send_posted_s; });
+  columns.add("recv_posted_s", [](Row row) { return row.recv_posted_s; });
+  columns.add("start_s", [](Row row) { return row.start_s; });
+  columns.add("arrived_s", [](Row row) { return row.arrived_s; });
+  columns.add("end_s", [](Row row) { return row.end_s; });
+  if (engine.platform().router().chooses()) columns.add("way", [](Row row) { return row.way; });
+  return columns.take();
 }
 
 /// Messages that were posted, and that no receive had when the ranks ended, collectives' too. `is_counted`: the
@@ -53,15 +53,14 @@ inline nanobind::dict unreceived_columns(Engine& engine) {
 }
 
 inline nanobind::dict wait_columns(Engine& engine) {
-  const auto& rows = engine.recorder().waits();
+  Columns columns(engine.recorder().waits());
   using Row = const WaitRecord&;
-  nanobind::dict columns;
-  columns["rank"] = column(rows, [](Row row) { return row.rank; });
-  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
-  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
-  columns["message"] = column(rows, [](Row row) { return row.message; });
-  if (!engine.recorder().operations().empty()) columns["operation"] = column(rows, [](Row row) { return row.operation; });
-  return columns;
+  columns.add("rank", [](Row row) { return row.rank; });
+  columns.add("begin_s", [](Row row) { return row.begin_s; });
+  columns.add("end_s", [](Row row) { return row.end_s; });
+  columns.add("message", [](Row row) { return row.message; });
+  if (!engine.recorder().operations().empty()) columns.add("operation", [](Row row) { return row.operation; });
+  return columns.take();
 }
 
 /// Nonblocking collectives, and the messages that they posted: empty where there were none.
@@ -88,14 +87,13 @@ inline nanobind::dict side_columns(Engine& engine) {
 }
 
 inline nanobind::dict computation_columns(Engine& engine) {
-  const auto& rows = engine.recorder().computations();
+  Columns columns(engine.recorder().computations());
   using Row = const ComputationRecord&;
-  nanobind::dict columns;
-  columns["rank"] = column(rows, [](Row row) { return row.rank; });
-  columns["begin_s"] = column(rows, [](Row row) { return row.begin_s; });
-  columns["end_s"] = column(rows, [](Row row) { return row.end_s; });
-  if (engine.shares_cores()) columns["alone_s"] = column(rows, [](Row row) { return row.alone_s; });
-  return columns;
+  columns.add("rank", [](Row row) { return row.rank; });
+  columns.add("begin_s", [](Row row) { return row.begin_s; });
+  columns.add("end_s", [](Row row) { return row.end_s; });
+  if (engine.shares_cores()) columns.add("alone_s", [](Row row) { return row.alone_s; });
+  return columns.take();
 }
 
 }  // namespace labkit::bindings

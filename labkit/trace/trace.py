@@ -263,7 +263,7 @@ class Trace:
         """
         import pandas as pd
 
-        tables = (pd.DataFrame(messages), pd.DataFrame(waits), pd.DataFrame(computations))
+        tables = [pd.DataFrame(columns, copy=False) for columns in (messages, waits, computations)]
         trace = cls(*tables, ends_s, setting, beside)
         trace.unreceived = None if unreceived is None else pd.DataFrame(unreceived)
         return trace

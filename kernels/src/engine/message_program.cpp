@@ -265,7 +265,10 @@ MessageProgramResult run_message_program(std::shared_ptr<const Platform> platfor
   result.bytes = engine.recorder().bytes();
   result.events = engine.events();
   result.tolerance_use = engine.tolerance_use();
-  result.records = engine.recorder().rows();
+  result.records.reserve(engine.recorder().rows().size());
+  engine.recorder().rows().drain([&](const MessageRecord* rows, std::size_t count, std::size_t) {
+    result.records.insert(result.records.end(), rows, rows + count);
+  });
   return result;
 }
 

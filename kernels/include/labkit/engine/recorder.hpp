@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "labkit/engine/rows.hpp"
 #include "labkit/engine/types.hpp"
 
 namespace labkit {
@@ -107,11 +108,14 @@ class Recorder {
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   /// In order of completion.
-  [[nodiscard]] const std::vector<MessageRecord>& rows() const { return rows_; }
+  [[nodiscard]] const Rows<MessageRecord>& rows() const { return rows_; }
+  [[nodiscard]] Rows<MessageRecord>& rows() { return rows_; }
   /// In order of their ends.
-  [[nodiscard]] const std::vector<WaitRecord>& waits() const { return waits_; }
+  [[nodiscard]] const Rows<WaitRecord>& waits() const { return waits_; }
+  [[nodiscard]] Rows<WaitRecord>& waits() { return waits_; }
   /// Of one rank: in order.
-  [[nodiscard]] const std::vector<ComputationRecord>& computations() const { return computations_; }
+  [[nodiscard]] const Rows<ComputationRecord>& computations() const { return computations_; }
+  [[nodiscard]] Rows<ComputationRecord>& computations() { return computations_; }
   /// In order of their begins, as the engine saw them.
   [[nodiscard]] const std::vector<OperationRecord>& operations() const { return operations_; }
   [[nodiscard]] const std::vector<SidesRecord>& sides() const { return sides_; }
@@ -119,9 +123,9 @@ class Recorder {
  private:
   std::uint64_t messages_ = 0;
   std::uint64_t bytes_ = 0;
-  std::vector<MessageRecord> rows_;
-  std::vector<WaitRecord> waits_;
-  std::vector<ComputationRecord> computations_;
+  Rows<MessageRecord> rows_;
+  Rows<WaitRecord> waits_;
+  Rows<ComputationRecord> computations_;
   std::vector<OperationRecord> operations_;
   std::vector<SidesRecord> sides_;
   std::vector<std::int32_t> posters_;  ///< by request, while messages are kept
