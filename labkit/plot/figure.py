@@ -404,21 +404,23 @@ class Figure(Drawn):
         Raises
         ------
         DataError
-            Another ending, no browser that could draw it, or no matplotlib.
+            Another ending, no browser that could draw it, no matplotlib, or the file cannot be written.
         """
         target = Path(path)
         kind = target.suffix.lower().lstrip(".")
-        if kind in ("html", "htm"):
-            replace_file(target, self.to_page())
-        elif kind in ("png", "svg"):
-            replace_file(target, draw_file(self, kind, beside=target.parent))
-        elif kind == "pdf":
-            try:
-                replace_file(target, draw_still(self, "pdf"))
-            except ImportError:
-                raise DataError("matplotlib draws a PDF: pip install matplotlib, or save .svg") from None
-        else:
+        if kind not in ("html", "htm", "png", "svg", "pdf"):
             raise DataError(f"a figure is saved as .html, .pdf, .png or .svg; got {os.fspath(path)!r}")
+        try:
+            if kind in ("html", "htm"):
+                replace_file(target, self.to_page())
+            elif kind == "pdf":
+                replace_file(target, draw_still(self, "pdf"))
+            else:
+                replace_file(target, draw_file(self, kind, beside=target.parent))
+        except ImportError:
+            raise DataError("matplotlib draws a PDF: pip install matplotlib, or save .svg") from None
+        except OSError as error:
+            raise DataError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
         return target
 
 

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from labkit.errors import DataError
 from labkit.trace.formats.text import first_line, list_of_files, open_out, pieces
@@ -92,23 +92,44 @@ def write_plain(target: str | os.PathLike[str], trace: str | os.PathLike[str]) -
     if target.is_dir():
         raise DataError(f"a plain trace is one file, and {str(target)!r} is a folder")
     read_actions(path)
-    bodies: dict[bytes, list[tuple[int, list[bytes]]]] = {}  # of each rank: its open loops
-    with open_out(target) as file:
-        for line in (line for one in _files(path, None)[0] for line in _lines(one)):
-            words = line.lstrip(b"#+").split(maxsplit=2)
-            loops = bodies.setdefault(words[0] if words else b"", [])
-            if len(words) > 1 and words[1] == b"repeat" and not line.startswith(b"#"):
-                loops.append((int(float(words[2])), []))
-                continue
-            out = [line]
-            if len(words) > 1 and words[1] == b"end" and not line.startswith(b"#"):
-                times, body = loops.pop()
-                out = body * times if loops else [b"".join(body)] * times
-            if loops:
-                loops[-1][1].extend(out)
-            else:
-                file.writelines(out)
+    try:
+        with open_out(target) as file:
+            _write_out(file, (line for one in _files(path, None)[0] for line in _lines(one)))
+    except OSError as error:
+        raise DataError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
     return target
+
+
+#: a line, or how often other such pieces are repeated
+_Piece: TypeAlias = "bytes | tuple[int, list[_Piece]]"
+
+
+def _write_out(file: Any, lines: Iterable[bytes]) -> None:
+    """Write lines with the loops in them written out, however often these are repeated."""
+    bodies: dict[bytes, list[tuple[int, list[_Piece]]]] = {}  # of each rank: its open loops
+    for line in lines:
+        words = line.lstrip(b"#+").split(maxsplit=2)
+        loops = bodies.setdefault(words[0] if words else b"", [])
+        piece: _Piece = line
+        if len(words) > 1 and words[1] == b"repeat" and not line.startswith(b"#"):
+            loops.append((int(float(words[2])), []))
+            continue
+        if len(words) > 1 and words[1] == b"end" and not line.startswith(b"#"):
+            piece = loops.pop()
+        if loops:
+            loops[-1][1].append(piece)
+        else:
+            file.writelines(_repeated(piece))
+
+
+def _repeated(piece: _Piece) -> Iterator[bytes]:
+    if isinstance(piece, bytes):
+        yield piece
+        return
+    times, body = piece
+    for _ in range(times):
+        for inner in body:
+            yield from _repeated(inner)
 
 
 def _lines(path: Path) -> Iterator[bytes]:

@@ -240,6 +240,12 @@ def test_loops_of_many_files_and_packed_ones_are_written_out(tmp_path):
     assert not (tmp_path / "other.txt").exists()
 
 
+def test_loops_without_end_are_written_line_by_line_until_the_disk_is_full(tmp_path):
+    loop = "0 repeat 1000000000\n0 repeat 1000\n0 compute 1\n0 end\n0 end\n"
+    with pytest.raises(DataError, match="/dev/full"):
+        write_plain("/dev/full", _file(tmp_path, loop))
+
+
 def test_a_loop_of_nearly_no_end_meets_the_limit(tmp_path):
     path = _file(tmp_path, "0 repeat 1000000000000\n0 compute 0\n0 end\n0 recv 0 0 1\n")
     with pytest.raises(TimeLimitError):
