@@ -271,7 +271,7 @@ class ToleranceUse:
         return asdict(self)
 
     def text(self) -> str:
-        """Say how often it was used and what the certificates found."""
+        """Summarize the number of uses and what the certificates found."""
         if self.loose_instants == 0:
             return f"{self.tolerance:g}, never used: every rate is exact"
         used = f"{format_count(self.loose_instants)} of {format_count(self.instants)} sharings"

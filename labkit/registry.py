@@ -275,7 +275,7 @@ class Algorithm:
 
 @cache
 def problems() -> tuple[str, ...]:
-    """Return the names of all problems (the folders), sorted; the folder of readable forms is none."""
+    """Return the names of all problems (the folders), sorted; without the folder of readable forms."""
     package = importlib.import_module("labkit.algorithms")
     found = (m.name for m in pkgutil.iter_modules(package.__path__) if m.ispkg)
     return tuple(sorted(name for name in found if name != _TEACHING))

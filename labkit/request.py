@@ -132,7 +132,7 @@ _MEANT = {
 class Machine:
     """What runs programs: one object for each value that `on` can have the kind of.
 
-    A machine of one's own names itself, says which values of `on` are its own, and runs a request.
+    A custom machine has a name, claims values of `on`, and runs a request.
     `labkit.launch.run.MACHINES` lists all of them.
     """
 
@@ -217,7 +217,7 @@ def refuse_for_functions(request: RunRequest) -> None:
 def own_parameters(
     program: object, kwargs: Mapping[str, object], named: Mapping[str, object], machine: Machine
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tell the program's own parameters from the machine's options, among what was given by name."""
+    """Separate the program's own parameters from the machine's options, among the keywords given."""
     check_arguments((), kwargs)
     found = _parameters(program)
     takes_any = any(one.kind is one.VAR_KEYWORD for one in found.values())

@@ -150,7 +150,7 @@ def measure_shares(
     """Measure how a link is shared by messages from near and from far.
 
     Rank 1 is near to rank 0, rank 2 is far from it. ``near`` and ``far`` are halves of round trips of small
-    messages; ``share`` lets both send to rank 0 at once, and notes when the last message of each is there.
+    messages; ``share`` lets both send to rank 0 together, and notes when the last message of each is there.
     """
     bench = _Shares(comm, max(nbytes, *sizes), count)
     items = [(name, size) for name in ("near", "far") for size in sizes] + [("share", nbytes)]
@@ -258,7 +258,7 @@ def calibrate(
     Parameters
     ----------
     on : str, cluster or Platform
-        As for `labkit.run`: real MPI, a cluster, or (to learn, or to test) a simulated machine.
+        As for `labkit.run`: real MPI, a cluster, or (for practice or tests) a simulated machine.
     name : str
         What to call the result.
     max_bytes : int

@@ -92,13 +92,13 @@ class _Bench:
 
     # -- parts ---------------------------------------------------------------------------------------------
     def pilot(self, sizes: tuple[int, ...]) -> None:
-        """Learn how long messages take: also the warm-up, which no figure contains."""
+        """Estimate how long messages take; this is also the warm-up, which enters no result."""
         for size in sizes:
             self.expected_s[size] = min(self.pingpong(size, 1)[0] for _ in range(_PILOTS))
         self.expected_s = self._told(self.expected_s)
 
     def _told(self, times: dict[int, float]) -> dict[int, float]:
-        """Tell rank 1 what rank 0 found."""
+        """Send rank 1 the value that rank 0 found."""
         if self.rank == 0:
             self.comm.send(times, dest=1, tag=TAG)
             return times

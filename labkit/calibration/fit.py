@@ -80,7 +80,7 @@ class Shares:
 # Segmented regression: straight pieces with jumps, their number and their places found from the data.
 #
 # For every stretch of consecutive points the best straight line is known in closed form, so dynamic
-# programming finds the best division into K pieces for every K at once [1]_. A penalised criterion chooses
+# programming finds the best division into K pieces for every K together [1]_. A penalised criterion chooses
 # K:
 # BIC with four parameters a piece (intercept, slope, and a place that is free to fit the noise and so counts
 # twice). Errors are relative: a message of a microsecond counts as much as one of a second. Points far off
@@ -247,7 +247,7 @@ def _checked(
 
 
 def _line(sums: Sequence[_Floats], bounds: tuple[float, float]) -> tuple[_Floats, _Floats, _Floats]:
-    """Weighted least squares of many stretches at once, from their moments, within the bounds.
+    """Weighted least squares of many stretches together, from their moments, within the bounds.
 
     Returns intercepts, slopes and residual sums of squares.
     """

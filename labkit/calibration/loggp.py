@@ -47,7 +47,7 @@ def measure_round_trips(
     on : str, cluster or Platform
         As for `labkit.run`.
     sizes : iterable of int
-        k, in bytes; all of one protocol: LogGP knows no rendezvous.
+        k, in bytes; all of one protocol: LogGP has no rendezvous.
     messages : int
         n, at least 2.
     repeats : int
@@ -153,7 +153,7 @@ def _measure(comm: Any, sizes: list[int], messages: int, repeats: int) -> list[t
 
 
 def _told(comm: Any, seconds: float) -> float:
-    """Tell rank 1 what rank 0 found."""
+    """Send rank 1 the value that rank 0 found."""
     if comm.Get_rank() == 0:
         comm.send(seconds, dest=1, tag=_TAG)
         return seconds

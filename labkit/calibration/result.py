@@ -121,7 +121,7 @@ def _cores() -> int:
 
 
 def load_average() -> float | None:
-    """Return the host's load average of the last minute; None where there is none."""
+    """Return the host's load average of the last minute, or None."""
     try:
         return os.getloadavg()[0]
     except (AttributeError, OSError):
@@ -171,7 +171,7 @@ class Calibration:
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader must know: noise, and what could not be fitted."""
+        """Caveats: noise, and what could not be fitted."""
         return [*self.quality.warnings, *self.fit.notes]
 
     @property

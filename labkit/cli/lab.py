@@ -119,7 +119,7 @@ def _course(notebooks: Path, assignments: Path | None) -> Iterator[tuple[str, Ca
 
 
 def _opened(source: bytes) -> bytes:
-    """Return a notebook as JupyterLab makes it when it opens it; what is no notebook as it is."""
+    """Return a notebook as JupyterLab makes it when it opens it; anything else unchanged."""
     try:
         book = json.loads(source)
         if book["metadata"]["kernelspec"]["language"] != "python":
@@ -218,7 +218,7 @@ def _stub(found: re.Match[str]) -> str:
     return "\n".join(f"{found['indent']}{line}" for line in _STUB) if is_solution else ""
 
 
-#: for all users: no news and updates over the network, whole names of files, no breaks inside words
+#: for all users: no news and updates over the network, whole names of files, no breaks inside names
 _CONFIG = Path(__file__).with_name("jupyter_config")
 #: for all users but teachers: no buttons of nbgrader
 _STUDENTS = Path(__file__).with_name("jupyter_config_students")

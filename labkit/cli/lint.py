@@ -11,7 +11,7 @@ _DESCRIPTION = """\
 Check measurements against the twelve rules for reporting performance of parallel computers (T. Hoefler and
 R. Belli, SC 2015): which is met, which is violated, which is unknown from the file, and what to do.
 
-The file is one that labkit judge takes; only a saved study knows how it was measured.
+The file is one that labkit judge takes; only a saved study records how it was measured.
 """
 _EPILOG = """\
 exit code: 0 no rule is violated; 1 some rule is; 3 bad input

@@ -161,7 +161,7 @@ def report_html(book: nbformat.NotebookNode, name: str, digest: str = "") -> str
 
 
 def _warnings(book: nbformat.NotebookNode) -> list[str]:
-    """Say what a reader of the report should know: cells that were not run, or out of order, or failed."""
+    """List the problems of a report: cells that were not run, ran out of order, or failed."""
     cells = [cell for cell in book.cells if cell.cell_type == "code" and cell.source.strip()]
     counts = [cell.execution_count for cell in cells]
     found = []

@@ -388,7 +388,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
     is_topo = property(lambda self: self.Get_topology() != UNDEFINED, doc="Whether it has a topology.")
 
     def Get_attr(self, keyval: int) -> Any:
-        """Value under a key, a predefined one (TAG_UB, IO...) or of the program's own; None: there is none.
+        """Value under a key, predefined (TAG_UB, IO...) or the program's own, or None.
 
         Raises
         ------

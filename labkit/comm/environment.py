@@ -282,7 +282,7 @@ def Pcontrol(level: int) -> None:
 
 
 def Get_abi_version() -> tuple[int, int]:
-    """Version of MPI's binary interface: there is none, for there is no library to link with."""
+    """Version of MPI's binary interface; there is no such version, as there is no library to link with."""
     return -1, -1
 
 

@@ -213,7 +213,7 @@ class Intercomm(Comm):
     # --- what both groups agree on ----------------------------------------------------------------------
 
     def _told(self, name: str, mine: Any) -> Any:
-        """Tell the other group what this one's first rank says; what theirs says."""
+        """Exchange a value between the first ranks of both groups; return the other group's."""
         private, tag = self._private(name, 0)
         theirs = private.sendrecv(mine, 0, tag, None, 0, tag) if self.rank == 0 else None
         self._leave(name)

@@ -9,7 +9,7 @@ are until the request is complete.
 What is assumed about progress of nonblocking collectives. Each rank's part is carried on by an agent of the
 engine's, as a network adapter or a thread on its own core would: its messages are posted and matched
 while the rank computes, share the network with all others, and cost the rank's processor nothing
-(asynchronous progress). The call itself posts what can be posted at once and pays for that; everything after
+(asynchronous progress). The call itself posts what it can right away and pays for that; everything after
 the first wait is the agent's, the overheads of its messages included. A real MPI without asynchronous
 progress goes on only inside calls: there a rank that computes for long has to `Test` now and then, and
 overlaps less than here.
@@ -241,7 +241,7 @@ class Intracomm(ObjectCollectives, Comm):
         remote_leader : int
             Rank of the other leader in `peer_comm`.
         tag : int
-            Tells apart calls that go on at the same time.
+            Distinguishes calls that go on at the same time.
         """
         return KNOWN["Intercomm"]._between(self, int(local_leader), peer_comm, int(remote_leader), int(tag))
 
@@ -406,7 +406,7 @@ class Intracomm(ObjectCollectives, Comm):
     Disconnect = Free
 
     def free(self) -> None:
-        """Give it back; a handle of one of MPI's own becomes null, the module's stay as they are."""
+        """Give it back; a handle of one of MPI's own becomes null, the module's stay unchanged."""
         name = constant_of(self)
         if name is None:
             self.Free()

@@ -325,7 +325,7 @@ def _exact(comm: Any) -> Any:
 
 
 def _free(self: Any) -> None:
-    """Give it back; a handle of one of MPI's own becomes null, the module's stay as they are."""
+    """Give it back; a handle of one of MPI's own becomes null, the module's stay unchanged."""
     if self:
         exact = _exact(self)
         if self is not KNOWN.get(constant_of(self) or ""):

@@ -100,7 +100,7 @@ class Pickle:
 
 
 def use(dumps: _Dumps, loads: _Loads, protocol: int | None) -> None:
-    """Tell the compiled calls how to turn objects into bytes."""
+    """Give the compiled calls the functions that turn objects into bytes."""
     _kernels.register_python_side({"dumps": dumps, "loads": loads, "protocol": protocol})
 
 

@@ -152,7 +152,7 @@ _PREFIX, _TAG, _ANSWER, _ANY = "labkit-port", 0x10000000, 0x08000000, -1
 
 
 def _shared(name: str, what: str) -> dict[str, Any]:
-    """Return what the ranks of the run know of ports or services, at the running rank's time."""
+    """Return the ports or services that are known to the ranks, at the running rank's time."""
     calls = shared_calls(name)
     calls.hub.catch_up(name)
     known: dict[str, object] = calls.private.setdefault(what, {})

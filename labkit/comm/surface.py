@@ -96,7 +96,7 @@ class Method(NamedTuple):
 
     @property
     def arguments(self) -> str:
-        """The parameters as they are passed on."""
+        """The parameters as passed on."""
         return ", ".join(p.name for p in self.parameters)
 
 

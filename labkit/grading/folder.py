@@ -443,7 +443,7 @@ def source_of(path: Path) -> str | None:
 def kept_grade(
     folder: Path, student: str, source: str | None, assignment: Assignment, secret: str = ""
 ) -> Grade | None:
-    """Return the grade that was kept for just this source, None if there is none.
+    """Return the grade that was kept for just this source, or None.
 
     The source is what was handed in, as `labkit.grading.submission.submitted_text` gives it.
     """

@@ -254,7 +254,7 @@ def _is_star(one: _Statement) -> bool:
 def _hooks_of(node: ast.stmt) -> tuple[set[str], set[str]]:
     """Return what a definition hands to its decorators and bases, and the names of these.
 
-    A definition calls its decorators, and its bases learn of a class (__init_subclass__, __subclasses__).
+    A definition calls its decorators, and a class notifies its bases (__init_subclass__, __subclasses__).
     """
     bases = [*node.bases, *(word.value for word in node.keywords)] if isinstance(node, ast.ClassDef) else []
     found, named = {root for base in bases if (root := _root(base)) is not None}, set()

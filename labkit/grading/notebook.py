@@ -2,7 +2,7 @@
 
 In a student's notebook it tries the function out, shows what it found, and is worth the points:
 nbgrader takes a cell's last number as partial credit. A bonus check's cell has 0 points in nbgrader, so that
-the sum to reach stays as it is, and no value. When submissions are graded,
+the sum to reach stays unchanged, and no value. When submissions are graded,
 `labkit.grading.nbgrader_plugin` does not run it, nor anything else of the notebook: it grades the
 source in the sandbox.
 """

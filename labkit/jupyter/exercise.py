@@ -77,7 +77,7 @@ class Exercise:
         has another form.
     `right`: Whether such an answer is right.
     `because`: The explanation that a right answer earns.
-    `hint`: For a wrong answer that is none of the likely ones.
+    `hint`: For any wrong answer but the likely ones.
     `traps`: The likely wrong answers.
     """
 

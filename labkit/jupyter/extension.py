@@ -233,7 +233,7 @@ def name_cells_in_warnings() -> None:
     warnings.formatwarning = written
 
 
-# Tab behind ``lk.``, ``lk.plot.``, ``study.`` or ``study.data.``: their names at once, from what they are.
+# Tab behind ``lk.``, ``lk.plot.``, ``study.`` or ``study.data.``: their names without delay.
 
 
 _DOTTED = re.compile(r"(?<![\w.\])}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)$")

@@ -58,6 +58,6 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
         except (LabkitError, OSError) as error:
             return {"kind": "failed", "text": str(error)}
         self._name = saved.path.name
-        text = f"{self._name}: {saved.summary()}; it is also beside this notebook"
+        text = f"{self._name}: {saved.summary()}; a copy is next to this notebook"
         lines = [text, *(f"left out: {name} ({why})" for name, why in saved.left_out), *saved.hints()]
         return {"kind": "packed", "name": self._name, "size": len(self._archive), "text": "\n".join(lines)}

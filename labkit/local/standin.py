@@ -268,7 +268,7 @@ def stand_in(ranges: Sequence[Range], rank: int) -> StandIn:
 
 
 def is_stand_in(keys: object) -> bool:
-    """Tell whether keys are known by their distribution only."""
+    """Return whether keys are known by their distribution only."""
     return isinstance(keys, StandIn)
 
 

@@ -307,7 +307,7 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
 
 
 def crowding(built: Any) -> list[str]:
-    """Say where ranks share cores; nothing where each has one of its own.
+    """Say where ranks share cores; nothing where each has its own.
 
     Notes
     -----

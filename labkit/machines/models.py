@@ -27,7 +27,7 @@ numbers in three sections::
 
     [protocol]
     detached_below_bytes = 65536           # a smaller payload lets the sender go on
-    eager_below_bytes = 0                  # a smaller one travels at once
+    eager_below_bytes = 0                  # a smaller one is sent immediately
     send_overhead = [[0, 9e-6, 7e-10]]     # os: rows of (threshold, seconds, seconds per byte)
     isend_overhead = [[0, 9e-6, 7e-10]]    # ois
     recv_overhead = [[0, 9e-6, 8e-10]]     # or
@@ -148,7 +148,7 @@ class NetworkModel:
     `envelope_bytes`: What travels with every payload.
     `detached_below_bytes`: A smaller payload lets the sender go on; its transfer waits for the receive to be
         posted.
-    `eager_below_bytes`: A smaller payload is transferred at once, whether or not the receive is posted.
+    `eager_below_bytes`: A smaller payload is transferred immediately, whether or not the receive is posted.
     `send_overhead`, `isend_overhead`, `recv_overhead`: os, ois, or: a + b * payload of the last section
         strictly below the payload. Empty: free.
     `match_s`: What an entry of a matching queue costs the receiver when it is looked at in vain. A message

@@ -13,7 +13,7 @@ degraded links
 
 Everything is drawn from the seed: detours are a fixed function of (seed, rank, time), so that two programs on
 the same noisy machine meet the same noise. Work that lasts longer than a million periods meets the sum of the
-remaining detours at once: their mean, and a normally distributed deviation that is drawn for the rank.
+remaining detours together: their mean, and a normally distributed deviation that is drawn for the rank.
 """
 
 from __future__ import annotations

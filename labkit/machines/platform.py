@@ -336,7 +336,7 @@ class Platform(Shown):
         Returns
         -------
         Platform
-            Another one; this one stays as it is.
+            Another one; this one stays unchanged.
 
         Raises
         ------
@@ -609,7 +609,7 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | object) ->
         ``star:64,bw=1.25GBps,lat=1us,speed=1Gf,model=lab``. Or a file: SimGrid's platform XML, or TOML with
         `spec` and, if wanted, `name` and `source`. Or a named machine such as ``graphene`` (see
         `labkit.machines.named.names`). Or a `labkit.Zone`, a list of edges (u, v), a graph of
-        NetworkX (see `labkit.graph`, which takes options). A Platform is handed back as it is.
+        NetworkX (see `labkit.graph`, which takes options). A Platform is returned unchanged.
 
     Returns
     -------

@@ -99,7 +99,7 @@ def efficiency(
 
 
 def _scaling_of(studies: Mapping[str, Study]) -> tuple[str, str]:
-    """Tell weak from strong scaling, and say by what."""
+    """Return whether scaling is weak or strong, and by which column."""
     found = {name: _told(study) for name, study in studies.items()}
     known = {name: told for name, told in found.items() if told is not None}
     if not known:

@@ -214,7 +214,7 @@ _PLAYWRIGHT = (".cache/ms-playwright", "Library/Caches/ms-playwright", "AppData/
 
 
 def find_browser() -> str | None:
-    """Return the path of a Chromium or Chrome, None if there is none.
+    """Return the path of a Chromium or Chrome, or None.
 
     The environment variable ``LABKIT_BROWSER`` goes before the usual names and places.
     """
@@ -302,7 +302,7 @@ class Figure(Drawn):
     reading : str
         What it shows, in one sentence.
     alt : str
-        The alternative text: what a reader who does not see the picture needs to know.
+        The alternative text: a description for readers who do not see the picture.
     has_words : bool
         Whether the picture holds its reading already.
     """

@@ -65,7 +65,7 @@ def add_legend(
 
 
 def free_corner(data: Sequence[tuple[Floats, Floats]], size: tuple[float, float]) -> str | None:
-    """Return the first corner in which a box covers none of the data; None where there is none.
+    """Return the first corner in which a box covers none of the data, or None.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class Drawing:
     svg : str
         The picture, a whole SVG file on white.
     reading, alt : str
-        What it shows, in one sentence; what a reader who does not see it needs to know.
+        What it shows, in one sentence; a description for readers who do not see it.
     """
 
     svg: str

@@ -149,7 +149,7 @@ def _listen(directory: str) -> None:
 
 
 def whereabouts() -> dict[str, str]:
-    """Tell where this process is."""
+    """Return where this process is."""
     boot, table = "", ""
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

@@ -110,5 +110,5 @@ def sized(n: int, dtype: DTypeLike = np.uint8) -> Sized:
 
 
 def is_sized(buffer: object) -> bool:
-    """Tell whether a buffer is a phantom."""
+    """Return whether a buffer is a phantom."""
     return isinstance(buffer, Sized)

@@ -169,7 +169,7 @@ def oversubscription(ranks: int, cores: int, where: str = "") -> str:
 
 
 def recorded_header(request: RunRequest, recording: Recording | None) -> dict[str, Any]:
-    """Return what the ranks must know of a run that is recorded: lines, times or both; else nothing."""
+    """Return what the ranks need of a run that is recorded: lines, times or both; else nothing."""
     is_counted = request.count and not isinstance(request.program, Path)
     leave_out = regions_of(request.options.get("leave_out"))
     counters: Any = ()
@@ -177,7 +177,8 @@ def recorded_header(request: RunRequest, recording: Recording | None) -> dict[st
         from labkit.trace.counters import checked_counters
 
         counters = checked_counters(request.options["counters"])
-    is_summed = bool(request.options.get("summary") or counters) and not request.trace  # a trace tells more
+    # A trace has more detail.
+    is_summed = bool(request.options.get("summary") or counters) and not request.trace
     if leave_out and not (request.trace or is_summed):
         raise MachineError("leave_out says what trace=True or summary=True does not record; give both")
     if recording is None and not request.trace and not is_counted and not is_summed:

@@ -124,7 +124,7 @@ class Run(SuggestsNames):
     machine : dict
         Description of the machine.
     notes : list of str
-        What a reader of the figures must know.
+        Caveats for readers of the figures.
     is_valid : bool
         Whether the times may be used for a verdict.
     repetitions : list of Run
@@ -286,7 +286,7 @@ class Run(SuggestsNames):
     def shown_phases(self) -> list[tuple[str, float, float, float]]:
         """List what a table of phases shows: name, maximum and mean over the ranks, imbalance.
 
-        The last row is the time outside all phases, which has no imbalance (NaN) of its own.
+        The last row is the time outside all phases, which has no imbalance (NaN).
 
         Returns
         -------

@@ -415,7 +415,7 @@ def _pieces(model: Model, symbol: str) -> str:
 
 
 def _course(y: Floats, tolerance: float) -> str:
-    """Return what a stretch of the data does, if it is one thing; a step within the tolerance is none."""
+    """Return the trend of a stretch, if there is a single one; steps within the tolerance do not count."""
     steps, change = np.diff(y) / y[:-1], y[-1] / y[0] - 1
     if (steps >= -tolerance).all() and change > tolerance:
         return "rises"

@@ -1,4 +1,4 @@
-"""Closed-form weighted least squares of c + a f(x), for all terms and all data sets at once.
+"""Closed-form weighted least squares of c + a f(x), for all terms and all data sets together.
 
 The weights are 1/y^2, or 1/curve^2 of noisy data, so that relative errors count; a > 0 and c >= 0 hold; the
 leave-one-out errors come from the diagonal of the hat matrix.  Everything is an array over (data sets, terms,
@@ -68,7 +68,7 @@ def basis_values(bases: Sequence[Basis], x: Floats) -> tuple[Floats, Floats]:
 
 
 def _log2(bases: Sequence[Basis], x: Floats) -> Floats:
-    """Return log2 of the functions, shape (k, n): all bare terms at once."""
+    """Return log2 of the functions, shape (k, n): all bare terms together."""
     exponents = _exponents(tuple(b if isinstance(b, Term) else CONSTANT for b in bases))
     with np.errstate(divide="ignore", invalid="ignore"):
         lx = np.log2(x)

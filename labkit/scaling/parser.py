@@ -120,7 +120,7 @@ class _Parser:
         )
 
     def ends(self, number: _Token) -> None:
-        """Refuse another number that begins where one ends: 0.5.5 is none."""
+        """Refuse another number that begins where one ends, as in 0.5.5."""
         after = self.token
         if after.kind == "number" and after.at == number.at + len(number.text):
             self.fail(after.at, f"'{number.text}{after.text}' is not a number")
@@ -256,7 +256,7 @@ class _Parser:
         return token.text
 
     def exponent(self) -> tuple[Product, ...] | None:
-        """Read what follows ^ or **, or a superscript; None when there is none."""
+        """Read an exponent after ^ or **, or as a superscript; None without one."""
         token = self.token
         if token.kind == "superscript":
             self.next += 1

@@ -95,7 +95,7 @@ class Group:
     def sendrecv(
         self, what: Section | None, to: Ints, into: Section | None, source: Ints, where: Mask = None
     ) -> Step:
-        """Send and receive at once (MPI_Sendrecv): post both, then wait for both."""
+        """Send and receive at the same time (MPI_Sendrecv): post both, then wait for both."""
         return self.isend(what, to, where) + self.irecv(into, source, where) + self.wait(where)
 
     # -- local work ------------------------------------------------------------------------------
@@ -194,7 +194,7 @@ Numbers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Team:
-    """What every described rank knows of its team.
+    """Each described rank's view of its team.
 
     `number`: The rank's number in its team, from 0 on.
     `size`: Ranks of its team.

@@ -27,7 +27,7 @@ class Tree:
 
     `parent` (array of int64, shape (size,)): The parent of each number (-1 for the top).
     `children` (array of int64, shape (n_slots, size)): The children of each number in the order in which it
-        sends to them; -1 where there is none.
+        sends to them, or -1.
     """
 
     parent: Numbers

@@ -168,7 +168,7 @@ class Usable(Selector):
     """The first algorithm by name that can be used here: what is left when no rule says anything."""
 
     def choose(self, situation: Situation) -> str | None:
-        """Return its name, None if there is none."""
+        """Return its name, or None."""
         names = registry.names(situation.operation)
         return next((name for name in names if is_usable(situation, name)), None)
 
@@ -196,7 +196,7 @@ class Best(Selector):
         return Best(time)
 
     def choose(self, situation: Situation) -> str | None:
-        """Return the fastest one's name, None if there is none."""
+        """Return the fastest one's name, or None."""
         time = self.time
         if time is None:
             raise ScheduleError("coll='best' simulates every algorithm, which needs a simulated machine")

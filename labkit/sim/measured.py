@@ -8,7 +8,7 @@ as the calibrated one does, so that a simulated host of twice that speed takes h
 Such a run is never quite the same twice; it says so, and keeps what it has measured, to be charged again to
 the bit (`labkit.sim.computation`): ``compute=run``, ``compute=study``, ``compute="recorded:FILE"``. What
 labkit itself does inside a call of MPI before the rank waits is charged, too: some microseconds a call.
-`labkit.local` then charges nothing of its own, as its work is done and measured; `labkit.compute` still
+`labkit.local` then charges nothing itself, as its work is done and measured; `labkit.compute` still
 charges the given times.
 """
 

@@ -21,7 +21,7 @@ OUTPUT_LIMIT = 200_000_000
 
 
 def rank_of_caller() -> int:
-    """Return the rank that runs on this thread, or that has started it; -1 where there is none."""
+    """Return the rank that runs on this thread, or that has started it, or -1."""
     rank = _kernels.current_rank()
     if rank >= 0:
         return rank

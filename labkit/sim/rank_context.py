@@ -92,7 +92,7 @@ class RankContext:
         #: the run's seed, and whether anything was drawn from it
         self.seed = 0
         self.is_seeded = False
-        #: by rank and phase, where the trial asks: how often it was entered
+        #: by rank and phase, where the trial asks: the number of times it was entered
         self._visits: dict[int, dict[str, int]] = {}
 
     @property

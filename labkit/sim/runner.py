@@ -122,7 +122,7 @@ def _recording(simulation: Simulation, request: RunRequest) -> Iterator[None]:
     if request.trace or request.options.get("summary"):
         simulation.context.left_out = regions_of(request.options.get("leave_out"))
     noting = _noting(simulation) if request.trace else contextlib.nullcontext()
-    if request.options.get("summary") and not request.trace:  # a trace tells more
+    if request.options.get("summary") and not request.trace:  # a trace has more detail
         noting = _summing(simulation)
     watching = _checking(simulation) if request.options.get("check") else contextlib.nullcontext()
     is_timed = not simulation.context.is_deterministic

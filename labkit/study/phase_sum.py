@@ -152,7 +152,7 @@ class PhaseSum:
         return outcome(self.term, verdict.expectation.term, verdict.deviation.term)
 
     def covered(self, x: float) -> float | None:
-        """Return the sum as a share of the whole run's model at x; None where there is none."""
+        """Return the sum as a share of the whole run's model at x, or None."""
         return None if self.total is None else float(self.predict(x) / self.total.predict(x))
 
     def in_unit(self, unit: str) -> str:

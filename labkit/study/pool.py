@@ -41,7 +41,7 @@ __all__ = [
 START_S = 120.0
 #: a simulation ends at its limit itself, with a report; its worker is killed only if it has not
 GRACE_S = 10.0
-#: how often the clock is looked at
+#: how frequently the clock is looked at
 LOOK_S = 0.2
 
 
@@ -193,7 +193,9 @@ class LocalPool:
         point, is_ready = worker.point, worker.is_ready
         self._end(worker)
         if not is_ready:
-            raise MachineError(f"a worker process {how} before it could work: {words or 'it said nothing'}")
+            raise MachineError(
+                f"a worker process {how} before it could work: {words or 'it printed nothing'}"
+            )
         if point is None:
             return None
         return point, Found(failure=MachineError(f"its worker process {how}{f': {words}' if words else ''}"))

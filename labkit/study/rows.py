@@ -131,7 +131,7 @@ def run_rows(
 
 
 def how_counted(rows: list[dict[str, object]], is_real: bool) -> str | None:
-    """Say where the counts among the rows of a run come from; None where there are none."""
+    """Return the source of the counts in a run's rows, or None."""
     metrics = {row["metric"] for row in rows}
     if "rank_memory_bytes" not in metrics:
         return None

@@ -331,7 +331,7 @@ def plan_sweep(
 
 @contextlib.contextmanager
 def _handed_in(job: Job, plan: list[Point]) -> Iterator[Job]:
-    """Hand in what waits in a queue, all at once; yield the job that waits for it."""
+    """Hand in what waits in a queue, all together; yield the job that waits for it."""
     if job.runner is not None or not any(machine_of(point.on).is_queued for point in plan):
         yield job
         return

@@ -49,7 +49,7 @@ class Fabric:
     """Ranks on a machine, and the ways between them.
 
     `capacity`: Bytes/s of each link.
-    `ways`: ``ways[u][v]``: from rank u to rank v; None where there is none.
+    `ways`: ``ways[u][v]``: from rank u to rank v, or None.
     """
 
     def __init__(self, model: NetworkModel, capacity: list[float], ways: list[list[Way | None]]) -> None:

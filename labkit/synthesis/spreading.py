@@ -434,7 +434,7 @@ _LOOKED_AT = 24
 
 
 def direct(fabric: Fabric, origins: Sequence[int], chunk_bytes: float) -> Plan:
-    """Plan that every chunk's origin sends it to all others itself, all of them at once."""
+    """Plan that every chunk's origin sends it to all others itself, all of them in one step."""
     p, found = fabric.size, []
     for k in range(1, p):
         for chunk, u in enumerate(origins):

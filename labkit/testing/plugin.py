@@ -185,7 +185,7 @@ def probe(model: str) -> str:
 
 
 def read_baseline(path: Path) -> Baseline | None:
-    """Read a baseline; None where there is none."""
+    """Read a baseline, or None."""
     try:
         found = json_of(path.read_text(encoding="utf-8"))
         return Baseline(**found)

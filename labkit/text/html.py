@@ -79,7 +79,7 @@ def quantity(value: float, unit: str = "", digits: int = 4) -> str:
 
 
 def _singular(unit: str) -> str:
-    """Return the singular of a plural noun; a factor (times), a unit and a name stay as they are."""
+    """Return the singular of a plural noun; a factor (times), a unit and a name stay unchanged."""
     if not _PLURAL.fullmatch(unit) or unit == "times":
         return unit
     if unit.endswith("ies"):

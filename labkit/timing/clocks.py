@@ -3,7 +3,7 @@
 A rank asks rank 0 for the time and notes when it asked and when it had the answer. The answer was given
 between the two, so the difference of the clocks is known up to half the round trip (Cristian); the shortest
 of several round trips bounds it best. Compared before the program and after it, the difference is taken to
-change evenly in between (drift). Ranks whose clock could be rank 0's own, both times, are left as they are.
+change evenly in between (drift). Ranks whose clock could be rank 0's own, both times, are left unchanged.
 
 References
 ----------
@@ -122,7 +122,7 @@ class Clocks:
         return times + (first.offset_s + self.drift(rank) * (times - first.at_s))
 
     def drift(self, rank: int) -> float:
-        """Return how many seconds a rank's clock loses in each second of its own."""
+        """Return how many seconds a rank's clock loses in each of its own seconds."""
         first, last = self.samples[rank][0], self.samples[rank][-1]
         span = last.at_s - first.at_s
         return (last.offset_s - first.offset_s) / span if span > 0 else 0.0

@@ -198,7 +198,7 @@ class Conduct:
         return bool(within) and reach is not None and reach <= within
 
     def notes(self) -> list[str]:
-        """Say what a reader of the figures must know."""
+        """Return the caveats for readers of the figures."""
         said = []
         if float(self.asked.get("within", 0.0)) and not self.is_precise:
             wanted, reach = self.asked["within"], self.reach

@@ -74,8 +74,8 @@ class Event(NamedTuple):
 EVENTS: Mapping[str, Event] = {
     "task-clock": Event(_SOFTWARE, 1, "time that the rank's thread ran on a core", "s"),
     "page-faults": Event(_SOFTWARE, 2, "pages that were not there when they were used"),
-    "context-switches": Event(_SOFTWARE, 3, "how often the thread gave up its core, or lost it"),
-    "cpu-migrations": Event(_SOFTWARE, 4, "how often the thread went on on another core"),
+    "context-switches": Event(_SOFTWARE, 3, "the number of times the thread gave up its core, or lost it"),
+    "cpu-migrations": Event(_SOFTWARE, 4, "the number of times the thread continued on another core"),
     "minor-faults": Event(_SOFTWARE, 5, "page faults that needed no disk"),
     "major-faults": Event(_SOFTWARE, 6, "page faults that were read from a disk"),
     "cycles": Event(_HARDWARE, 0, "cycles of the core"),

@@ -383,7 +383,7 @@ class Explanation:
         elif self.bottlenecks.moved_error > 1e-6:
             text += (
                 f" The rates found differ from the run's by up to {self.bottlenecks.moved_error:.1%}: "
-                "the run had something that the explanation does not know."
+                "the run used a feature that the explanation does not cover."
             )
         return text
 

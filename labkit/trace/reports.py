@@ -175,7 +175,7 @@ class Report:
 
     `title`: What it is of.
     `metrics`: A whole stands before its parts.
-    `paths`: The call tree from the program on; a path stands before those in it, which follow it at once.
+    `paths`: The call tree from the program on; a path stands before those in it, which follow it directly.
     `values` (dict of str to array, shape (paths, ranks)): Of every metric that is not derived: exclusive in
         the call tree, and with its parts.
     `machine`: The platform of a simulated run, None of others: a drawing of it, and the hosts.
@@ -597,7 +597,7 @@ def _add_waits(metrics: list[Metric], values: dict[str, Any], waits: Any, table:
 
 def _add_counts(metrics: list[Metric], values: dict[str, Any], profile: Any, table: Any) -> None:
     metrics += [
-        Metric("visits", "visits", "", "how often a rank entered it"),
+        Metric("visits", "visits", "", "the number of times a rank entered it"),
         Metric("messages", "messages", "", "messages sent"),
         Metric("empty_messages", "without payload", "", "messages that only synchronise", "messages"),
         Metric("bytes", "bytes sent", "B", "payload of messages sent"),

@@ -377,7 +377,7 @@ def phase_numbers(calls: pd.DataFrame, names: Any) -> NDArray[np.int64]:
 
 
 def by_entry(rows: Iterable[Entry]) -> list[Entry]:
-    """Return phases in the order of their begins; of those that begin at once, in which a rank entered them.
+    """Return phases in the order of their begins; of simultaneous ones, as entered.
 
     Times alone do not show that of phases that take none.
     """

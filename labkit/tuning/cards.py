@@ -52,7 +52,7 @@ def card(
 
     For each algorithm that can be used: the closed formula of its file, with alpha and beta of this machine
     (an empty message between two hosts, and what each byte of the card's largest size adds); its schedule
-    under LogGP, which knows no network between the hosts; and its simulation on the machine itself. Beside
+    under LogGP, which has no network between the hosts; and its simulation on the machine itself. Beside
     them a time that no algorithm undercuts, and measurements where some are given. Combining costs nothing,
     as in simulated runs.
 

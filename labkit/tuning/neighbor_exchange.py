@@ -159,7 +159,7 @@ def _box(shape: tuple[int, ...], region: object, name: str) -> Region:
 
 
 def _agreed(comm: Any, pattern: Pattern) -> Pattern:
-    """Tell each neighbour this rank's own region, and refuse ends that do not fit, on all ranks."""
+    """Send each neighbour this rank's region, and refuse ends that do not fit, on all ranks."""
     requests = [comm.isend(part.region, part.rank, 2 * part.tag) for part in pattern.sends]
     requests += [comm.isend(part.region, part.rank, 2 * part.tag + 1) for part in pattern.receives]
     for part in pattern.receives:

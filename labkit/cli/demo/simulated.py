@@ -243,8 +243,8 @@ class Extrapolation:
     """What the fits of a sweep say about a machine larger than all that were fitted, and what comes out.
 
     `simulated_s`: The simulated makespan, the median of as many seeds as in the sweep.
-    `model_s`: What the best model predicts; NaN if there is none.
-    `expected_s`: What the curve of the expectation predicts, fitted to the same points; NaN if there is none.
+    `model_s`: What the best model predicts, or NaN.
+    `expected_s`: What the curve of the expectation predicts, fitted to the same points, or NaN.
     """
 
     sorter: str

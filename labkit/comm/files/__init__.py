@@ -16,7 +16,7 @@ call                                 takes
 `Iread`, `Iwrite`, ...               one request that runs concurrently with the rank
 `_shared`                            two latencies, as the pointer is fetched first; who comes first in
                                      simulated time comes first in the file
-`_all`, `_at_all`                    a barrier, then all ranks' bytes as one request, over for all at once
+`_all`, `_at_all`                    a barrier, then all ranks' bytes as one request, over for all together
 split, ``_begin`` and ``_end``       the same; between the two the ranks go on
 `_ordered`                           an allgather of 8 bytes, and then all ranks' bytes as one request
 `Open`, `Close`, `Sync`,             a barrier and one request without bytes

@@ -315,7 +315,7 @@ def _typed(value: Any, kind: Any, name: str) -> Any:
 
 
 def _as_bytes(described: dict[str, Any], item_bytes: int) -> dict[str, object]:
-    """Describe elements that are none of MPI's as rows of bytes."""
+    """Describe elements of types that MPI lacks as rows of bytes."""
     inner = {"shape": (*described["shape"], item_bytes), "typestr": "|u1"}
     if "strides" in described:
         inner["strides"] = (*described["strides"], 1)
@@ -397,7 +397,7 @@ def _tensor(capsule: object) -> dict[str, Any]:
     elif tensor.code == _OPAQUE or tensor.lanes != 1:
         return _as_bytes(described, item_bytes)
     elif kind is None:
-        raise BufferError(f"DLPack's type {tensor.code} of {tensor.bits} bits is none of MPI's")
+        raise BufferError(f"DLPack's type {tensor.code} of {tensor.bits} bits has no MPI datatype")
     return {**described, "typestr": f"<{kind}{item_bytes}".replace("<b1", "|b1")}
 
 

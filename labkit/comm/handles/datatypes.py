@@ -573,7 +573,7 @@ class Datatype(Keyed, Named):
         return self._valid().attributes
 
     def free(self) -> None:
-        """Give it back; a handle of a predefined type becomes null, the module's own stays as it is."""
+        """Give it back; a handle of a predefined type becomes null, the module's own stays unchanged."""
         if self and self._constant is None:
             if self.is_predefined:
                 self._body = _NULL

@@ -108,7 +108,7 @@ class Errhandler(Handle):
         self._what = None
 
     def free(self) -> None:
-        """Give the handle back; MPI's own handlers stay as they are."""
+        """Give the handle back; MPI's own handlers stay unchanged."""
         if isinstance(self._what, _Own):
             self.Free()
         elif not any(self is constant for constant in ERRHANDLERS.values()):

@@ -72,7 +72,7 @@ def codes_in_use() -> ErrorCodes:
 
 
 def class_of(code: int) -> int:
-    """Return the class of an error code; ERR_UNKNOWN of a code that nobody knows."""
+    """Return the class of an error code; ERR_UNKNOWN for an unknown code."""
     if code in ERROR_TEXTS:
         return code
     return codes_in_use().classes.get(code, _UNKNOWN)

@@ -210,7 +210,7 @@ class Info(Handle):
         self._items = None
 
     def free(self) -> None:
-        """Give it back; a handle of INFO_ENV becomes null, the module's own stays as it is."""
+        """Give it back; a handle of INFO_ENV becomes null, the module's own stays unchanged."""
         if self and self is not INFO_ENV:
             self._items = None
 
@@ -219,7 +219,7 @@ class Info(Handle):
         return type(self)._of(dict(self._dict()))
 
     def Get(self, key: str) -> str | None:
-        """Value of a key, None where there is none."""
+        """Value of a key, or None."""
         return self._dict().get(key)
 
     def Set(self, key: str, value: str) -> None:

@@ -167,7 +167,7 @@ class Op(Named):
         self._function = None
 
     def free(self) -> None:
-        """Forget it; a handle of a predefined one becomes null, the module's own stays as it is."""
+        """Forget it; a handle of a predefined one becomes null, the module's own stays unchanged."""
         if self and self._constant is None:
             self.Free()
         elif self._constant is not None and self is not OPERATORS[self._constant]:
@@ -248,7 +248,7 @@ OPERATORS["OP_NULL"] = Op._make("OP_NULL", None, False)
 
 
 def no_operator(given: Any, also: str = "") -> TypeError:
-    """Return the error of what was given as an operator and is none: what came, what may, what to write."""
+    """Return the error for a value that is not an operator: the value, what is allowed, what to write."""
     is_word = isinstance(given, str)
     came = repr(given[:40]) if is_word else f"a value of type {type(given).__name__}"
     write = given.upper() if is_word and given.upper() in _FUNCTIONS else "SUM"

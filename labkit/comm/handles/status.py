@@ -422,7 +422,7 @@ def _collect(
             failures.append((index, error))
             objects.append(None)
             found = error.Get_error_class()
-        if statuses[place] is not None:  # calls for one request leave it as it is
+        if statuses[place] is not None:  # calls for one request leave it unchanged
             statuses[place].error = found
     if failures:
         index, first = failures[0]
@@ -453,7 +453,7 @@ REQUEST_NULL = Request()
 class Prequest(Request):
     """A persistent request: it describes a message or a collective, and `Start` begins it, again and again.
 
-    Between a completion and the next start it is inactive: waits and tests return at once, with an empty
+    Between a completion and the next start it is inactive: waits and tests return immediately, with an empty
     status. Only `Free` makes it null.
     """
 
@@ -615,7 +615,7 @@ class Message(Handle, _kernels.MessageBase):
         return None if self == MESSAGE_NULL else "no process" if self == MESSAGE_NO_PROC else id(self)
 
     def free(self) -> None:
-        """Let go of it: a handle becomes MESSAGE_NULL, MPI's own stay as they are."""
+        """Let go of it: a handle becomes MESSAGE_NULL, MPI's own stay unchanged."""
         if self is not MESSAGE_NO_PROC:
             self._is_taken = True
 

@@ -371,7 +371,7 @@ _MATCHES = {
 
 
 def integer_for(digits: int) -> str:
-    """Return the smallest integer with this number of digits; ERR_ARG if there is none."""
+    """Return the smallest integer with this number of digits; ERR_ARG if there is no such type."""
     for most, name in _INTEGERS:
         if digits <= most:
             return name
@@ -379,7 +379,7 @@ def integer_for(digits: int) -> str:
 
 
 def real_for(digits: int, exponents: int) -> str:
-    """Return the smallest real of a precision and range; ERR_ARG where there is none."""
+    """Return the smallest real of a precision and range; ERR_ARG if there is no such type."""
     for most, widest, name in _REALS:
         if digits <= most and exponents <= widest:
             return name
@@ -392,7 +392,7 @@ def complex_for(digits: int, exponents: int) -> str:
 
 
 def matching(typeclass: int, size: int) -> str:
-    """Return the type of a class with this number of bytes; ERR_ARG if there is none."""
+    """Return the type of a class with this number of bytes; ERR_ARG if there is no such type."""
     for name, sizes in _MATCHES.items():
         if typeclass == CONSTANTS[f"TYPECLASS_{name}"] and size in sizes:
             return sizes[size]

@@ -13,7 +13,7 @@ call                              takes
                                   serves one origin after another
 `Compare_and_swap`                as `Get`, waited for, then as `Put` if the values agree; likewise
 `Flush`, `Flush_all`              until the flows between the ranks have ended; ``or(n)`` for each
-`Flush_local`                     until what the origin gets has come: what it puts is copied at once
+`Flush_local`                     until what the origin gets has come: what it puts is copied immediately
 `Fence`                           a barrier (not with MODE_NOPRECEDE), until the flows that end here have
                                   ended, ``or(n)`` for each, and a barrier
 `Post`, `Complete`                an empty message to each rank of the group
@@ -34,5 +34,5 @@ each takes 100 ns, so that others come to their turn. Flows share the network wi
 What differs from SMPI: there an exclusive lock gets in while others have a shared one, and a lock is handed
 on before what was done under it is complete, which MPI forbids both. There a flush or an unlock also waits
 for what *others* have put to the rank; `Complete` and an accumulate return later where several ranks meet at
-one target, as each locks the list of its requests; and of those that come at once another is the first.
+one target, as each locks the list of its requests; and of those that arrive together another is the first.
 """

@@ -110,7 +110,7 @@ class Accesses:
         self._of: dict[int, set[Footprint]] = {}  # by origin
 
     def add(self, where: Footprint, access: Access, tell: Callable[[Access, int, int], None]) -> None:
-        """Note an access; tell(other, low, high) of those in conflict, with the first bytes of both."""
+        """Note an access; call tell(other, low, high) for each conflict, with their first shared bytes."""
         if where.high <= where.low:
             return
         for other in self._near(where):
@@ -296,7 +296,7 @@ def _relative(body: Typemap, count: int, n_bytes: int) -> Footprint:
 
 
 def meet(first: Footprint, second: Footprint) -> tuple[int, int] | None:
-    """Return the first bytes that both touch: where they begin and end; None where there are none.
+    """Return the first bytes that both touch: where they begin and end, or None.
 
     Examples
     --------

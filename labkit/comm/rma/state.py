@@ -58,7 +58,7 @@ class Mutex:
 class WindowLocks:
     """The passive-target locks of a window: at each rank one that writes, or several that read.
 
-    Who locks all ranks at once is counted once, not at each rank.
+    Who locks all ranks together is counted once, not at each rank.
     """
 
     def __init__(self, size: int) -> None:

@@ -293,7 +293,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     @property
     def model(self) -> int:
-        """WIN_UNIFIED: what others write is at once what the rank reads."""
+        """WIN_UNIFIED: what others write is immediately visible to the rank."""
         self._now("model")
         return int(CONSTANTS["WIN_UNIFIED"])
 
@@ -336,7 +336,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         get(self._now("Get"), origin, target_rank, target)
 
     def Rput(self, origin: object, target_rank: int, target: object = None) -> Any:
-        """Put, with a request that is complete when the origin may be used again: at once."""
+        """Put, with a request that is complete when the origin may be used again, which is immediately."""
         put(self._now("Rput"), origin, target_rank, target)
         return self._over("Rput")
 
@@ -454,7 +454,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return True
 
     def Test(self) -> bool:
-        """Whether `Wait` would return at once; then it does what that does."""
+        """Whether `Wait` would return immediately; then it does what that does."""
         now = self._now("Test")
         arriving = now.part.epoch.arriving = self._arriving(now)
         if not Request.Testall(arriving):

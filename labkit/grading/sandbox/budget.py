@@ -124,7 +124,7 @@ def _busy_s(pid: int) -> tuple[float, float] | None:
 
 
 class SleepWatch:
-    """Tells a process that computes, or waits for a core of a busy machine, from one that sleeps.
+    """Distinguishes a process that computes, or waits for a core, from one that sleeps.
 
     `idle_looks`: How many looks, about a second apart, must find it asleep.
     """

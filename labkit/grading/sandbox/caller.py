@@ -66,7 +66,7 @@ class Caller:
         return answer, received
 
     def report(self, error: BaseException) -> None:
-        """Tell what the submission ended with."""
+        """Report how the submission ended."""
         text = _traceback(error)
         kind = "time" if isinstance(error, TimeUp) else "error"
         if isinstance(error, MemoryError):

@@ -1,4 +1,4 @@
-"""The outcome of one run of a submission: results to judge, counts from the engine, or why there are none."""
+"""The outcome of one run of a submission: results and counts, or the cause of a failure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SIGNALS = {11: "it crashed", 6: "it aborted", 31: "it made a forbidden system c
 
 @dataclass(frozen=True)
 class Work:
-    """Tasks that the grader does for ranks: what is in each, nobody knows who has not had it done.
+    """Tasks that the grader does for ranks: the content of each is known only once it is done.
 
     A rank calls the last of its arguments with a task's number; so much simulated time passes for it, and it
     gets the result. So it is known which rank has done what, and none of it can be had for nothing.

@@ -41,7 +41,7 @@ __all__ = ["RankProxy", "argument", "made_from", "text", "whole"]
 # Reads what a rank of a submission asks for: nothing of it is believed.
 
 
-#: a grid of more dimensions is none
+#: most dimensions of a grid
 _MOST_DIMS = 32
 
 

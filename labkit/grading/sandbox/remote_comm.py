@@ -48,7 +48,7 @@ REFUSED = (
 class RemoteComm(ObjectCollectives):
     """A communicator of a submission.
 
-    `number`: By which the grader knows it.
+    `number`: By which the grader identifies it.
     `shape`: Of a Cartesian communicator.
     """
 

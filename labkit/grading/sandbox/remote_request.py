@@ -56,7 +56,7 @@ def deliver(target: Any, data: Any, row: Sequence[int], room: int | None = None)
 class RemoteRequest:
     """A communication under way.
 
-    `number`: By which the grader knows it.
+    `number`: By which the grader identifies it.
     `target`: Where a buffer receive puts its message.
     `room`: Of a receive of an object: the most bytes.
     """

@@ -84,7 +84,7 @@ EXAMPLES: dict[str, tuple[Floats, Floats, str]] = {
 
 @dataclass(frozen=True)
 class Fitted:
-    """Points and what they come to.
+    """Points and what is fitted to them.
 
     Attributes
     ----------
@@ -123,7 +123,7 @@ class Fitted:
         return "".join(parts)
 
     def reading(self) -> str:
-        """Say in a sentence what the points come to."""
+        """Summarize the points in a sentence."""
         return self.verdict.sentence(Term.pretty)
 
 
@@ -206,7 +206,7 @@ class ModelExplorer(Explorer):
     source : bokeh ColumnDataSource
         The points, which the mouse moves; `move` does it from Python.
     fitted : Fitted
-        What they come to.
+        What is fitted to them.
     """
 
     fitted: Fitted

@@ -150,7 +150,7 @@ def _targets(pattern: str, hosts: int, shift: int, seed: int) -> Pairs:
     if pattern == "transpose":
         side = round(hosts**0.5)
         if side * side != hosts:
-            raise DataError(f"a transpose needs a square number of hosts; {hosts} is none")
+            raise DataError(f"a transpose needs a square number of hosts; {hosts} is not a square")
         row, column = np.divmod(every, side)
         return np.asarray(column * side + row, np.int64)
     # One cycle through all hosts in random order: a permutation without a fixed point.

@@ -132,7 +132,7 @@ _LINK = {
     "sharing_policy": "SHARED",
 }
 
-#: Words of older files that mean the same.
+#: Element names of older files with the same meaning.
 SYNONYMS = {"AS": "zone", "ASroute": "zoneRoute", "bypassASroute": "bypassZoneRoute"}
 
 ELEMENTS = {

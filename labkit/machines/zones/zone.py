@@ -34,7 +34,7 @@ class Zone:
     place : str
         Line of a file where it stands, for messages.
     props : mapping of str to str, optional
-        SimGrid's ``<prop>`` entries, kept as they are.
+        SimGrid's ``<prop>`` entries, kept unchanged.
 
     Examples
     --------
@@ -79,7 +79,7 @@ class Zone:
         place : str
             Line of a file where it stands, for messages.
         props : mapping of str to str, optional
-            SimGrid's ``<prop>`` entries, kept as they are.
+            SimGrid's ``<prop>`` entries, kept unchanged.
 
         Returns
         -------
@@ -138,7 +138,7 @@ class Zone:
         place : str
             Line of a file where it stands, for messages.
         props : mapping of str to str, optional
-            SimGrid's ``<prop>`` entries, kept as they are.
+            SimGrid's ``<prop>`` entries, kept unchanged.
 
         Returns
         -------
@@ -241,7 +241,7 @@ class Zone:
         place : str
             Line of a file where it stands, for messages.
         props : mapping of str to str, optional
-            SimGrid's ``<prop>`` entries, kept as they are.
+            SimGrid's ``<prop>`` entries, kept unchanged.
 
         Returns
         -------

@@ -292,7 +292,7 @@ def _call(*arguments: object) -> int:
 
 
 def abi() -> int:
-    """Return the version of the kernel's Landlock, 0 where there is none."""
+    """Return the version of the kernel's Landlock, or 0."""
     if sys.platform != "linux":
         return 0
     return max(_call(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1)), 0)

@@ -83,7 +83,7 @@ AGAIN_S = 0.5
 #: how long the engines of a broken world may take to vanish
 VANISH_S = 5.0
 
-#: how often the clock is looked at
+#: how frequently the clock is looked at
 LOOK_S = 0.1
 
 

@@ -524,7 +524,7 @@ class _SlurmParts(_RemoteParts):
         except SilentError as error:
             return f"unknown ({error})"
         if found is None:
-            return "over: Slurm does not know it"
+            return "over: Slurm does not list it"
         reason = f" ({found.reason})" if found.reason not in ("", "None") else ""
         return f"over: {found.word}{reason}" if found.is_over else f"{found.word.lower()}{reason}"
 

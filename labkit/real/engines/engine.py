@@ -211,7 +211,7 @@ class _Objects(ObjectCollectives):
     _pickle = MPI.pickle
 
     def _private(self, name: str, root: int, op: str = "") -> tuple[Any, int]:
-        """Return the duplicate for the messages of reductions, and their tag; all ranks make it at once."""
+        """Return the duplicate for the messages of reductions, and their tag; all ranks make it together."""
         if self.handle not in _contexts:
             made, request = _Comm.Idup(self)
             finish(request)
@@ -253,7 +253,7 @@ def _call(
 
 
 def interruptible(comm: Any) -> Any:
-    """Return the communicator with calls that can be interrupted; what is null stays as it is."""
+    """Return the communicator with calls that can be interrupted; what is null stays unchanged."""
     if isinstance(comm, Communicator) or comm == MPI.COMM_NULL:
         return comm
     for kind, wrapped in reversed(CLASSES.items()):  # the special ones first
@@ -341,7 +341,7 @@ def execute(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
 #: how long the process that started a run has to end it at the time limit, before the engine does it itself
 GRACE_S = 15.0
 
-#: how often the thread looks
+#: how frequently the thread looks
 LOOK_S = 0.1
 
 

@@ -90,7 +90,7 @@ _outside: list[Any] = [None, 0]
 def own_interrupts(interrupts: Interrupts) -> Iterator[None]:
     """Handle the interrupt signal so during a run, and leave it unheard for a moment afterwards.
 
-    Two ranks may end at once, each by itself, while the client asks the one for the other's sake: an
+    Two ranks may end at the same time, each by itself, while the client asks the one for the other's sake: an
     interrupt that comes when the engine sends the report would lose the report, and the rank would be taken
     for stuck.
     """

@@ -1,7 +1,7 @@
 """Waiting for MPI in a way that an interrupt can end, on an engine that has to live on afterwards.
 
 A rank that is blocked inside the C library hears nothing. So every blocking call is made as its nonblocking
-twin, and the waiting is done here: test at once a few times, then give way to other processes between the
+twin, and the waiting is done here: test a few times, then give way to other processes between the
 tests, then sleep. The signal handler of the engine only sets `WAITING.stop` while code of this package runs,
 and the loop raises: a request is never lost between two lines, and what is still pending keeps its buffers.
 """

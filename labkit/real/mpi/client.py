@@ -266,7 +266,7 @@ def _check_host(ranks: int, hosts: HostFile | None) -> None:
 
 
 def pack_launch(request: RunRequest) -> tuple[dict[str, Any], bytes]:
-    """Pack a run for one launch of its own."""
+    """Pack a run for its own launch."""
     header, payload = pack_job(request, early_mpi=True)
     if request.coll is not None:
         header["coll"] = pack(request.coll)[0]

@@ -56,13 +56,13 @@ class Launch:
 
     `launcher`: The mpiexec.
     `ranks`: Number of ranks.
-    `header`: What the ranks must know before they unpack the program.
+    `header`: What the ranks need before they unpack the program.
     `payload`: The pickled program.
     `output_limit_bytes`: What all ranks together may print.
     `hosts`: Several hosts; without it the ranks stay on this one.
     """
 
-    #: how often the files are looked at while the job runs
+    #: how frequently the files are looked at while the job runs
     look_s = 0.1
 
     def __init__(
@@ -159,7 +159,7 @@ class Launch:
             raise MachineError(f"processes {sorted(left)} of this run could not be ended; end them manually")
 
     def create(self) -> None:
-        """Make the private directories, and write down what the ranks have to know."""
+        """Make the private directories, and write down what the ranks need."""
         try:
             self.directory = make_folder(self.hosts.folder if self.hosts else None)
             self._folders.append(self.directory)

@@ -1,4 +1,4 @@
-"""Waits of real ranks: each notes its blocking calls on a page of its own, which its supervisor reads.
+"""Waits of real ranks: each notes its blocking calls on its own page, which its supervisor reads.
 
 A small library (``kernels/waits``) stands between mpi4py and MPI, as MPI's profiling interface would: before
 a blocking call it writes down the call, its peers and what the rank has posted: some ninety instructions a
@@ -140,7 +140,7 @@ def _head(head: PageHead) -> Head | None:
 
 
 def read_waits(path: Path) -> RankWaits | None:
-    """Read a rank's page; None where there is none."""
+    """Read a rank's page, or None."""
     try:
         data = path.read_bytes()
     except OSError:

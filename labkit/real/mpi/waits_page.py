@@ -121,7 +121,7 @@ class _Constants(ctypes.Structure):
 
 @functools.cache
 def load_library() -> Any:
-    """Put the library before MPI, which must not be loaded yet; None where there is none."""
+    """Put the library before MPI, which must not be loaded yet; return its path, or None."""
     kernels = importlib.util.find_spec("labkit._kernels")  # next to them; they themselves are not needed
     if sys.platform != "linux" or "mpi4py.MPI" in sys.modules or kernels is None or kernels.origin is None:
         return None

@@ -1,4 +1,4 @@
-"""The runs in a batch job's folder, or the error that says why there are none."""
+"""The runs in a batch job's folder, or the error that explains their absence."""
 
 from __future__ import annotations
 
@@ -92,8 +92,7 @@ def lost_error(job: JobFolder, state: State | None) -> LabkitError:
     head = f"Slurm job {job.job_id} of {job.about['program']}"
     if state is None:
         return MachineError(
-            f"{head} left no result, and Slurm does not know it any more; run the same again to "
-            "submit it anew"
+            f"{head} left no result, and Slurm no longer lists it; run the same again to submit it anew"
         )
     if state.word in _ENDS:
         by = f" ({state.reason})" if state.reason not in ("", "None", "Cancelled") else ""

@@ -99,7 +99,7 @@ class Step(Launch):
         self._header = {"waits": os.environ.get("SLURM_JOB_NUM_NODES") == "1"}
 
     def create(self) -> None:
-        """Write down what the ranks have to know; their program is there already."""
+        """Write down what the ranks need; their program is there already."""
         try:
             self._write("path", "\0".join(self._paths))
             if self._header["waits"]:

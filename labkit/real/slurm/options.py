@@ -378,7 +378,7 @@ def profile_options(profile: str) -> dict[str, Any]:
 
 
 def _split(profile: str) -> tuple[Path | None, str]:
-    """Tell a path, with a name behind it or not, from a name."""
+    """Distinguish a path, with or without a name behind it, from a name."""
     head, sign, tail = profile.rpartition(":")
     if sign and head.endswith(".toml"):
         return Path(head).expanduser(), tail

@@ -92,7 +92,7 @@ class PersistentCollectives:
 
 def given_bytes(method: Method, comm: Any, arguments: tuple[Any, ...]) -> int:
     """Return the bytes that the rank gives; of objects they are counted when they are pickled."""
-    if method.problem in PLAIN and type(arguments[0]) is np.ndarray:  # most calls, at once
+    if method.problem in PLAIN and type(arguments[0]) is np.ndarray:  # most calls, immediately
         size: int = arguments[0].nbytes // (comm.size if method.problem in OF_BLOCKS else 1)
         return size
     return _by_layout(method, comm, arguments)

@@ -153,7 +153,7 @@ def _at_import(code: types.CodeType, scope: Mapping[str, Any]) -> tuple[set[str]
                 imported.add("." * level + step.argval)
             elif step.opname == "LOAD_NAME" and isinstance(scope.get(step.argval), types.FunctionType):
                 function = scope[step.argval]
-                if function.__globals__ is scope:  # it may be called at once
+                if function.__globals__ is scope:  # it may be called immediately
                     used |= names_used(function.__code__) or set()
         pending += [part for part in one.co_consts if isinstance(part, types.CodeType) and _runs(part)]
     return used, imported

@@ -89,7 +89,7 @@ class Isolation:
         return self._copiers[rank].copy(original)
 
     def original(self, copy: object) -> Any:
-        """Return what a rank's function or class is a copy of, None if it is none."""
+        """Return what a rank's function or class is a copy of, or None."""
         return self._plan.originals.get(id(copy))
 
     @property
@@ -320,7 +320,7 @@ class Copier:
         return copy
 
     def found(self, value: object) -> Any:
-        """Return the copy noted for a value, None if there is none."""
+        """Return the copy noted for a value, or None."""
         return self._memo.get(id(value))
 
     # --- code -------------------------------------------------------------------------------------
@@ -483,7 +483,7 @@ class Copier:
         return made
 
     def _of_own_module(self, value: type, module: types.ModuleType | None) -> object:
-        """Return the class that a rank's own execution of its module has made, None if there is none."""
+        """Return the class that a rank's own execution of its module has made, or None."""
         if module is None or code_of_dependent(vars(module)) is None:
             return None
         self.scope(vars(module))
@@ -610,7 +610,7 @@ _HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
 
 
 def _handler_for(kind: type) -> Callable[[Copier, Any], Any]:
-    """Return the handler for a type that has none of its own."""
+    """Return the handler for a type that lacks one."""
     if issubclass(kind, type):
         return Copier.class_
     if issubclass(kind, types.ModuleType):

@@ -94,7 +94,7 @@ class _Call:
 
     def __init__(self, name: str, function: Callable[..., Any], args: Any, named: Any, begin: Any) -> None:
         self.name, self.function, self.args, self.named = name, function, args, named
-        #: begins its nonblocking form: returns a request and the status to fill, None where there is none
+        #: begins its nonblocking form: returns a request and the status to fill, or None
         self.begin = begin
         self.thread = threading.current_thread()
         self.order = _context(args), self.thread.name
@@ -445,7 +445,7 @@ class RankWaits:
         return True
 
     def _first_of(self, requests: list[Any]) -> int:
-        """Wait for the first of several requests, which stays as it is; return its place."""
+        """Wait for the first of several requests, which stays unchanged; return its place."""
         over = next((place for place, one in enumerate(requests) if one._is_over() is not False), None)
         return int(type(requests[0])._wait_list(requests, True, "Waitany")) if over is None else over
 

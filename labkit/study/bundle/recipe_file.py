@@ -50,7 +50,7 @@ class Carrier:
     """Collects the files of a bundle that functions and values need.
 
     `files`: Content by path in the bundle.
-    `remarks`: What a reader must know of how they travel.
+    `remarks`: Caveats on how they travel.
     """
 
     def __init__(self, sources: Mapping[int, SourceText | None]) -> None:

@@ -148,7 +148,7 @@ def litmus(
 ) -> Litmus:
     """Separate the machine's faults from the library's by a broadcast that is known in every step.
 
-    Beside the library's broadcast runs an own one, along a binomial tree by plain messages. Both are judged
+    The library's broadcast and labkit's own, along a binomial tree by plain messages, run. Both are judged
     against log p; the own one is held against the time that its messages take alone (a ping-pong along each
     edge of the tree), the library's against the own one.
 

@@ -116,7 +116,7 @@ def compare_all(
     (then it holds). Both families of p-values are corrected by Holm's method for all pairs, so that the
     chance of a single false "violated" among all of them, and that of a single false "held", are at most
     `level` each. Where several launches disagree about the side, or neither test rejects, it stays
-    undecided. Exact values are compared as they are.
+    undecided. Exact values are compared directly.
 
     References
     ----------
@@ -261,7 +261,7 @@ class GuidelineReport:
     """Guidelines and what became of them; goes through its `Outcome` objects.
 
     `about`: Where and how was measured.
-    `notes`: What a reader must know.
+    `notes`: Caveats.
     """
 
     def __init__(self, outcomes: Sequence[Outcome], about: str = "", notes: Sequence[str] = ()) -> None:

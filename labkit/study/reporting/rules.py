@@ -116,7 +116,7 @@ class RuleReport:
     def headline(self) -> str:
         """Count them in a line."""
         met, violated, unknown = (len(self.of(status)) for status in _MARKS)
-        return f"Of the twelve rules {met} are met, {violated} violated, {unknown} not to be told."
+        return f"Of the twelve rules {met} are met, {violated} violated, {unknown} unknown."
 
     def _repr_html_(self) -> str:
         rows = [
@@ -432,7 +432,7 @@ def _compared(facts: Facts) -> _Said:
         return "met", "there is one curve and nothing to compare it with"
     what = f"several values of {listed(columns)} invite a comparison"
     if facts.is_deterministic or not facts.points:
-        return "met", f"{what}, and values that do not scatter can be compared as they are"
+        return "met", f"{what}, and values that do not scatter can be compared directly"
     if facts.without_interval():
         return (
             "violated",

@@ -37,14 +37,14 @@ def nested(slices: dict[str, Ints]) -> tuple[dict[str, Ints], int]:
 
     `slices`: rank, kind, name, begin_ns, end_ns, row, phase and around, an entry each: of a call the name of
         its innermost phase by number, -1 for none, `NOT_SAID`; of a phase how many are around it (then those
-        of a rank come in the order in which it entered them, where they begin at once), `NOT_SAID`.
+        of a rank come in the order in which it entered them, where they begin at the same time), `NOT_SAID`.
     Returns: Without phase and around; with depth, and no slice ends after the one around it: how many did.
     """
     # Calls that take no time come before what begins just then, behind the phases that do.
     kind, begin, end = slices["kind"], slices["begin_ns"], slices["end_ns"]
     takes_time = (kind != PHASE) & (end > begin) | (kind == WAIT)
     inside = np.where(kind == PHASE, 0, 1 + takes_time)
-    # Else phases are noted when they end: of two that begin and end at once the later is the outer one.
+    # Else phases are noted when they end: of two with equal times the later is the outer one.
     is_told = slices["around"] != NOT_SAID
     noted = np.where((kind == PHASE) & (end > begin) & ~is_told, -1, 1) * np.arange(len(kind))
     order = np.lexsort((noted, kind, np.where(is_told, 0, -end), inside, begin, slices["rank"]))

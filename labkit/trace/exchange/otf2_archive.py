@@ -95,7 +95,7 @@ def _begun_requests(events: Events, names: list[str]) -> dict[int, int]:
     last = calls_at(trace.calls, events.destination, posted_s).tolist()
     rank, begin, end = (trace.calls[name].tolist() for name in ("rank", "begin_s", "end_s"))
     own = trace.is_own[events.message].tolist()
-    # A call that receives at once: what is over last in it of what was posted in it.
+    # A call that receives immediately: what is over last in it of what was posted in it.
     at_once = {
         row: at
         for at, row in enumerate(events.received_in.tolist())

@@ -75,7 +75,7 @@ class Archive(NamedTuple):
     `timelines`: By rank, as `labkit.trace.recorder.timeline.trace_of` takes them.
     `spans`: First and last event of each rank, in seconds.
     `phases`: Regions that are no calls of MPI: rank, name, begin and end, in seconds since the first event.
-    `clocks`: Without samples: the archive's times are taken as they are.
+    `clocks`: Without samples: the archive's times are used unchanged.
     `machine`: Its name in the archive.
     `notes`: What was left out.
     """
@@ -307,7 +307,7 @@ class _Reading:
     """What is done with each kind of event.
 
     Messages are complete when their events say so if `within`. Else at the ends of their calls: of several
-    that a call waited for, a tool learns of all at once.
+    that a call waited for, a tool gets all in one event.
     """
 
     def __init__(self, otf2: Any, ranks: dict[Any, _Rank], within: bool) -> None:

@@ -163,7 +163,7 @@ class Messages:
 
         return noted if row.form == "blocking" else begun
 
-    # -- both at once ---------------------------------------------------------------------------------------
+    # -- both together ---------------------------------------------------------------------------------------
 
     def _exchange(self, row: Method, original: _Call) -> _Call:
         ledger, is_buffer = self.ledger, row.is_buffer

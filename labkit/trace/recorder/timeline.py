@@ -345,7 +345,7 @@ def _probes(calls: Columns, messages: Columns, probes: Columns, order: NDArray[A
 
 
 def _last(part: Part, messages: Columns) -> Part:
-    """Of what a call waited for, keep what came last; of several at once the largest message."""
+    """Of what a call waited for, keep what came last; of several at the same time the largest message."""
     call, _, ready, _, message = part
     order = np.lexsort((messages["bytes"][message], ready, call))
     last = np.append(np.diff(call[order]) != 0, True)[: len(order)]

@@ -347,7 +347,7 @@ class Tuning:
     `what`: What is tuned, as a sentence begins.
     `codelets`: That can be used here.
     `left_out`: Those that cannot, and why.
-    `key`, `n_bytes`: What the history knows it by.
+    `key`, `n_bytes`: What the history stores it under.
     `points`: Measurements of each codelet.
     `situation`: Of a collective's calls: the run says what they take (`labkit.Run.collectives`).
     `phase` ({"search", "verification", "production"})

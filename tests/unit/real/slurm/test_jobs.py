@@ -159,7 +159,7 @@ def test_answers_of_squeue(sbatch):
         (State("OUT_OF_MEMORY"), MachineError, "ran out of memory"),
         (State("FAILED", "JobLaunchFailure", "", "0:53"), MachineError, "compute nodes do not see"),
         (State("FAILED", "NonZeroExitCode", "", "1:0"), MachineError, "without a result or output"),
-        (None, MachineError, "Slurm does not know it any more"),
+        (None, MachineError, "Slurm no longer lists it"),
     ],
 )
 def test_jobs_that_left_no_result(tmp_path, sbatch, state, kind, sentence):
