@@ -1,4 +1,4 @@
-"""Every algorithm of SMPI beside labkit's of `datasets/selectors/smpi_names.toml`: are they the same?
+"""Every algorithm of SMPI next to labkit's of `datasets/selectors/smpi_names.toml`: are they the same?
 
 ``python benchmarks/simgrid/smpi_names.py [RANKS [NODE [COLLECTIVE ...]]]`` prints for each algorithm the
 greatest relative difference of a rank's time for three sizes of messages on a star of RANKS/NODE hosts. Where
@@ -101,7 +101,7 @@ a star of hosts with four ranks each. The others are listed with what differs. "
 `python benchmarks/simgrid/smpi_names.py --goldens` measures all and writes this list; the times are kept in
 `tests/golden/simgrid_collectives.json`. SimGrid runs with `network/optim:Full` and `surf/precision:1e-13`:
 its defaults, which merge what happens within a nanosecond and update shares of links lazily, move the ranks
-of some alltoalls on tori and fat trees by 1e-6 to 1e-2 from its own full solution. Words after colons are
+of some alltoalls on tori and fat trees by 1e-6 to 1e-2 from its own full solution. Names after colons are
 parameters: `--coll bcast=binary:heap=1`.
 
 """

@@ -245,9 +245,7 @@ def Remove_error_string(errorcode: int) -> None:
 
 def _added(number: int) -> int:
     if int(number) not in codes_in_use().classes:
-        raise MPIException(
-            _ERR_ARG, f"{number} is none of the error classes and codes that this rank has added"
-        )
+        raise MPIException(_ERR_ARG, f"{number} is not an error class or code that this rank has added")
     return int(number)
 
 

@@ -85,7 +85,7 @@ class Seed(int):
 
     @classmethod
     def of(cls, seed: int) -> Seed:
-        """Return a seed as it is, or a plain number as a seed whose numbers of ranks are always the same."""
+        """Return a seed unchanged, or a plain number as a seed whose numbers of ranks are always the same."""
         return seed if isinstance(seed, Seed) else cls(seed, 0)
 
     def _key(self, *label: object) -> bytes:

@@ -143,7 +143,7 @@ def _plain(text: str, color: str) -> str:
 def _traceback(
     text: str, cell: str, readable: Callable[[str], str], paint: Callable[[str, str], str]
 ) -> list[str]:
-    """Show a traceback with the cells' lines around each place, and everything else as it is."""
+    """Show a traceback with the cells' lines around each place, and everything else unchanged."""
     lines: list[str] = []
     source = text.rstrip().splitlines()
     at = 0

@@ -721,7 +721,7 @@ class Passes:
         return order.simplified(bits)
 
     def _first(self, bits: int) -> Order:
-        """Return the keys as they are given, rank by rank."""
+        """Return the keys as given, rank by rank."""
         known, numbers = Mixtures(), dict[Any, int]()
         for mine in self._ranges:
             if mine and mine not in numbers:

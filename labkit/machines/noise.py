@@ -101,7 +101,7 @@ class Noise:
 
     @property
     def is_quiet(self) -> bool:
-        """Whether there is none."""
+        """Whether there is no noise."""
         return not (self.jitter_s or self.stragglers or self.links)
 
     @classmethod

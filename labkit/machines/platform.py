@@ -150,7 +150,7 @@ def _drawn(one: Shown) -> str:
         return ""
     note = ""
     if one.hosts is None:
-        note = f"as it is for {_SHOWN_RANKS} ranks"
+        note = f"for {_SHOWN_RANKS} ranks"
     elif small != sized:
         note = f"drawn is a smaller sibling, {small.size} of {small.hosts:,} hosts"
     return f"<div>{drawing}<div style='opacity:0.8'>{escape(note)}</div></div>"
@@ -376,7 +376,7 @@ class Platform(Shown):
         described = self.description
         if not isinstance(described, ClusterSpec) or "shape" not in described.options():
             raise PlatformError(
-                f"shape={shape!r} is a block of hosts of a torus, and {self.name} is none; leave it out"
+                f"shape={shape!r} is for a torus, and {self.name} is not a torus; leave it out"
             )
         option = None if shape == "whole" else described.options()["shape"].read(str(shape))
         values: dict[str, Any] = {"shape": option}

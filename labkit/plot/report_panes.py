@@ -33,7 +33,7 @@ _LETTER_PX, _STEP_PX = 6.4, 13
 
 
 class Row(NamedTuple):
-    """A node of the tree as it is shown.
+    """The display of a node of the tree.
 
     Attributes
     ----------
@@ -358,7 +358,7 @@ def report(
 
 
 class DrawnPanes:
-    """The three panes as they are drawn; another view of as many ranks on the same machine moves them.
+    """The three panes as drawn; another view of as many ranks on the same machine moves them.
 
     Parameters
     ----------

@@ -253,7 +253,7 @@ class Turns:
             self._bench.start()
 
     def keep(self, times: dict[str, Any]) -> dict[str, Any] | None:
-        """Return a run's times as they are kept; None where it does not count, on any rank."""
+        """Return a run's times as stored; None where it does not count, on any rank."""
         if self._bench is None:
             return times
         if not self._bench.take(times["begin"], times["end"]):

@@ -48,7 +48,7 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
 
 
 def pack_job(request: RunRequest, **more: object) -> tuple[dict[str, Any], bytes]:
-    """Pack a run for ranks of their own."""
+    """Pack a run for its own ranks."""
     header = {
         "sources": unwritten_sources(),
         "ranks": request.ranks,

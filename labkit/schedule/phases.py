@@ -202,6 +202,6 @@ def _parent(tree: Tree, number: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _at(slot: NDArray[np.int64], number: NDArray[np.int64], size: Ints) -> NDArray[np.int64]:
-    """Return the child in this slot, -1 where there is none or the team is too small to have it."""
+    """Return the child in this slot, or -1 if the team is too small to have it."""
     child = slot[np.minimum(number, len(slot) - 1)]
     return np.where(child < size, child, -1)

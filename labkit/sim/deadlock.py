@@ -134,7 +134,7 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
 
 
 def find_cycle(waits: dict[int, Waiting]) -> list[int]:
-    """Find ranks that wait for each other in a circle; empty when there are none."""
+    """Find ranks that wait for each other in a circle; the list may be empty."""
     state: dict[int, int] = {}
     blocked_of: dict[int, list[int]] = {}  # by id: the ranks of a collective have their peers in common
     for start in waits:

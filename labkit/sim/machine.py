@@ -267,7 +267,7 @@ def check_tries(tries: object) -> int:
 
 
 def explore(request: RunRequest, run_once: Callable[[RunRequest], Run]) -> Run:
-    """Run a request as it is, and again in other orders; the first run, with what was found.
+    """Run a request unchanged, and again in other orders; the first run, with what was found.
 
     `request`: Its option ``explore`` is the number of tries.
     `run_once`: Runs one; the option ``lateness`` is a `Lateness`.

@@ -223,7 +223,7 @@ class RankContext:
 
     @property
     def switches(self) -> int:
-        """How often control has gone from rank to rank."""
+        """The number of switches from rank to rank."""
         return int(self._hub.switches)
 
     def begin_sample(self) -> None:

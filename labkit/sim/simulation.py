@@ -279,7 +279,7 @@ class Simulation:
         self._failure: BaseException | None = None
 
     def own_waits(self) -> RankWaits:
-        """Return what the running rank waits for of its own process."""
+        """Return what the running rank waits for within its own process."""
         rank = self.hub.rank
         found = self.waits.get(rank)
         if found is None:

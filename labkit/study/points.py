@@ -237,7 +237,7 @@ def plan_points(
 
 
 def collective_choices(coll: object) -> list[Any]:
-    """Return the choices of collective algorithms that a sweep goes through; [None]: there is none."""
+    """Return the choices of collective algorithms that a sweep goes through; [None] without any."""
     found: list[object] = []
     for one in _varied(coll):
         if isinstance(one, str) and "=" in one:

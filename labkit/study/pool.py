@@ -205,7 +205,7 @@ class LocalPool:
         assert point is not None
         self._end(worker)
         if not is_ready:
-            raise MachineError(f"a worker process did not come up within {START_S:g} s")
+            raise MachineError(f"a worker process did not start within {START_S:g} s")
         assert self._limit_s is not None
         text = f"its worker process had not ended {GRACE_S:g} s after the time limit, and was killed"
         return point, Found(failure=TimeLimitError(text))

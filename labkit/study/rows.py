@@ -61,7 +61,7 @@ def parameter_columns(data: pd.DataFrame) -> list[str]:
 
 
 def cell(value: object) -> Any:
-    """Return a parameter's value as a cell: numbers and texts as they are, the rest by name."""
+    """Return a parameter's value as a cell: numbers and texts unchanged, the rest by name."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | float | str):
@@ -160,7 +160,9 @@ def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     """Return rows as a data frame with the columns in their order."""
     data = pd.DataFrame(list(rows))
     if data.empty:
-        raise DataError("a study holds at least one measurement, a row with metric and value; there are none")
+        raise DataError(
+            "a study holds at least one measurement, a row with metric and value; this one has no rows"
+        )
     missing = [c for c in ("metric", "value") if c not in data.columns]
     if missing:
         raise DataError(f"measurements need the columns metric and value; missing: {', '.join(missing)}")

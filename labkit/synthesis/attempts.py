@@ -286,7 +286,7 @@ def _changed(task: Task, best: _Way, change: dict[str, Any]) -> list[_Way]:
 
 
 def _others(task: Task, best: _Way) -> list[_Way]:
-    """Return ways of their own kind: around a ring, from everybody to all, an allreduce that stays whole."""
+    """Return special ways: around a ring, from everybody to all, an allreduce that stays whole."""
     found: list[_Way] = []
     if task.problem != "alltoall":
         order = tuple(_by_place(task.fabric))

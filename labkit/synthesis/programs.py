@@ -101,7 +101,7 @@ class _Open:
 
 
 class _Rank:
-    """The program of one rank, as it is written down."""
+    """The program of one rank, as written."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -396,7 +396,7 @@ class Plan:
         return max((one.end_s for one in self.transfers), default=0.0)
 
     def reversed(self) -> Plan:
-        """Return the plan backwards: what spread now gathers, and is combined on the way.
+        """Return the plan backwards: what spread now gathers, and is combined step by step.
 
         Every chunk went down a tree from its origin. Backwards each rank combines what its children send with
         its own and sends it to its parent, once.
@@ -416,7 +416,7 @@ class Plan:
         )
 
     def mirrored(self, ways: Sequence[Sequence[Way | None]]) -> Plan:
-        """Return the same plan with every message on the other one's way, source and destination as they are.
+        """Return the same plan with every message on the other one's way, source and destination unchanged.
 
         Where each link has a twin the other way, a plan for the machine is so one for the machine backwards.
         """

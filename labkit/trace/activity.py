@@ -345,7 +345,7 @@ def _renamed(columns: list[NDArray[Any]], trace: Trace, named: pd.DataFrame) -> 
 def _own_time(
     trace: Trace, rank: NDArray[Any], at_s: NDArray[Any], by: NDArray[Any]
 ) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Name waits that are none: inside a collective it is this, elsewhere a message."""
+    """Name waits without a wait state: inside a collective its name, elsewhere a message."""
     kind = np.where(by < -1, COLLECTIVE, np.where(by >= 0, MESSAGE, CALLS))
     if trace.calls is None or not len(trace.calls):
         return kind, by

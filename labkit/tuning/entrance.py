@@ -137,7 +137,7 @@ def _over_messages(
 def _attributes(
     operation: str, names: Sequence[str], ranks: int, node: int | None
 ) -> dict[str, dict[str, Hashable]]:
-    """Return what is known of each; an attribute that all share is none."""
+    """Return what is known of each, without the attributes that all share."""
     found: dict[str, dict[str, Hashable]] = {name: {} for name in names}
     costs = {}
     for name in names:

@@ -98,7 +98,7 @@ def table(results: Results, version: str, old: str = "") -> str:
     reasons: dict[str, str] = tomllib.loads(_REASONS.read_text())
     groups: dict[str, list[str]] = {}
     for test, where in sorted(lost.items()):
-        why = next((text for part, text in reasons.items() if part in test), "no reason: to be mended")
+        why = next((text for part, text in reasons.items() if part in test), "no reason: to be fixed")
         groups.setdefault(why, []).append(f"`{test}` (p = {', '.join(sorted(where, key=int))})")
     lines += ["", f"Passes on real MPI and not simulated: {len(lost)} tests, for {len(groups)} reasons.", ""]
     cells = Document("\n".join(lines)).cells

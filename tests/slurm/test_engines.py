@@ -53,7 +53,7 @@ def test_engines_end_with_the_process_that_started_them(slurm):
 
 
 def test_engines_that_do_not_come_up_say_why(slurm):
-    with pytest.raises(MachineError, match=r"did not come up: after 4 s their job is pending \(BeginTime\)"):
+    with pytest.raises(MachineError, match=r"did not start: after 4 s their job is pending \(BeginTime\)"):
         lk.cluster(2, launcher=slurm.on(extra="--begin=now+1hour"), timeout_s=4)
     with pytest.raises(
         MachineError, match=r"their job is over.*there is no /no/such/python on the compute node"

@@ -282,7 +282,7 @@ def _is_readable(address: int, count: int) -> bool:
 
 
 def _cuda(interface: Any) -> dict[str, Any]:
-    """Return what the dictionary says, refusing what is none."""
+    """Return the entries of the dictionary, refusing anything else."""
     if not isinstance(interface, dict):
         raise TypeError(f"__cuda_array_interface__: expecting a dictionary, got {type(interface).__name__}")
     pointer, is_read_only = _typed(interface["data"], tuple, "data")

@@ -200,7 +200,7 @@ class Datatype(Keyed, Named):
 
     @property
     def typechar(self) -> str:
-        """Character code, as in the array module; "V" where there is none."""
+        """Character code, as in the array module, or "V"."""
         return self._body.char
 
     @property

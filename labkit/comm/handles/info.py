@@ -76,7 +76,7 @@ class Keyed:
         return _INVALID
 
     def Get_attr(self, keyval: int) -> Any:
-        """Value under a key; None where there is none, as under a key for another kind of object."""
+        """Value under a key, or None, also under a key for another kind of object."""
         if int(keyval) == _INVALID:
             raise MPIException(_ERR_KEYVAL, f"keyval={keyval} is KEYVAL_INVALID")
         if int(keyval) not in _keyvals:

@@ -570,7 +570,7 @@ class RankProxy:
         """Do a task: its time passes, and its result is handed over."""
         machine = context.current()
         if self.work is None or machine is None:
-            raise self._failure("protocol", "a task, where there are none")
+            raise self._failure("protocol", "a task, but this run has no tasks")
         number = self.work.number_of(header.get("task"))
         self.tasks.append(number)
         machine.compute(self.work.seconds[number], None)

@@ -323,7 +323,7 @@ def _looked_at(source: str) -> tuple[list[str], list[str], str | None]:
 
 @contextlib.contextmanager
 def _raw_messages() -> Iterator[None]:
-    """Let the lower-case calls carry bytes as they are: a submission's pickles are never opened here."""
+    """Let the lower-case calls carry unchanged bytes: a submission's pickles are never opened here."""
     pickling.use(lambda data, *_: data, bytes, None)
     try:
         yield

@@ -246,7 +246,7 @@ class ModelExplorer(Explorer):
 
     @property
     def points(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """The points as they are now: x and y."""
+        """The current points: x and y."""
         data = self.source.data
         return np.asarray(data["x"], np.float64), np.asarray(data["y"], np.float64)
 

@@ -57,7 +57,7 @@ Pairs = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Load:
-    """How often a pattern crosses each link.
+    """The number of times that a pattern crosses each link.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ def link_facts(built: Any, names: Iterable[str]) -> dict[str, tuple[float, float
 
 
 def loads(built: Any, chosen: Pairs) -> Load:
-    """Count how often the routes of messages cross each link.
+    """Count the routes of messages that cross each link.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def loads(built: Any, chosen: Pairs) -> Load:
 
 @dataclass(frozen=True)
 class TopologyView:
-    """A machine as it is shown.
+    """The display of a machine.
 
     Attributes
     ----------

@@ -175,7 +175,7 @@ class ClusterSpec(MachineSpec):
     @property
     @abstractmethod
     def size(self) -> str | None:
-        """The size as it is written behind the colon; None for a machine that grows."""
+        """The size as written behind the colon; None for a machine that grows."""
 
     @classmethod
     @abstractmethod
@@ -293,7 +293,7 @@ class ClusterSpec(MachineSpec):
         return small
 
     def cable_count(self) -> int:
-        """Count the cables of a sized machine, as they are drawn."""
+        """Count the cables of a sized machine, as drawn."""
         return sum(count for _, count, _ in self.cable_links()) // self.links_per_cable
 
     # --- SimGrid's XML ------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class MachineSpec(ABC):
 
     @property
     def size(self) -> str | None:
-        """Its size as a specification writes it; None where there is none to write."""
+        """Its size as a specification writes it, or None."""
         return None
 
     @property

@@ -34,8 +34,8 @@ _WAYS = {
     "minimal": "Messages take SimGrid's minimal ways.",
     "shortest": "Messages take the shortest ways.",
     "valiant": "Messages go by a third group, drawn for each; the direct route is shown here.",
-    "adaptive": "Messages may make a detour by a third group, by the loads; the route of one that does not "
-    "is told here.",
+    "adaptive": "Messages may make a detour by a third group, depending on the loads; this is the route "
+    "without a detour.",
 }
 _FORM = "groups x blue : chassis x black : routers x green : nodes, for example 4x4:3x4:5x1:2"
 
@@ -241,7 +241,7 @@ class DragonflySpec(ClusterSpec):
         return (self.hosts or 0) + self.all_routers
 
     def longest_route(self) -> int:
-        """A green and a black cable in each group on the way, blue ones between them."""
+        """A green and a black cable in each group that it passes, blue ones between them."""
         groups, _, chassis, _, routers, _, _ = self.counts
         inside = (routers > 1) + (chassis > 1)
         if groups == 1:

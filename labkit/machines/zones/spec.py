@@ -492,7 +492,7 @@ class ZonesSpec(MachineSpec):
         return lay_out_zones(self.root, str(self))
 
     def xml(self) -> str:
-        """Write the zones as they are; hosts keep their names."""
+        """Write the zones unchanged; hosts keep their names."""
         return zones_xml(self.root, self.model)
 
     def __str__(self) -> str:

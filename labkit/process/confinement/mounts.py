@@ -73,7 +73,7 @@ def leave_namespaces(names: Iterable[str]) -> list[str]:
 
 
 def open_ways(paths: Iterable[str]) -> None:
-    """Make paths reachable for all users in this view: folders on the way that are closed are covered."""
+    """Make paths reachable for all users in this view: closed folders above them are covered."""
     closed: dict[str, list[str]] = {}
     for path in paths:
         folder = _closed_above(path)
@@ -98,7 +98,7 @@ def _is_beneath(path: str, other: str) -> bool:
 
 
 def _closed_above(path: str) -> str | None:
-    """Return the outermost folder on the way to a path that not everybody may enter."""
+    """Return the outermost folder above a path that some users may not enter."""
     way, found = os.path.dirname(os.path.realpath(path)), None
     while way != os.sep:
         if not os.stat(way).st_mode & 0o001:

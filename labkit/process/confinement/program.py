@@ -149,7 +149,7 @@ def _supervise(child: int) -> None:
 
 
 def _end_children() -> None:
-    """Kill this process's children until there is none: orphans of those that end come here, too."""
+    """Kill this process's children until no child is left: orphans of those that end come here, too."""
     until = time.monotonic() + 5
     while time.monotonic() < until:
         with contextlib.suppress(OSError):

@@ -191,7 +191,7 @@ class Parts:
         except Exception as error:
             told = "; ".join(telling_line(text) for text in self.engine_output())
             raise MachineError(
-                f"the {self.count} MPI engines did not come up within {timeout_s:g} s "
+                f"the {self.count} MPI engines did not start within {timeout_s:g} s "
                 f"({type(error).__name__}: {error}); {self.launcher.path} says: {told}; see labkit doctor"
             ) from error
 
@@ -438,10 +438,10 @@ class _RemoteParts(Parts):
         self.cluster.start_cluster_sync()
 
     def give_up(self, why: str) -> MachineError:
-        """Say that the engines did not come up."""
+        """Say that the engines did not start."""
         told = " ".join(" ".join(text.split())[-600:] for text in self.engine_output()).strip()
         says = f"{self.describe()} says: {told or 'nothing'}"
-        return MachineError(f"the {self.count} MPI engines did not come up: {why}; {says}")
+        return MachineError(f"the {self.count} MPI engines did not start: {why}; {says}")
 
 
 class _SlurmParts(_RemoteParts):

@@ -76,7 +76,7 @@ class WaitPage:
 
     @classmethod
     def open(cls, mpi: Any) -> WaitPage | None:
-        """Return the page, or None where there is none: an engine that was not started by `begin`."""
+        """Return the page, or None on an engine that was not started by `begin`."""
         folder = os.environ.get("TMPDIR", "")
         if not os.path.basename(os.path.dirname(folder)).startswith("labkit-"):
             return None  # nobody would remove it

@@ -103,7 +103,7 @@ class JobFolder:
 
     @classmethod
     def open(cls, path: Path) -> JobFolder | None:
-        """Read a job's folder; None when it is none, or not one's own: results are pickles, which may lie."""
+        """Read a job's folder; None unless it is one and belongs to the user: pickles can run code."""
         try:
             about = path.stat()
             if about.st_uid != os.geteuid() or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -140,7 +140,7 @@ class JobFolder:
         return content if isinstance(content, dict) else {}
 
     def write(self, name: str, content: object) -> None:
-        """Write one of the files: JSON, or text as it is."""
+        """Write one of the files: JSON, or plain text."""
         text = content if isinstance(content, str) else json.dumps(content, indent=1) + "\n"
         write_atomic(self.path / name, text)
 

@@ -343,7 +343,7 @@ class RankWorld:
                 own[name] = None
 
     def reloaded(self, module: ModuleType) -> ModuleType | None:
-        """Execute one of this rank's modules anew; None if it is none of them."""
+        """Execute one of this rank's modules anew; None for any other module."""
         name = module.__name__
         own = self._modules.get(name)
         if own is None or own is self.main or own.__spec__ is None:

@@ -103,7 +103,7 @@ class Declaration:
 
     @property
     def program_sha256(self) -> str:
-        """SHA-256 of the file that holds the program; empty where there is none."""
+        """SHA-256 of the file that contains the program, or an empty string."""
         return next(iter(self.program_files.values()), "")
 
     def planned(self, jobs: object = None) -> Planned:

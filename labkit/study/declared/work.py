@@ -97,7 +97,7 @@ class _Writer(Harvest):
 
 
 class Content:
-    """What the points of a study are made of, as it is now.
+    """What the points of the current study are made of.
 
     `records`: The recorded computation that the study replays, if it has some in a file.
     `measured`: The computation that the study has measured itself, which is in that file too.
@@ -252,7 +252,7 @@ class DeclaredWork:
 
     @property
     def stale(self) -> int:
-        """How many points in the folder are none of this study: of other content, or other values."""
+        """The number of points in the folder that belong to other content or other values."""
         return len(self.results.current - set(self.keys.values()))
 
     @property

@@ -81,7 +81,9 @@ def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
     numeric = [c for c in columns if pd.api.types.is_numeric_dtype(data[c]) and data[c].notna().all()]
     parameters = [c for c in numeric if data[c].nunique() > 1] or numeric[:1]
     if not parameters:
-        raise DataError("Extra-P's files need a parameter that is a number, such as ranks; there is none")
+        raise DataError(
+            "Extra-P's files need a parameter that is a number, such as ranks; this study has none"
+        )
     names = [c for c in (*FIXED, *columns) if c not in parameters and data[c].nunique(dropna=False) > 1]
     groups = []
     for key, rows in data.groupby([*names, "phase", "metric"], sort=False, dropna=False):

@@ -106,7 +106,7 @@ def _repeated(facts: Facts) -> list[str]:
 
 
 def _counted(facts: Facts) -> list[str]:
-    """Say how often was repeated, where nothing else is recorded."""
+    """State the number of repetitions, where nothing else is recorded."""
     if not facts.points or (facts.is_deterministic and facts.fewest == 1):
         return []
     counts = sorted({int(p.values.size) for p in facts.points})

@@ -116,7 +116,7 @@ class RuleReport:
     def headline(self) -> str:
         """Count them in a line."""
         met, violated, unknown = (len(self.of(status)) for status in _MARKS)
-        return f"Of the twelve rules {met} are met, {violated} violated, {unknown} unknown."
+        return f"Of the twelve rules {met} are met, {violated} violated, {unknown} not to be told."
 
     def _repr_html_(self) -> str:
         rows = [

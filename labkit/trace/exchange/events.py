@@ -240,7 +240,7 @@ class Events:
         return times, np.minimum(same, 999), what, which, rank
 
     def _places(self, which: Ints, ends: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Return places among what is at the same time: slices as they are, messages in their calls."""
+        """Return places among what is at the same time: slices unchanged, messages in their calls."""
         own = np.arange(len(which), dtype=np.float64)
         last = float(len(which))
         begun, over = np.empty(len(self.rank)), np.empty(len(self.rank))

@@ -142,7 +142,7 @@ def _flows(events: Events, begin_ns: Ints, end_ns: Ints) -> Iterator[str]:
 
 
 def _inside(events: Events, row: Ints, when_ns: Ints, begin: Ints, end: Ints) -> Ints:
-    """Move times at the border of their call, as it is drawn, a nanosecond into it."""
+    """Move times at the border of their drawn call a nanosecond into it."""
     slices = np.full(int(max(events.row.max(initial=-1), row.max(initial=-1))) + 2, -1)
     calls = np.flatnonzero(events.kind == CALL)
     slices[events.row[calls]] = calls

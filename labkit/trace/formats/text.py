@@ -38,7 +38,7 @@ def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[byte
 
 
 def first_line(path: Path, still: Callable[[], None] | None = None) -> tuple[str, int]:
-    """Return the first line that is neither blank nor a comment, and its number; ("", 0): there is none."""
+    """Return the first line that is neither blank nor a comment, and its number, or ("", 0)."""
     rest = b""
     number = 0
     for piece in pieces(path, still):

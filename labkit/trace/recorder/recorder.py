@@ -490,7 +490,7 @@ class Recorder:
         return made
 
     def _recorded(self, comm: Any) -> Any:
-        """Return a communicator of mpi4py's as one whose calls are noted; of ours, as it is."""
+        """Return a communicator of mpi4py's as one whose calls are noted; return ours unchanged."""
         made = self._classes.get(type(comm))
         return comm if made is None or comm == self.ledger.null else made(comm)
 

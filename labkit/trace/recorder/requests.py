@@ -16,7 +16,7 @@ _Call = Callable[..., Any]
 
 
 def received_bytes(status: Any, unequal: tuple[int, int] | None) -> int:
-    """Return what a receive got: an element as it is counted, where it is sent as another number of bytes."""
+    """Return what a receive got: the counted element, where it is sent as another number of bytes."""
     size: int = status.count
     return size if unequal is None else size // unequal[0] * unequal[1]
 

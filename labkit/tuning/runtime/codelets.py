@@ -1,4 +1,4 @@
-"""Codelets, which all do the same in ways of their own, and sets of them, with attributes.
+"""Codelets, which do the same in different ways, and sets of them, with attributes.
 
 What the search knows of a codelet are its attributes: named properties such as ``pattern="pairwise"`` or
 ``copies="pack"``. Two codelets differ in one attribute if they agree in all others that both have.

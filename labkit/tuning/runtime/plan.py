@@ -638,7 +638,7 @@ class Halving(Search):
 
 
 def _confirmed(times: Mapping[str, float], final: Sequence[str]) -> str:
-    """Return the fastest of the finalists, or where one that is none is clearly faster, that one."""
+    """Return the fastest of the finalists, or any other codelet that is clearly faster."""
     fastest = min(times, key=lambda name: times[name])
     if not final:
         return fastest
