@@ -529,6 +529,10 @@ class Run(SuggestsNames):
         limit : int
             As in `export`.
 
+        Returns
+        -------
+        pandas.DataFrame or hatchet.GraphFrame
+
         Raises
         ------
         DataError

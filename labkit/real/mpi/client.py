@@ -231,7 +231,7 @@ def run_ranks(request: RunRequest) -> Run:
                 error.add_note(left)
             raise error
         runs = _read_runs(job, ending, request)
-        forced = _forced_notes(request) if switches else []
+        forced = notes_of(request.coll.forced) if switches else []
         return run_of(runs, forced + (recording.collect(job.directory, job.ranks) if recording else []))
 
 
@@ -239,16 +239,7 @@ def _switches(request: RunRequest, launcher: Launcher) -> dict[str, str]:
     """Return what makes the library take its own algorithms that were asked for."""
     if request.coll is None or not request.coll.forced:
         return {}
-    # the selectors know all algorithms: most runs start without them
-    from labkit.real.mpi.client import environment_of
-
     return environment_of(request.coll.forced, launcher.kind)
-
-
-def _forced_notes(request: RunRequest) -> list[str]:
-    from labkit.real.mpi.client import notes_of
-
-    return notes_of(request.coll.forced)
 
 
 def _check_host(ranks: int, hosts: HostFile | None) -> None:

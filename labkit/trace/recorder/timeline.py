@@ -31,7 +31,9 @@ from labkit.trace.waiting.kinds import base_of, is_begun, kind_number
 __all__ = ["clocks_of", "join_calls", "trace_of", "window_waits"]
 
 
-Columns = dict[str, NDArray[Any]]
+#: one value for each row of a table, of any type
+Column = NDArray[Any]
+Columns = dict[str, Column]
 
 _COLUMNS = ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
 
@@ -63,12 +65,12 @@ class _Epoch:
         return [one.call for one in self.calls if not one.ranks or peer in one.ranks]
 
 
-def targets_of(window_calls: Iterable[WindowCall], names: NDArray[Any]) -> dict[int, int]:
+def targets_of(window_calls: Iterable[WindowCall], names: Column) -> dict[int, int]:
     """Return by row of a call the target that it accesses."""
     return {one.call: one.ranks[0] for one in window_calls if one.ranks and names[one.call] in ACCESSES}
 
 
-def window_waits(calls: Columns, names: NDArray[Any], window_calls: Sequence[WindowCall]) -> Any:
+def window_waits(calls: Columns, names: Column, window_calls: Sequence[WindowCall]) -> Any:
     """Find what ranks waited for at posts, completions and locks.
 
     `calls`: rank, begin_s and end_s of all calls.
@@ -95,7 +97,7 @@ def window_waits(calls: Columns, names: NDArray[Any], window_calls: Sequence[Win
 
 
 def _epochs(
-    own: list[WindowCall], calls: Columns, names: NDArray[Any], first: tuple[str, ...], last: tuple[str, ...]
+    own: list[WindowCall], calls: Columns, names: Column, first: tuple[str, ...], last: tuple[str, ...]
 ) -> list[_Epoch]:
     """Return the epochs of all ranks that begin and end with these calls."""
     found: list[_Epoch] = []
@@ -159,7 +161,7 @@ def _concerns(call: WindowCall, target: int) -> bool:
 
 
 def _late_origins(
-    calls: Columns, names: NDArray[Any], accesses: list[_Epoch], exposures: list[_Epoch]
+    calls: Columns, names: Column, accesses: list[_Epoch], exposures: list[_Epoch]
 ) -> list[Wait]:
     begin, end = calls["begin_s"], calls["end_s"]
     found = []
@@ -181,7 +183,7 @@ def _late_origins(
     return found
 
 
-def _locks(calls: Columns, own: list[WindowCall], names: NDArray[Any]) -> list[Wait]:
+def _locks(calls: Columns, own: list[WindowCall], names: Column) -> list[Wait]:
     begin, end = calls["begin_s"], calls["end_s"]
     found = []
     for target in sorted({rank for one in own for rank in one.ranks}):
@@ -203,7 +205,7 @@ def _locks(calls: Columns, own: list[WindowCall], names: NDArray[Any]) -> list[W
     return found
 
 
-def _lock_epochs(own: list[WindowCall], calls: Columns, names: NDArray[Any], target: int) -> list[_Epoch]:
+def _lock_epochs(own: list[WindowCall], calls: Columns, names: Column, target: int) -> list[_Epoch]:
     """Return the epochs in which ranks had, or wanted, the lock of a target."""
     going: dict[int, _Epoch] = {}
     found = []
@@ -226,12 +228,10 @@ def _wait(calls: Columns, row: int, begin_s: float, until_s: float, cause_row: i
 
 
 #: call, from when, until when what it waited for could begin, on whom it waited, row of the message
-Part = tuple[NDArray[Any], ...]
+Part = tuple[Column, ...]
 
 
-def call_waits(
-    calls: Columns, messages: Columns, probes: Columns, joints: tuple[NDArray[Any], ...]
-) -> Columns:
+def call_waits(calls: Columns, messages: Columns, probes: Columns, joints: tuple[Column, ...]) -> Columns:
     """Return the columns of `Trace.waits`.
 
     `messages`: With ``_sent`` and ``_got``, the calls in which the two sides were over (-1: none),
@@ -266,7 +266,7 @@ def call_waits(
 
 
 def _pieces(
-    calls: Columns, over: list[tuple[NDArray[Any], NDArray[np.float64]]]
+    calls: Columns, over: list[tuple[Column, NDArray[np.float64]]]
 ) -> tuple[Columns, list[NDArray[np.int64]]]:
     """Cut calls at the times at which something was over within them: a rank waits for one after the other.
 
@@ -295,7 +295,7 @@ def _pieces(
     return pieces, np.split(found, np.cumsum([len(one) for one, _ in over])[:-1])
 
 
-def _receives(calls: Columns, messages: Columns, got: NDArray[Any]) -> Part:
+def _receives(calls: Columns, messages: Columns, got: Column) -> Part:
     """Return what was waited for at receives: the post of the send."""
     begin, came = calls["begin_s"][got], messages["send_posted_s"]
     late = came > begin
@@ -304,7 +304,7 @@ def _receives(calls: Columns, messages: Columns, got: NDArray[Any]) -> Part:
 
 
 def _sends(
-    calls: Columns, messages: Columns, sent: NDArray[Any], taken_s: NDArray[np.float64], received: Part
+    calls: Columns, messages: Columns, sent: Column, taken_s: NDArray[np.float64], received: Part
 ) -> Part:
     """Return what was waited for at sends: a receiver that was in its call before the sender's was over.
 
@@ -322,7 +322,7 @@ def _sends(
     return by, free[by], np.where(later, there, free[by]), origin, known
 
 
-def _probes(calls: Columns, messages: Columns, probes: Columns, order: NDArray[Any]) -> Part:
+def _probes(calls: Columns, messages: Columns, probes: Columns, order: Column) -> Part:
     """Return what probes waited for: the message that the rank's next receive of that kind took."""
     channels: dict[tuple[int, ...], list[tuple[int, int]]] = {}
     names = ("destination", "source", "tag", "context")
@@ -352,7 +352,7 @@ def _last(part: Part, messages: Columns) -> Part:
     return tuple(column[order][last] for column in part)
 
 
-def _merged(calls: Columns, received: Part, taken: Part) -> list[tuple[Part, NDArray[Any] | None]]:
+def _merged(calls: Columns, received: Part, taken: Part) -> list[tuple[Part, Column | None]]:
     """Put both together: a call that went on waiting, for a receiver, has two waits; else one is enough."""
     went_on = taken[2] > taken[1]
     both = np.isin(taken[0], received[0])
@@ -363,7 +363,7 @@ def _merged(calls: Columns, received: Part, taken: Part) -> list[tuple[Part, NDA
     return [(received, since[received[0]]), (second, None)]
 
 
-def _whole(calls: Columns, part: Part, end: NDArray[Any] | None) -> Part:
+def _whole(calls: Columns, part: Part, end: Column | None) -> Part:
     call, begin, ready, origin, message = part
     until = calls["end_s"][call] if end is None else end
     return call, begin, until, ready, origin, message, np.full(len(call), -1)
@@ -495,7 +495,7 @@ def _together(
     return of_calls, of_posts, of_probes, blocks, sources, windows
 
 
-def _renumbered(numbers: NDArray[Any], known: Mapping[int, int]) -> NDArray[np.int64]:
+def _renumbered(numbers: Column, known: Mapping[int, int]) -> NDArray[np.int64]:
     distinct, place = np.unique(numbers, return_inverse=True)
     return np.array([known[int(number)] for number in distinct], np.int64)[place]
 
@@ -563,7 +563,7 @@ def _matched(calls: Columns, posts: Columns) -> tuple[Columns, list[str]]:
     return {name: column[order] for name, column in messages.items()}, said
 
 
-def _done_s(calls: Columns, posts: Columns, rows: NDArray[Any]) -> NDArray[np.float64]:
+def _done_s(calls: Columns, posts: Columns, rows: Column) -> NDArray[np.float64]:
     """Return when posts were over: at the end of their calls, where the notes do not say more."""
     end: NDArray[np.float64] = calls["end_s"][posts["done"][rows]]
     if "done_s" in posts:
@@ -627,9 +627,9 @@ def join_calls(calls: Columns) -> NDArray[np.int64]:
 def joint_waits(
     calls: Columns,
     joint: NDArray[np.int64],
-    names: NDArray[Any],
+    names: Column,
     sources: Mapping[tuple[int, int], list[int]],
-) -> tuple[NDArray[Any], ...]:
+) -> tuple[Column, ...]:
     """Find what calls waited for in collectives.
 
     `joint`: By call its collective: see `join_calls`.
@@ -657,9 +657,9 @@ def joint_waits(
 
 def _last_needed(
     calls: Columns,
-    own: NDArray[Any],
+    own: Column,
     base: str,
-    until: NDArray[Any],
+    until: Column,
     sources: Mapping[tuple[int, int], list[int]],
 ) -> NDArray[np.int64]:
     """Return for each call of a collective the latest one that it needs and that began before it was over."""
@@ -680,7 +680,7 @@ def _last_needed(
 
 
 def _last_heard(
-    calls: Columns, own: NDArray[Any], until: NDArray[Any], sources: Mapping[tuple[int, int], list[int]]
+    calls: Columns, own: Column, until: Column, sources: Mapping[tuple[int, int], list[int]]
 ) -> NDArray[np.int64]:
     """Return for each call to neighbours the latest one of those from which it receives; -1: of none."""
     found = np.full(len(own), -1)

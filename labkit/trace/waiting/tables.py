@@ -165,14 +165,14 @@ Array = NDArray[np.float64]
 _SIDES: tuple[Literal["left", "right"], ...] = ("left", "right")
 
 
-def poll_waits(trace: Trace, kinds: CallKinds) -> dict[str, NDArray[Any]]:
+def poll_waits(trace: Trace, kinds: CallKinds) -> Columns:
     """Find for which messages ranks waited in their tests and probes.
 
     `kinds`: Of its calls.
     Returns: The columns of `labkit.trace.waiting.tables.given_columns`.
     """
     names = ("rank", "begin_s", "until_s", "cause", "call", "cause_call", "state")
-    found: dict[str, NDArray[Any]] = {name: np.empty(0) for name in names}
+    found: Columns = {name: np.empty(0) for name in names}
     calls, messages = trace.calls, trace.messages
     if calls is None or not len(calls) or not len(messages):
         return found
