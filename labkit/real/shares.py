@@ -17,7 +17,6 @@ from labkit.result import Run, median_run, phase_frame
 if TYPE_CHECKING:
     from labkit.timing.clocks import Clocks
     from labkit.trace.recorder.merge import Recording
-    from labkit.trace.trace import Entry
 
 __all__ = [
     "Share",
@@ -126,7 +125,7 @@ class _Recorded(NamedTuple):
 
 
 def _recorded(
-    times: Sequence[Mapping[str, Any]], compared: Clocks | None, start: float, rows: Sequence[Entry]
+    times: Sequence[Mapping[str, Any]], compared: Clocks | None, start: float, rows: Sequence[Any]
 ) -> _Recorded:
     said: list[str] = []
     phases: Any = phase_frame(rows) if rows or compared is not None else None

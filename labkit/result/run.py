@@ -14,10 +14,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
-from labkit.checks import ToleranceUse
+from labkit.checks import ToleranceUse, Uncharged
 from labkit.errors import SuggestsNames
 from labkit.result.by_rank import ByRank
-from labkit.result.computation import Uncharged
 from labkit.text.units import format_bytes, format_count, format_seconds, number_of_ranks
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from labkit import _kernels
-from labkit.checks import ToleranceUse
+from labkit.checks import REMARK, ToleranceUse, Uncharged
 from labkit.errors import LabkitError, MachineError
 from labkit.local.costs import DEFAULT_CALIBRATION
 from labkit.machines import models
@@ -29,7 +29,7 @@ from labkit.program.function_phases import Regions, matches, regions_of
 from labkit.program.rank_counts import tally_frame
 from labkit.request import RunRequest
 from labkit.result import Run, phase_frame
-from labkit.result.computation import REMARK, Computation, Uncharged
+from labkit.result.computation import Computation
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
 from labkit.sim.isolation.code import is_installed

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from labkit.checks import Uncharged
 from labkit.errors import LabkitError
 from labkit.launch.run import machine_of
 from labkit.machines.noise import noise_of
 from labkit.real.program import measuring
-from labkit.result.computation import Uncharged
 from labkit.study.points import Point, is_real
 from labkit.study.rows import HOST_METRICS, run_rows
 from labkit.timing.repeats import Repeats, Series, repeats_of

@@ -17,9 +17,9 @@ from typing import Any, Protocol
 
 import pandas as pd
 
+from labkit.checks import REMARK, Uncharged
 from labkit.errors import LabkitError, MachineError, StudyWarning, TimeLimitError
 from labkit.real.context import available_cores
-from labkit.result.computation import REMARK, Uncharged
 from labkit.study.measure import Found, Job
 from labkit.study.points import Point, form_remarks, is_real
 from labkit.study.pool import ExecutorPool, LocalPool, check_executor, is_this_process

@@ -1,9 +1,4 @@
-"""One launch on real MPI, from the request to the run, and the switches that force the library's algorithms.
-
-``allreduce=library:ring`` asks for the MPI library's ring, by labkit's name for it: MCA parameters of Open
-MPI, variables of MPICH. Their values are in ``ompi_names.toml`` and ``mpich_names.toml`` of
-``datasets/selectors``.
-"""
+"""One launch on real MPI, from the request to the run."""
 
 from __future__ import annotations
 
@@ -11,8 +6,9 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, ProgramError, RankError, TimeLimitError, echoed
@@ -48,18 +44,9 @@ from labkit.real.shares import (
 from labkit.real.travel import pack, pack_job
 from labkit.request import RunRequest
 from labkit.result import Run
-from labkit.selector.libraries import LIBRARIES, names_table, settings_of
 from labkit.text.units import ranks_text
 
-__all__ = [
-    "OUTPUT_LIMIT_BYTES",
-    "ending_notes",
-    "environment_of",
-    "failure",
-    "notes_of",
-    "pack_launch",
-    "run_ranks",
-]
+__all__ = ["OUTPUT_LIMIT_BYTES", "ending_notes", "failure", "pack_launch", "run_ranks"]
 
 #: what all ranks together may print, unless the caller says otherwise
 OUTPUT_LIMIT_BYTES = 200_000_000
@@ -231,7 +218,7 @@ def run_ranks(request: RunRequest) -> Run:
                 error.add_note(left)
             raise error
         runs = _read_runs(job, ending, request)
-        forced = notes_of(request.coll.forced) if switches else []
+        forced = _forced_notes(request) if switches else []
         return run_of(runs, forced + (recording.collect(job.directory, job.ranks) if recording else []))
 
 
@@ -239,7 +226,20 @@ def _switches(request: RunRequest, launcher: Launcher) -> dict[str, str]:
     """Return what makes the library take its own algorithms that were asked for."""
     if request.coll is None or not request.coll.forced:
         return {}
-    return environment_of(request.coll.forced, launcher.kind)
+    # the selectors know all algorithms: most runs start without them
+    found: dict[str, str] = _libraries().environment_of(request.coll.forced, launcher.kind)
+    return found
+
+
+def _libraries() -> ModuleType:
+    from labkit.selector import libraries
+
+    return libraries
+
+
+def _forced_notes(request: RunRequest) -> list[str]:
+    notes: list[str] = _libraries().notes_of(request.coll.forced)
+    return notes
 
 
 def _check_host(ranks: int, hosts: HostFile | None) -> None:
@@ -332,70 +332,3 @@ def _machine(launcher: Launcher, abouts: Sequence[Mapping[str, object]]) -> dict
         "cores": available_cores(),
         "python": platform.python_version(),
     }
-
-
-#: a setting of labkit's -> what Open MPI's parameter of an algorithm is called
-_SETTINGS = {"segment_bytes": "segmentsize", "chains": "chain_fanout"}
-
-
-def environment_of(forced: Mapping[str, str], kind: str) -> dict[str, str]:
-    """Return the environment that makes the library take these algorithms.
-
-    Examples
-    --------
-    >>> environment_of({"allreduce": "ring"}, "openmpi")["OMPI_MCA_coll_tuned_allreduce_algorithm"]
-    '4'
-    >>> environment_of({"allreduce": "ring"}, "mpich")["MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"]
-    'ring'
-    """
-    if not forced:
-        return {}
-    if kind == "mpich":
-        return _of_mpich(forced)
-    if kind != "openmpi":
-        raise MachineError(
-            "library:... forces algorithms by the switches of Open MPI or MPICH, and this is another MPI; "
-            "take labkit's own (allreduce=ring), or choose one of the two with LABKIT_MPI"
-        )
-    found = {"coll_tuned_use_dynamic_rules": "1", "coll_tuned_priority": "100"}
-    table = names_table("ompi")
-    for operation, name in forced.items():
-        base, settings = settings_of(name)
-        numbers = table.get(operation, {}).get("algorithms", {})
-        if base not in numbers:
-            raise _no_switch("ompi", operation, base, numbers)
-        found[f"coll_tuned_{operation}_algorithm"] = str(numbers[base])
-        for key, value in settings.items():
-            if key not in _SETTINGS:
-                raise MachineError(
-                    f"{LIBRARIES['ompi']}'s {operation} has no switch for {key}; there are "
-                    f"{', '.join(_SETTINGS)}"
-                )
-            found[f"coll_tuned_{operation}_algorithm_{_SETTINGS[key]}"] = str(value)
-    return {f"OMPI_MCA_{key}": value for key, value in found.items()}
-
-
-def _no_switch(library: str, operation: str, name: str, known: Iterable[str]) -> MachineError:
-    names = ", ".join(known)
-    has = f"it has {names}" if names else f"it has switches for {', '.join(names_table(library))}"
-    return MachineError(f"{LIBRARIES[library]} has no switch for {operation}={name}; {has}")
-
-
-def _of_mpich(forced: Mapping[str, str]) -> dict[str, str]:
-    found = {"MPIR_CVAR_DEVICE_COLLECTIVES": "none", "MPIR_CVAR_COLLECTIVE_FALLBACK": "print"}
-    table = names_table("mpich")
-    for operation, name in forced.items():
-        functions = {ours: function for function, ours in reversed(table.get(operation, {}).items())}
-        if name not in functions:
-            raise _no_switch("mpich", operation, name, reversed(functions))
-        function = functions[name].split()[0]  # without what it takes besides
-        value = re.sub(r"^MPIR_[A-Z][a-z_]*?_(intra|allcomm)_", "", function)
-        found[f"MPIR_CVAR_{operation.upper()}_INTRA_ALGORITHM"] = value
-    return found
-
-
-def notes_of(forced: Mapping[str, str]) -> list[str]:
-    """Say what was forced."""
-    return [
-        f"{operation} takes the library's own {name}, by its switch" for operation, name in forced.items()
-    ]

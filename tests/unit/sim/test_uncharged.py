@@ -11,7 +11,7 @@ import pytest
 
 import labkit as lk
 from labkit import _kernels
-from labkit.result.computation import REMARK, Uncharged
+from labkit.checks import REMARK, Uncharged
 from labkit.sim.isolation import host_clock
 from labkit.sim.runner import OwnCode
 
