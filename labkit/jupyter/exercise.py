@@ -79,6 +79,7 @@ class Exercise:
     `because`: The explanation that a right answer earns.
     `hint`: For any wrong answer but the likely ones.
     `traps`: The likely wrong answers.
+    `choices`: What the letters A, B, ... mean; such a question is answered by a click too.
     """
 
     form: str
@@ -87,6 +88,11 @@ class Exercise:
     because: str
     hint: str
     traps: tuple[Trap, ...]
+    choices: tuple[str, ...] = ()
+
+    def lettered(self) -> list[tuple[str, str]]:
+        """Return the choices with their letters."""
+        return list(zip("ABCD", self.choices, strict=False))
 
     def check(self, answer: Any) -> Answer:
         """Show immediately what an answer is worth."""
@@ -181,7 +187,7 @@ def exercises() -> dict[str, Exercise]:
     return {name: one for module in modules for name, one in module.EXERCISES.items()}
 
 
-def check(name: str, answer: object) -> Answer:
+def check(name: str, answer: object = ...) -> Any:
     """Check the answer to an exercise of the course; a wrong one gets a hint, not the solution.
 
     Parameters
@@ -189,12 +195,12 @@ def check(name: str, answer: object) -> Answer:
     name : str
         The exercise, as its notebook names it.
     answer : object
-        What it asks for; "?" is no answer yet.
+        What it asks for; "?" is no answer yet. Without it, an exercise with choices shows them to be clicked.
 
     Returns
     -------
-    Answer
-        True in a condition when it is right.
+    Answer or Quiz
+        An answer is true in a condition when it is right.
 
     Raises
     ------
@@ -211,4 +217,10 @@ def check(name: str, answer: object) -> Answer:
         also = nearest(str(name), known, 1)
         every = f"{also} Exercises:" if also else "; there are"
         raise DataError(f"there is no exercise {name!r}{every} {', '.join(known)}")
-    return known[name].check(answer)
+    if answer is not ...:
+        return known[name].check(answer)
+    if not known[name].choices:
+        return known[name].check("?")
+    from labkit.jupyter.quiz import Quiz  # widgets take time to import, and most answers need none
+
+    return Quiz(known[name].lettered(), known[name].check)

@@ -1095,6 +1095,10 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "careless_steps": ([15], [(3, "both"), (14, "nearly"), (4, "81 against")], [20]),
     "narrow_cable": ([3], [(4, "not everything"), (0.75, "the share"), (30, "can the cable")], [2]),
     "monday": (["B"], [("A", "protect"), ("C", "still fail"), ("D", "flaky")], []),
+    "tour_cable": (["C"], [("A", "ring"), ("B", "transpose"), ("D", "a host sends")], []),
+    "tour_rounds": (["A", "a"], [("B", "before the end"), ("C", "same round"), ("D", "passes it on")], []),
+    "tour_phase": (["D"], [("A", "44"), ("B", "less than"), ("C", "88")], []),
+    "tour_growth": (["B"], [("A", "same time"), ("C", "a little more"), ("D", "four times")], []),
 }
 
 
@@ -1140,6 +1144,16 @@ def test_nothing_written_yet_is_no_mistake(name):
     for empty in ("?", None, " ", {"p": "?"}):
         assert check(name, empty).state == "open"
     assert "cannot be read" in check(name, object()).text
+
+
+def test_a_question_with_choices_is_answered_by_a_click():
+    quiz = check("tour_rounds")
+    assert repr(quiz).splitlines() == ["A: 4", "B: 8", "C: 15", "D: 16"]
+    quiz.answer.value = "C"
+    assert "✗ not yet: " in quiz.reply.value
+    quiz.answer.value = "A"
+    assert "✓ right: " in quiz.reply.value
+    assert check("monday").state == "open"  # without choices, it is to be written
 
 
 def test_an_unknown_exercise_suggests_one():
