@@ -35,6 +35,9 @@ __all__ = [
     "waits_of",
 ]
 
+#: one value for each row of a table, of any type
+_Column = NDArray[Any]
+
 
 # The states of a rank: one table, from which time lines, their legends and explanations take them.
 #
@@ -254,7 +257,7 @@ def activity(trace: Trace, named: pd.DataFrame | None = None) -> Activity:
         ranks = np.arange(len(before))
         parts.append((ranks, ranks * 0 + BEGINNING, ranks * 0 - 1, before * 0, before))
     ends = np.asarray(trace.ends_s, np.float64)
-    columns: list[NDArray[Any]] = [np.concatenate(of) for of in zip(*parts, strict=True)]
+    columns: list[_Column] = [np.concatenate(of) for of in zip(*parts, strict=True)]
     columns = _with_calls(columns, ends)
     if named is not None:
         columns = _renamed(columns, trace, named)
@@ -283,13 +286,13 @@ def waits_of(trace: Trace) -> Waits:
     return Waits(rank, begin, end, start, message, call, **whole, **posted)
 
 
-def _column(table: Any, name: str, rows: NDArray[np.int64], without: NDArray[Any]) -> NDArray[Any]:
+def _column(table: Any, name: str, rows: NDArray[np.int64], without: _Column) -> _Column:
     """Return a table's values at rows; those of `without` where the row is below 0."""
-    values: NDArray[Any] = table[name].to_numpy()
+    values: _Column = table[name].to_numpy()
     return np.where(rows >= 0, values[np.maximum(rows, 0)], without) if len(values) else without
 
 
-def _with_calls(columns: list[NDArray[Any]], ends: NDArray[np.float64]) -> list[NDArray[Any]]:
+def _with_calls(columns: list[_Column], ends: NDArray[np.float64]) -> list[_Column]:
     """Sort the intervals, leave out empty ones, and fill the gaps of every rank with its own calls."""
     rank, begin, end = columns[0], columns[3], columns[4]
     order = np.lexsort((end, begin, rank))
@@ -313,7 +316,7 @@ def _with_calls(columns: list[NDArray[Any]], ends: NDArray[np.float64]) -> list[
     return [column[order] for column in joined]
 
 
-def _renamed(columns: list[NDArray[Any]], trace: Trace, named: pd.DataFrame) -> list[NDArray[Any]]:
+def _renamed(columns: list[_Column], trace: Trace, named: pd.DataFrame) -> list[_Column]:
     """Cut the intervals where wait states begin and end, and give these their names."""
     rank, kind, by, begin, end = columns
     own_rank, own_begin, own_end = (named[name].to_numpy() for name in ("rank", "begin_s", "end_s"))
@@ -342,9 +345,7 @@ def _renamed(columns: list[NDArray[Any]], trace: Trace, named: pd.DataFrame) -> 
     return [rank[of], kind, by, low, high]
 
 
-def _own_time(
-    trace: Trace, rank: NDArray[Any], at_s: NDArray[Any], by: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[Any]]:
+def _own_time(trace: Trace, rank: _Column, at_s: _Column, by: _Column) -> tuple[_Column, _Column]:
     """Name waits without a wait state: inside a collective its name, elsewhere a message."""
     kind = np.where(by < -1, COLLECTIVE, np.where(by >= 0, MESSAGE, CALLS))
     if trace.calls is None or not len(trace.calls):
