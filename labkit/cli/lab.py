@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -115,7 +116,7 @@ def _course(notebooks: Path, assignments: Path | None) -> Iterator[tuple[str, Ca
             yield path.name, path.read_bytes
     for path in sorted(assignments.glob("*/*.ipynb")) if assignments is not None else ():
         if path.stem == path.parent.name:
-            yield f"{ASSIGNMENTS}/{path.name}", lambda path=path: released(path.read_bytes())  # type: ignore[misc]
+            yield f"{ASSIGNMENTS}/{path.name}", partial(released, path)
 
 
 def _opened(source: bytes) -> bytes:
@@ -202,9 +203,9 @@ def _show_algorithms(folder: Path) -> None:
         _write(own, _ABOUT_OWN.encode())
 
 
-def released(source: bytes) -> bytes:
+def released(path: Path) -> bytes:
     """Return a teacher's notebook as students get it: without solutions, hidden tests and outputs."""
-    book: dict[str, Any] = json.loads(source)
+    book: dict[str, Any] = json.loads(path.read_bytes())
     for cell in book["cells"]:
         text = "".join(cell["source"])
         cell["source"] = _SECRET.sub(_stub, text).splitlines(keepends=True)

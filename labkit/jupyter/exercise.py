@@ -221,6 +221,6 @@ def check(name: str, answer: object = ...) -> Any:
         return known[name].check(answer)
     if not known[name].choices:
         return known[name].check("?")
-    from labkit.jupyter.quiz import Quiz  # widgets take time to import, and most answers need none
+    from labkit.jupyter.explorers.base import Quiz  # widgets take time to import, and most answers need none
 
     return Quiz(known[name].lettered(), known[name].check)

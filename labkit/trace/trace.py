@@ -263,8 +263,8 @@ class Trace:
         """
         import pandas as pd
 
-        tables = [pd.DataFrame(columns, copy=False) for columns in (messages, waits, computations)]
-        trace = cls(*tables, ends_s, setting, beside)
+        found, waited, worked = (pd.DataFrame(own, copy=False) for own in (messages, waits, computations))
+        trace = cls(found, waited, worked, ends_s, setting, beside)
         trace.unreceived = None if unreceived is None else pd.DataFrame(unreceived)
         return trace
 

@@ -460,7 +460,7 @@ class Datatype(Keyed, Named):
     def _made(
         cls,
         combiner: str,
-        params: dict[str, object],
+        params: dict[str, int | list[int]],
         inputs: list[TypeBody],
         made: Typemap,
         content: list[tuple[TypeBody, int]],

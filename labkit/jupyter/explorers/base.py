@@ -1,10 +1,13 @@
-"""The base of the explorers: a column of controls next to a picture, one refresh for a burst of changes."""
+"""The base of the explorers: a column of controls next to a picture, one refresh for a burst of changes.
+
+Also `Quiz`, the buttons of a question: ``lk.check("tour_rounds")`` of an exercise with choices.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ipywidgets as w
@@ -18,7 +21,7 @@ from labkit.plot.still import is_live, still_bundle
 from labkit.plot.widget import Picture
 from labkit.text.html import escape
 
-__all__ = ["Explorer", "Player", "Select", "choice", "number", "slider", "text"]
+__all__ = ["Explorer", "Player", "Quiz", "Select", "choice", "number", "slider", "text"]
 
 #: changes that follow each other within this time are answered once
 PATIENCE_S = 0.12
@@ -356,3 +359,28 @@ def slider(label: str, value: int, least: int, most: int, tip: str = "", live: b
         style=_STYLE,
         layout=_wide(),
     )
+
+
+class Quiz(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
+    """The choices of an exercise; the one that is clicked is checked immediately."""
+
+    def __init__(self, choices: Sequence[tuple[str, str]], check: Callable[[str], object]) -> None:
+        options = [(f"{letter}: {text}", letter) for letter, text in choices]
+        self.answer = w.RadioButtons(
+            options=options, value=None, layout=w.Layout(width="max-content", max_width="100%")
+        )
+        self.reply = w.HTML()
+        self._choices, self._checked = choices, check
+        self.answer.observe(self._check, "value")
+        super().__init__([self.answer, self.reply])
+
+    def _check(self, change: dict[str, Any]) -> None:
+        self.reply.value = f'<div role="status">{escape(str(self._checked(change["new"])))}</div>'
+
+    def _repr_mimebundle_(self, **kwargs: object) -> object:
+        """Show the buttons, or the choices alone where no page can click them."""
+        return super()._repr_mimebundle_(**kwargs) if is_live() else {"text/plain": repr(self)}
+
+    def __repr__(self) -> str:
+        """Return the choices, a line each."""
+        return "\n".join(f"{letter}: {text}" for letter, text in self._choices)

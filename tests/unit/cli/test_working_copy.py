@@ -130,7 +130,7 @@ def test_a_place_that_cannot_be_written_is_told(course):
 
 @pytest.mark.parametrize("path", sorted((ROOT / "course" / "source").glob("*/*.ipynb")), ids=lambda p: p.stem)
 def test_no_solution_of_the_course_is_released(path):
-    text = released(path.read_bytes()).decode()
+    text = released(path).decode()
     assert "SOLUTION" not in text
     assert "HIDDEN" not in text
     assert not any(cell.get("outputs") for cell in json.loads(text)["cells"])
