@@ -108,7 +108,7 @@ def test_a_machine_that_is_none_leaves_the_picture_pale(changes: dict[str, objec
         ({"shape": ""}, ""),
         ({"target": 16}, "hosts 0 to 15; got a route from 0 to 16"),
         ({"shape": "20x20", "pattern": "all to all"}, "at most 264 hosts are looked at"),
-        ({"shape": "3x4", "pattern": "transpose"}, "needs a square number of hosts; 12 is none"),
+        ({"shape": "3x4", "pattern": "transpose"}, "needs a square number of hosts; 12 is not a square"),
         ({"shape": "16x16x16", "target": 4000}, ""),
     ],
 )

@@ -112,7 +112,7 @@ def test_a_block_stays_what_it_was_where_the_run_is_repeated() -> None:
         ("juqueen", {"shape": "29x1x1x1x1"}, "none longer than the machine's"),
         ("juqueen", {"shape": "2x2x2x2x1"}, "has 16 hosts, and the ranks fill 32"),
         ("juqueen", {"shape": "wide"}, "write compact, or the sides of a block"),
-        ("star:64,cores=8", {"shape": "compact"}, "star:64,cores=8 is none"),
+        ("star:64,cores=8", {"shape": "compact"}, "star:64,cores=8 is not a torus"),
         ("juqueen", {"mapping": "block:0"}, "'0' is not a number of ranks on a host"),
         ("star:4,cores=128", {"mapping": "block:100"}, "puts 512 ranks on 6 hosts, and there are 4"),
     ],

@@ -244,7 +244,7 @@ def test_weak_scaling_is_seen_in_the_rows() -> None:
 
 @pytest.mark.parametrize("columns", [[], ["ranks", "metric", "value", "unit"]])
 def test_a_table_without_rows_is_no_study(columns: list[str]) -> None:
-    with pytest.raises(DataError, match=r"at least one measurement, .* there are none"):
+    with pytest.raises(DataError, match=r"at least one measurement, .* has no rows"):
         Study(pd.DataFrame(columns=columns))
 
 
