@@ -16,7 +16,7 @@ pytestmark = pytest.mark.mpi
 def start(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "labkit", "demo", "--quick", *arguments],
-        capture_output=True, text=True, timeout=120, env={**os.environ, **environment}, check=False,
+        capture_output=True, text=True, timeout=600, env={**os.environ, **environment}, check=False,
     )  # fmt: skip
 
 
