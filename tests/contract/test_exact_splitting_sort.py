@@ -33,7 +33,7 @@ def sort_all(comm: Any, cases: list[tuple[Case, Case]]) -> list[tuple[int, int, 
 
 def run_all(ranks: int, cases: list[tuple[Case, Case]]) -> list[tuple[list[int], list[int], dict[str, Any]]]:
     """For each case every rank's numbers of keys given and held, and the report all ranks agree on."""
-    results = lk.run(sort_all, ranks, on=f"star:{ranks}", args=(cases,)).results
+    results = lk.run(sort_all, ranks, on=f"star:{ranks}", args=(cases,), timeout_s=600).results
     for rank in results:
         assert [info for _, _, info in rank] == [info for _, _, info in results[0]]
     return [
