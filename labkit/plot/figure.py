@@ -26,7 +26,7 @@ from labkit.errors import DataError
 from labkit.plot.still import draw_still, is_live, still_bundle, with_words
 from labkit.plot.style import Drawn, dress, unbroken
 from labkit.process.folders import private_folder
-from labkit.text.files import replace_file
+from labkit.text.files import replace_file, writing
 from labkit.text.html import render
 
 __all__ = ["VARIABLE", "Figure", "find_browser", "page", "render_page"]
@@ -410,17 +410,16 @@ class Figure(Drawn):
         kind = target.suffix.lower().lstrip(".")
         if kind not in ("html", "htm", "png", "svg", "pdf"):
             raise DataError(f"a figure is saved as .html, .pdf, .png or .svg; got {os.fspath(path)!r}")
-        try:
+        with writing(target):
             if kind in ("html", "htm"):
                 replace_file(target, self.to_page())
             elif kind == "pdf":
-                replace_file(target, draw_still(self, "pdf"))
+                try:
+                    replace_file(target, draw_still(self, "pdf"))
+                except ImportError:
+                    raise DataError("matplotlib draws a PDF: pip install matplotlib, or save .svg") from None
             else:
                 replace_file(target, draw_file(self, kind, beside=target.parent))
-        except ImportError:
-            raise DataError("matplotlib draws a PDF: pip install matplotlib, or save .svg") from None
-        except OSError as error:
-            raise DataError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
         return target
 
 

@@ -23,6 +23,7 @@ from labkit.local.costs import DEFAULT_CALIBRATION
 from labkit.machines import models
 from labkit.machines.mapping import crowding
 from labkit.machines.measure import kind_of
+from labkit.machines.noise import Noise
 from labkit.machines.platform import Platform
 from labkit.process.stacks import is_framework
 from labkit.program.function_phases import Regions, matches, regions_of
@@ -84,7 +85,7 @@ def simulate(request: RunRequest) -> Run:
     run.uncharged, run.exploration = uncharged, sightings
     if not troubled.is_quiet:
         run.machine["noise"] = troubled.record(slow_hosts, worse_links)
-    _qualify(run, simulation, request)
+    _qualify(run, simulation, request, troubled)
     return run
 
 
@@ -131,9 +132,8 @@ def _recording(simulation: Simulation, request: RunRequest) -> Iterator[None]:
         yield
 
 
-def _qualify(run: Run, simulation: Simulation, request: RunRequest) -> None:
+def _qualify(run: Run, simulation: Simulation, request: RunRequest, troubled: Noise) -> None:
     """Add to a run what its times depend on: seeds, measured computation, noise, tolerance."""
-    troubled = request.noise.seeded(request.seed)
     is_drawn = not troubled.is_quiet and request.noise.seed is None
     run.seed, run.is_seeded = request.seed, simulation.context.is_seeded or is_drawn
     run.machine["deterministic"] = simulation.context.is_deterministic

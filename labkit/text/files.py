@@ -9,12 +9,13 @@ import os
 import stat
 import tempfile
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from labkit.errors import DataError, LabkitError
 
-__all__ = ["json_of", "notebook_text", "replace_file", "require_file", "text_of", "toml_of"]
+__all__ = ["json_of", "notebook_text", "replace_file", "require_file", "text_of", "toml_of", "writing"]
 
 #: whole numbers that a table can hold; JSON's larger ones are read as floats, TOML has none
 _MOST_WHOLE = 2**63
@@ -83,6 +84,15 @@ def replace_file(path: str | os.PathLike[str], content: bytes | str) -> Path:
                 os.unlink(temporary)
         raise
     return target
+
+
+@contextlib.contextmanager
+def writing(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in the error when what is done here cannot write it: a `DataError`."""
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot write {os.fspath(path)!r}: {error.strerror or error}") from error
 
 
 def notebook_text(content: bytes) -> str:

@@ -8,7 +8,6 @@ import platform
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError, ProgramError, RankError, TimeLimitError, echoed
@@ -193,7 +192,7 @@ def run_ranks(request: RunRequest) -> Run:
     if os.environ.get(JOB_VARIABLE):
         raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
     launcher = find_launcher(own.get("mpi"))
-    switches = _switches(request, launcher)
+    switches, forced = _forced(request, launcher)
     header, payload = pack_launch(request)
     recording = recording_for(request)
     header |= recorded_header(request, recording) | {"waits": hosts is None}
@@ -218,28 +217,17 @@ def run_ranks(request: RunRequest) -> Run:
                 error.add_note(left)
             raise error
         runs = _read_runs(job, ending, request)
-        forced = _forced_notes(request) if switches else []
         return run_of(runs, forced + (recording.collect(job.directory, job.ranks) if recording else []))
 
 
-def _switches(request: RunRequest, launcher: Launcher) -> dict[str, str]:
-    """Return what makes the library take its own algorithms that were asked for."""
+def _forced(request: RunRequest, launcher: Launcher) -> tuple[dict[str, str], list[str]]:
+    """Return what makes the library take its own algorithms that were asked for, and notes on them."""
     if request.coll is None or not request.coll.forced:
-        return {}
+        return {}, []
     # the selectors know all algorithms: most runs start without them
-    found: dict[str, str] = _libraries().environment_of(request.coll.forced, launcher.kind)
-    return found
+    from labkit.selector.libraries import environment_of, notes_of
 
-
-def _libraries() -> ModuleType:
-    from labkit.selector import libraries
-
-    return libraries
-
-
-def _forced_notes(request: RunRequest) -> list[str]:
-    notes: list[str] = _libraries().notes_of(request.coll.forced)
-    return notes
+    return environment_of(request.coll.forced, launcher.kind), notes_of(request.coll.forced)
 
 
 def _check_host(ranks: int, hosts: HostFile | None) -> None:

@@ -39,8 +39,10 @@ class Alarms:
 
     def left(self, rank: int, now: float) -> tuple[float, float]:
         """Return the seconds to the next one, and from one to the next, as `signal.getitimer` does."""
-        at, interval = self.due.get(rank, (now, 0.0))
-        return max(at - now, 1e-6 if rank in self.due else 0.0), interval
+        if rank not in self.due:
+            return 0.0, 0.0
+        at, interval = self.due[rank]
+        return max(at - now, 1e-6), interval
 
     def set(self, rank: int, now: float, seconds: float, interval: float) -> None:
         """Set a rank's alarm, in the place of the one before; 0 seconds: there is none."""

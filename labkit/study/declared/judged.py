@@ -23,7 +23,7 @@ from labkit.study.phase_sum import PhaseSum, aligned
 from labkit.study.rows import parameter_columns
 from labkit.study.selection import curves_in
 from labkit.study.study import Study
-from labkit.text.files import replace_file
+from labkit.text.files import replace_file, writing
 from labkit.text.html import MATCH_SIGNS
 
 __all__ = ["COLUMNS", "Judged", "judge_all", "paper_table", "table_text", "write_table"]
@@ -294,7 +294,5 @@ def write_table(judged: Sequence[Judged], path: str | os.PathLike[str]) -> Path:
     writer = _WRITERS.get(target.suffix.lower())
     if writer is None:
         raise DataError(f"{os.fspath(path)!r}: a table is written as .txt, .csv or .tex (LaTeX)")
-    try:
+    with writing(target):
         return replace_file(target, writer(judged).encode())
-    except OSError as error:
-        raise DataError(f"cannot write {str(target)!r}: {error.strerror or error}") from error

@@ -23,7 +23,7 @@ from labkit.errors import DataError
 from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, unit_of
 from labkit.study.store import study_files, write_zip
 from labkit.text import html as markup
-from labkit.text.files import json_of, replace_file
+from labkit.text.files import json_of, replace_file, writing
 
 __all__ = [
     "DOCUMENT",
@@ -270,10 +270,8 @@ def _csv(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path:
 
 
 def _write(target: Path, text: str) -> Path:
-    try:
+    with writing(target):
         return replace_file(target, text.encode())
-    except OSError as error:
-        raise DataError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
 
 
 #: by the ending of the file's name

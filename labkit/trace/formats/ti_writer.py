@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from labkit.errors import DataError
+from labkit.text.files import writing
 from labkit.trace.formats.text import first_line, list_of_files, open_out, pieces
 
 __all__ = [
@@ -92,11 +93,8 @@ def write_plain(target: str | os.PathLike[str], trace: str | os.PathLike[str]) -
     if target.is_dir():
         raise DataError(f"a plain trace is one file, and {str(target)!r} is a folder")
     read_actions(path)
-    try:
-        with open_out(target) as file:
-            _write_out(file, (line for one in _files(path, None)[0] for line in _lines(one)))
-    except OSError as error:
-        raise DataError(f"cannot write {str(target)!r}: {error.strerror or error}") from error
+    with writing(target), open_out(target) as file:
+        _write_out(file, (line for one in _files(path, None)[0] for line in _lines(one)))
     return target
 
 
