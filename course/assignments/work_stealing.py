@@ -25,8 +25,9 @@ Numbers of nodes are whole numbers in no order, and not every number is a node's
 Each node is expanded once, on any rank. Trees are irregular: a child may have nearly all nodes below it, and
 nobody knows which. On 8 to 16 ranks, with 120 to 140 nodes for each, the efficiency (speed-up over ranks) is
 at least 50 %. The search ends on any number of ranks, also where there are fewer nodes than ranks, and where
-no two nodes can be expanded at the same time. Messages and collectives of MPI, no windows. Trees and numbers
-of ranks are drawn anew for every grading, ranks from 1 to 64."""
+no two nodes can be expanded at the same time; every message has been received when it ends. Messages and
+collectives of MPI, no windows. Trees and numbers of ranks are drawn anew for every grading, ranks from 1
+to 64."""
 
 #: numbers that are no node's, for each node: to expand all numbers takes that much longer
 _OTHERS = 3
@@ -166,9 +167,10 @@ ASSIGNMENT = Assignment(
     checks=(
         Correct("right", "Right on 1, 2 and 4 ranks", 2, _right, _oracle,
                 "Which nodes has nobody expanded when the search ends? Are some on their way?"),
-        Correct("any_number", "Ends on any number of ranks, also with fewer nodes", 3, _any_number, _oracle,
+        Correct("any_number", "Ends on any number of ranks, and leaves no message", 3, _any_number, _oracle,
                 "When may a rank stop? When no rank has a node, and no message has one. Does a rank that is "
-                "asked all the time expand a node in between?"),
+                "asked all the time expand a node in between? Who receives the last questions and answers?",
+                leaves_none=True),
         Once("once", "Each node is expanded once, and no other number", 1, _every_case, _oracle,
              "Who gives nodes away must not keep them.", "node"),
         SpeedUp("balanced", "Efficiency of at least 50 % on 8 to 16 ranks", 4, _large, _oracle,

@@ -12,6 +12,7 @@ from labkit.grading.counts import (
     ENVELOPE_BYTES,
     busiest_bytes,
     chain_of,
+    left_over,
     long_messages,
     most_told,
     rounds_of,
@@ -69,6 +70,8 @@ class Correct:
     is_bonus : bool
     function : str
         Which of the assignment's functions the cases call; default: the first.
+    leaves_none : bool
+        Whether a message that nobody has received when the function returns is wrong.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Correct:
     hint: str = ""
     is_bonus: bool = False
     function: str = ""
+    leaves_none: bool = False
     needs_simulation = False
 
     def judge(self, trial: Trial) -> Verdict:
@@ -89,11 +93,14 @@ class Correct:
             how: dict[str, object] = {"only_messages": False} if excluded else {}
             if self.function:
                 how["function"] = self.function
+            if self.leaves_none:
+                how["trace"] = True
             wrong, hint, outcome = trial.fault(case, self.oracle, **how)
             if outcome.kind == "forbidden" and trial.excluded_share > 0:
                 excluded, excluded_hint = wrong, hint
                 if not trial.fault(case, self.oracle, **{**how, "only_messages": False})[0]:
                     wrong = ""
+            wrong = wrong or (left_over(outcome.trace) if self.leaves_none else "")
             if wrong:
                 smaller = "1 smaller case was" if count == 1 else f"{count} smaller cases were"
                 passed = f" ({smaller} right)" if count else ""

@@ -14,6 +14,7 @@ __all__ = [
     "Cut",
     "busiest_bytes",
     "chain_of",
+    "left_over",
     "long_messages",
     "most_told",
     "packed_bytes",
@@ -49,6 +50,20 @@ def uncounted(trace: object) -> tuple[int, int]:
         return 0, 0
     is_missing = left["is_counted"].to_numpy() == 0
     return int(is_missing.sum()), int(left["bytes"].to_numpy()[is_missing].sum())
+
+
+def left_over(trace: object) -> str:
+    """Say that messages are left that nobody has received, and between whom the first was; "" for none."""
+    left = getattr(trace, "unreceived", None)
+    if left is None or not len(left):
+        return ""
+    first = left.iloc[0]
+    many = f"{len(left)} messages are" if len(left) > 1 else "1 message is"
+    of = ", the first" if len(left) > 1 else ""
+    return (
+        f"{many} left that nobody has received{of} from rank {int(first['source'])} to rank "
+        f"{int(first['destination'])}: the next receive on this communicator could get it"
+    )
 
 
 def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) -> int:

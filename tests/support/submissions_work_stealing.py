@@ -7,7 +7,7 @@ from __future__ import annotations
 __all__ = ["BY_LUCK", "HOSTILE", "RIGHT", "WRONG"]
 
 #: of the wrong ones those that only the sandbox may run
-HOSTILE = ("seeks_the_case", "by_a_file", "endless_asking")
+HOSTILE = ("seeks_the_case", "by_a_file", "asks_all_without_end")
 
 _HEAD = "import random\nimport numpy as np\nimport labkit as lk\nfrom labkit import MPI\n"
 #: a thief asks one rank after another, and Safra's token finds the end
@@ -187,6 +187,11 @@ def _made(base: str, *changes: tuple[str, str]) -> str:
 
 _POLLS = "looks < p and comm.iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG) if stack else waiting and token is None"
 _NEXT = "                victim = (victim + 1) % p\n                victim = (victim + 1) % p if victim == rank else victim\n"
+#: who is idle asks the next one while the last one has not answered yet: answers arrive after the end
+_IMPATIENT = (
+    ("else waiting and token is None", "else comm.iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)"),
+    ("            if not waiting:\n", "            if True:\n"),
+)
 #: name -> (source, the checks that its algorithm misses)
 RIGHT: dict[str, tuple[str, tuple[str, ...]]] = {
     "steals": (_made(_STEAL), ()),
@@ -430,12 +435,16 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         _ALL,
     ),
-    "endless_asking": (
+    "asks_before_the_answer": (_made(_STEAL, *_IMPATIENT), ("any_number",)),
+    "asks_all_without_end": (
         _made(
             _STEAL,
-            ("else waiting and token is None", "else comm.iprobe(MPI.ANY_SOURCE, MPI.ANY_TAG)"),
-            ("            if not waiting:\n", "            if True:\n"),
+            *_IMPATIENT,
+            (
+                "                send(None, victim, ASK)\n                asks[victim] += 1\n",
+                "                for victim in range(p):\n                    if victim != rank:\n                        send(None, victim, ASK)\n                        asks[victim] += 1\n",
+            ),
         ),
-        _ALL,
+        ("any_number", "once", "balanced"),
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import json
 from pathlib import Path
 from typing import Any
@@ -44,7 +45,7 @@ FEW = [
     ("list_ranking", "one_link_unless_few"), ("list_ranking", "stops_alone"),
     ("cg", "split_product"), ("cg", "one_sum"), ("cg", "reduce_and_bcast"), ("cg", "hidden_on_even"),
     ("work_stealing", "steals"), ("work_stealing", "rounds"), ("work_stealing", "static_parts"),
-    ("work_stealing", "keeps_what_it_gives"),
+    ("work_stealing", "keeps_what_it_gives"), ("work_stealing", "asks_before_the_answer"),
 ]  # fmt: skip
 
 
@@ -164,6 +165,24 @@ def test_blocks_of_rows_are_unbalanced_and_dealt_rows_are_not_in_every_draw() ->
             share = costs.sum() / p
             assert share / max(part.sum() for part in np.array_split(costs, p)) < 0.58
             assert share / max(costs[r::p].sum() for r in range(p)) > 0.8
+            assert share / _by_a_farmer_who_helps(costs, p) > 0.61
+
+
+def _by_a_farmer_who_helps(costs: Any, p: int) -> float:
+    """Return the time until all rows are done, where rank 0 answers only after a row that it computes."""
+    n, farmer, idle, asks = 0, 0.0, 0, [0.0] * (p - 1)
+    while idle < p - 1 or n < len(costs):
+        if asks and (asks[0] <= farmer or n == len(costs)):
+            farmer = max(farmer, heapq.heappop(asks))
+            if n < len(costs):
+                heapq.heappush(asks, farmer + costs[n])
+                n += 1
+            else:
+                idle += 1
+        else:
+            farmer += costs[n]
+            n += 1
+    return farmer
 
 
 def test_a_task_takes_its_time_and_is_told_to_who_has_it_done_only(sandbox: Sandbox) -> None:
