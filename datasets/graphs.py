@@ -45,7 +45,7 @@ def rmat(scale: int, rank: int, ranks: int, *, degree: int = 16, seed: int = 0) 
         Unless the scale is 0 to 40.
     """
     if not 0 <= scale <= 40:
-        raise DataError(f"scale must be 0 to 40, got {scale}")
+        raise DataError(f"scale must be 0 to 40, got {scale}", code="out-of-range")
     numbers = np.arange(*offsets(degree << scale, ranks)[rank : rank + 2]).astype(np.uint64)
     ends = np.zeros((2, len(numbers)), np.int64)
     for level in range(scale):

@@ -311,7 +311,7 @@ def sizes(name: str, ranks: int, n_local: int, seed: int | None = None) -> tuple
         return tuple(n_local >> rank for rank in range(ranks))
     if name == "fewer":
         return tuple(int(rank % 3 == 0) for rank in range(ranks))
-    raise DataError(f"no sizes are called {name!r}; there are {', '.join(SIZES)}")
+    raise DataError(f"no sizes are called {name!r}; there are {', '.join(SIZES)}", code="unknown-name")
 
 
 def keys(
@@ -366,30 +366,37 @@ def keys(
     array([85, 42,  0], dtype=uint8)
     """
     if name not in INPUTS:
-        raise DataError(f"no input is called {name!r}; there are {', '.join(INPUTS)}")
+        raise DataError(f"no input is called {name!r}; there are {', '.join(INPUTS)}", code="unknown-name")
     if ranks < 1 or not 0 <= rank < ranks or n_local < 0:
-        raise DataError(f"need 0 <= rank < ranks and n_local >= 0, got {rank=}, {ranks=}, {n_local=}")
+        raise DataError(
+            f"need 0 <= rank < ranks and n_local >= 0, got {rank=}, {ranks=}, {n_local=}", code="out-of-range"
+        )
     if not is_sortable(np.dtype(dtype)):
-        raise DataError(f"keys can be bool, integers or floats of at most 64 bits, got {np.dtype(dtype)}")
+        raise DataError(
+            f"keys can be bool, integers or floats of at most 64 bits, got {np.dtype(dtype)}",
+            code="out-of-range",
+        )
     seed = run_seed() if seed is None else seed
     place = Place(rank, ranks, sizes(lengths, ranks, n_local, seed), np.dtype(dtype), seed, bits)
     try:
         return INPUTS[name](place, **options)
     except TypeError as error:
-        raise DataError(f"input {name} does not take these options: {error}") from error
+        raise DataError(
+            f"input {name} does not take these options: {error}", code="wrong-arguments"
+        ) from error
 
 
 def why(name: str) -> str:
     """Return one sentence on what an input is for."""
     if name not in INPUTS:
-        raise DataError(f"no input is called {name!r}; there are {', '.join(INPUTS)}")
+        raise DataError(f"no input is called {name!r}; there are {', '.join(INPUTS)}", code="unknown-name")
     return (INPUTS[name].__doc__ or "").splitlines()[0]
 
 
 def _positive(name: str, value: int, most: int | None = None) -> int:
     if value < 1 or (most is not None and value > most):
         allowed = ">= 1" if most is None else f"between 1 and {most}"
-        raise DataError(f"{name} must be an integer {allowed}, got {value!r}")
+        raise DataError(f"{name} must be an integer {allowed}, got {value!r}", code="wrong-type")
     return value
 
 

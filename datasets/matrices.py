@@ -67,7 +67,8 @@ def block(
     if not 0 <= rank < grid_rows * grid_columns:
         raise DataError(
             f"rank must be 0 to {grid_rows * grid_columns - 1} in a grid of {grid_rows} x {grid_columns}, "
-            f"got {rank}"
+            f"got {rank}",
+            code="out-of-range",
         )
     i, j = divmod(rank, grid_columns)
     rows = np.arange(*offsets(m, grid_rows)[i : i + 2])
@@ -120,7 +121,9 @@ class Laplacian:
 
     def __init__(self, comm: Any, n: int) -> None:
         if n < comm.size:
-            raise DataError(f"n must be at least the number of ranks, {comm.size}, got {n}")
+            raise DataError(
+                f"n must be at least the number of ranks, {comm.size}, got {n}", code="wrong-type"
+            )
         self.comm, self.n = comm, n
         self.rows = int(np.diff(offsets(n, comm.size))[comm.rank])
 

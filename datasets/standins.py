@@ -165,10 +165,16 @@ def stand_in(name: str, rank: int, ranks: int, n_local: int, **options: Any) -> 
     [2500000, 5000000, 7500000]
     """
     if name not in STAND_INS:
-        raise DataError(f"no stand-in is called {name!r}; there are {', '.join(STAND_INS)}")
+        raise DataError(
+            f"no stand-in is called {name!r}; there are {', '.join(STAND_INS)}", code="unknown-name"
+        )
     if ranks < 1 or not 0 <= rank < ranks or n_local < 0:
-        raise DataError(f"need 0 <= rank < ranks and n_local >= 0, got {rank=}, {ranks=}, {n_local=}")
+        raise DataError(
+            f"need 0 <= rank < ranks and n_local >= 0, got {rank=}, {ranks=}, {n_local=}", code="out-of-range"
+        )
     try:
         return local.stand_in(STAND_INS[name](rank, ranks, n_local, **options), rank)
     except TypeError as error:
-        raise DataError(f"input {name} does not take these options: {error}") from error
+        raise DataError(
+            f"input {name} does not take these options: {error}", code="wrong-arguments"
+        ) from error

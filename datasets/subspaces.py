@@ -64,11 +64,14 @@ def planted(
     ((20, 4), [[0, 1], [1, 2]])
     """
     if not 1 <= clusters <= _MOST_CLUSTERS:
-        raise DataError(f"clusters must be 1 to {_MOST_CLUSTERS}, got {clusters}")
+        raise DataError(f"clusters must be 1 to {_MOST_CLUSTERS}, got {clusters}", code="out-of-range")
     if not 1 <= k <= d:
-        raise DataError(f"k must be 1 to d={d}, the dimensions of the points, got {k}")
+        raise DataError(f"k must be 1 to d={d}, the dimensions of the points, got {k}", code="out-of-range")
     if not 0 <= rank < ranks <= n:
-        raise DataError(f"{n} points on {ranks} ranks, of which this is number {rank}: each has at least one")
+        raise DataError(
+            f"{n} points on {ranks} ranks, of which this is number {rank}: each has at least one",
+            code="count-mismatch",
+        )
     first, last = rank * n // ranks, (rank + 1) * n // ranks
     bits = np.random.PCG64(seed).advance(first * d)
     words = bits.random_raw((last - first) * d) >> np.uint64(11)

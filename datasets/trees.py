@@ -50,7 +50,7 @@ class Queens:
     def __post_init__(self) -> None:
         """Refuse boards without rows."""
         if self.n < 1:
-            raise DataError(f"n must be at least 1, got {self.n}")
+            raise DataError(f"n must be at least 1, got {self.n}", code="out-of-range")
 
     @property
     def root(self) -> tuple[int, int, int, int]:
@@ -94,10 +94,11 @@ class Knapsack:
         """Refuse items without weight, and lists of different lengths."""
         if len(self.weights) != len(self.profits):
             raise DataError(
-                f"each item has a weight and a profit, got {len(self.weights)} and {len(self.profits)}"
+                f"each item has a weight and a profit, got {len(self.weights)} and {len(self.profits)}",
+                code="count-mismatch",
             )
         if any(weight < 1 for weight in self.weights) or any(profit < 0 for profit in self.profits):
-            raise DataError("weights must be at least 1 and profits at least 0")
+            raise DataError("weights must be at least 1 and profits at least 0", code="out-of-range")
 
     @cached_property
     def items(self) -> list[tuple[int, int]]:
@@ -153,7 +154,7 @@ class RandomTree:
     def __post_init__(self) -> None:
         """Refuse trees that may not end."""
         if not 0 <= self.q < 0.5:
-            raise DataError(f"q must be at least 0 and below 0.5, got {self.q}")
+            raise DataError(f"q must be at least 0 and below 0.5, got {self.q}", code="out-of-range")
 
     @property
     def root(self) -> tuple[int, int]:

@@ -44,14 +44,16 @@ def _real(ranks: int) -> Any:
     except (ImportError, RuntimeError) as error:
         raise MachineError(
             f"a launcher has started this program on {ranks} ranks, and real MPI needs mpi4py and an MPI "
-            f"library ({error}); install both, or simulate it with labkit run -n {ranks} --on star"
+            f"library ({error}); install both, or simulate it with labkit run -n {ranks} --on star",
+            code="missing-package",
         ) from error
     if module.COMM_WORLD.size == 1:
         library = module.Get_library_version().split(",")[0].splitlines()[0].strip()
         raise MachineError(
             f"a launcher has started this program on {ranks} ranks, and each of them is alone: the launcher "
             f"and mpi4py's library ({library}) do not belong together; labkit run -n {ranks} --on mpi starts "
-            "it with the launcher that does"
+            "it with the launcher that does",
+            code="launcher-mismatch",
         )
     return module
 

@@ -39,13 +39,14 @@ def check_ranks(ranks: object) -> None:
     if callable(ranks):
         name = program_name(ranks)
         raise MachineError(
-            f"ranks must be a whole number, got {name}: the program comes first, as in labkit.run({name}, 4)"
+            f"ranks must be a whole number, got {name}: the program comes first, as in labkit.run({name}, 4)",
+            code="wrong-type",
         )
     if isinstance(ranks, bool) or not isinstance(ranks, numbers.Integral):
         said = f"ranks must be a whole number, got {ranks!r} ({type(ranks).__name__})"
-        raise MachineError(said + _meant(ranks))
+        raise MachineError(said + _meant(ranks), code="wrong-type")
     if ranks < 1:
-        raise MachineError(f"ranks must be at least 1, got {ranks}")
+        raise MachineError(f"ranks must be at least 1, got {ranks}", code="out-of-range")
 
 
 def _meant(ranks: object) -> str:
@@ -66,36 +67,46 @@ def check_limit(timeout_s: object) -> None:
     if timeout_s is None:
         return
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, numbers.Real) or math.isnan(timeout_s):
-        raise MachineError(f"timeout_s must be a number of seconds or None, got {timeout_s!r}")
+        raise MachineError(
+            f"timeout_s must be a number of seconds or None, got {timeout_s!r}", code="wrong-type"
+        )
     if timeout_s <= 0:
-        raise MachineError(f"timeout_s must be more than 0 seconds, got {timeout_s!r}; None means no limit")
+        raise MachineError(
+            f"timeout_s must be more than 0 seconds, got {timeout_s!r}; None means no limit",
+            code="out-of-range",
+        )
 
 
 def check_seed(seed: object) -> None:
     """Refuse a seed that is not a whole number."""
     if not isinstance(seed, numbers.Integral):
-        raise MachineError(f"seed must be a whole number, got {seed!r}{_meant(seed)}")
+        raise MachineError(f"seed must be a whole number, got {seed!r}{_meant(seed)}", code="wrong-type")
 
 
 def check_switch(name: str, value: object) -> None:
     """Refuse an option that is something else than on or off."""
     if value not in (True, False, None):
-        raise MachineError(f"{name} is True or False, got {value!r}")
+        raise MachineError(f"{name} is True or False, got {value!r}", code="wrong-type")
 
 
 def check_repeats(repeats: object) -> None:
     """Refuse a number of repetitions that is not a whole number of at least 1."""
     if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
-        raise MachineError(f"repeats must be a whole number of at least 1, got {repeats!r}")
+        raise MachineError(
+            f"repeats must be a whole number of at least 1, got {repeats!r}", code="out-of-range"
+        )
 
 
 def check_arguments(args: object, kwargs: object) -> None:
     """Refuse arguments of a program that are no sequence, or no table of names."""
     if isinstance(args, str) or not isinstance(args, Iterable):
-        raise ProgramError(f"args is a list of the program's arguments, as in args=[1000]; got {args!r}")
+        raise ProgramError(
+            f"args is a list of the program's arguments, as in args=[1000]; got {args!r}", code="wrong-type"
+        )
     if not isinstance(kwargs, Mapping | None):
         raise ProgramError(
-            f"kwargs has the program's arguments by name, as in kwargs={{'n': 1000}}; got {kwargs!r}"
+            f"kwargs has the program's arguments by name, as in kwargs={{'n': 1000}}; got {kwargs!r}",
+            code="wrong-type",
         )
 
 
@@ -111,7 +122,8 @@ def check_kind(program: object) -> None:
         "labkit.run(f(...), 4)"
     )
     raise ProgramError(
-        f"a program is a function program(comm, ...) or the path of a script, got {arrived}; {meant}"
+        f"a program is a function program(comm, ...) or the path of a script, got {arrived}; {meant}",
+        code="wrong-type",
     )
 
 
@@ -127,9 +139,14 @@ def check_program(
             what = "is a directory without __main__.py" if path.is_dir() else "does not exist"
             is_name = isinstance(program, str) and program.isidentifier()
             itself = f", or the function itself: labkit.run({program}, 4)" if is_name else ""
-            raise ProgramError(f"the script {str(path)!r} {what}; give the path of a Python file{itself}")
+            raise ProgramError(
+                f"the script {str(path)!r} {what}; give the path of a Python file{itself}",
+                code="missing-file",
+            )
         if not os.access(path, os.R_OK):
-            raise ProgramError(f"the script {str(path)!r} cannot be read; check its permissions")
+            raise ProgramError(
+                f"the script {str(path)!r} cannot be read; check its permissions", code="unreadable-file"
+            )
         check_script(path)
         return path
     check_kind(program)
@@ -138,7 +155,8 @@ def check_program(
     if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
         raise ProgramError(
             "a program is a plain function: this one is a generator or a coroutine, and calling it would run "
-            "nothing; take out yield or async"
+            "nothing; take out yield or async",
+            code="wrong-type",
         )
     try:
         signature = inspect.signature(program)
@@ -157,7 +175,9 @@ def check_program(
                 hint = f"; inside, comm.{lacking} is the {lacking}: def {own}(comm): ..."
         for unknown in kwargs.keys() - signature.parameters.keys():
             hint = hint or nearest(unknown, [*signature.parameters][1:])
-        raise ProgramError(f"{name}{signature} cannot be called as {call}: {error}{hint}") from None
+        raise ProgramError(
+            f"{name}{signature} cannot be called as {call}: {error}{hint}", code="wrong-arguments"
+        ) from None
     return found
 
 
@@ -188,7 +208,8 @@ def _refuse_input(program: Any) -> None:
     if asking:
         raise ProgramError(
             f"line {asking[0]} of {program_name(program)} calls input(), and ranks have no keyboard: ask "
-            "before the run, n = int(input()), and let the ranks have n"
+            "before the run, n = int(input()), and let the ranks have n",
+            code="not-on-ranks",
         )
 
 
@@ -201,7 +222,9 @@ def check_script(path: str | os.PathLike[str]) -> None:
             compile(Path(path).read_bytes(), name, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
         line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise ProgramError(f"the script {name!r} is not Python{line}: {error.args[0]}") from error
+        raise ProgramError(
+            f"the script {name!r} is not Python{line}: {error.args[0]}", code="not-python"
+        ) from error
 
 
 def program_name(program: object) -> str:
@@ -241,10 +264,13 @@ def check_tolerance(tolerance: Any, machine: str | None = None) -> float:
     if not is_number or not 0 <= float(tolerance) < LARGEST_TOLERANCE:  # nor NaN
         raise MachineError(
             "tolerance is the error of a link's capacity that a simulation may make, from 0 (exact) to below "
-            f"{LARGEST_TOLERANCE:g}, for example 1e-3; got {tolerance!r}"
+            f"{LARGEST_TOLERANCE:g}, for example 1e-3; got {tolerance!r}",
+            code="out-of-range",
         )
     if machine is not None and tolerance != 0:
-        raise MachineError(f"tolerance belongs to simulated runs, not to {machine}; leave it out")
+        raise MachineError(
+            f"tolerance belongs to simulated runs, not to {machine}; leave it out", code="conflicting-options"
+        )
     return float(tolerance)
 
 

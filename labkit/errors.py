@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar
 
 __all__ = [
+    "CODES",
     "MORE_TIME",
     "CacheWarning",
     "CheckError",
@@ -28,6 +29,7 @@ __all__ = [
     "TimeLimitError",
     "UnknownNameError",
     "UnsupportedError",
+    "code_of",
     "echoed",
     "rank_hint",
     "unknown_name",
@@ -40,16 +42,199 @@ _NOTED_RANKS, _NOTED_LINES = 16, 5
 _KEPT_LINES = 100
 
 
+#: what can go wrong, by code: what it means, and what to do
+CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        # arguments, options and names
+        "ambiguous": (
+            "several things are meant by what was given",
+            "choose one of those that the message lists",
+        ),
+        "conflicting-options": (
+            "options that exclude each other, or one that does not apply here",
+            "leave one out",
+        ),
+        "count-mismatch": ("numbers, lengths or shapes that must agree do not", "make them equal"),
+        "duplicate-name": ("the same name or value is given twice", "leave one out, or rename it"),
+        "invalid-value": ("a value that cannot be used here", "use a value that the message allows"),
+        "malformed-name": ("a name with characters that are not allowed", "use letters, digits and _"),
+        "malformed-option": ("an option of a command or magic that cannot be read", "look at its help"),
+        "malformed-value": (
+            "a text that is not the number, time or size it should be",
+            "write it as the example in the message",
+        ),
+        "missing-key": ("something that is needed was not given", "add it"),
+        "name-taken": ("the name has a meaning already", "choose another name"),
+        "not-contiguous": ("a buffer with gaps", "copy it first"),
+        "not-finite": ("an infinite or undefined number, or one that must also be positive", "leave it out"),
+        "not-sorted": ("values that must be in increasing order", "sort them"),
+        "out-of-range": (
+            "a number below or above what is allowed",
+            "use a number in the range that the message names",
+        ),
+        "ranks-required": ("nothing says how many ranks to run", "give the number of ranks"),
+        "too-many-ranks": ("more ranks than the machine has room for", "use fewer ranks or a larger machine"),
+        "unknown-format": (
+            "a file name whose ending names no known format",
+            "use one of the endings in the message",
+        ),
+        "unknown-name": (
+            "a name that does not exist",
+            "use one of those in the message; it suggests the nearest",
+        ),
+        "wrong-arguments": (
+            "a function cannot be called with these arguments",
+            "compare them with its signature",
+        ),
+        "wrong-order": (
+            "a call at a time when it is not allowed",
+            "make the calls in the order that the message gives",
+        ),
+        "wrong-type": ("a value of another type than is needed", "pass a value of the type in the message"),
+        # files
+        "changed-file": ("a file that changed while it was in use", "start again"),
+        "damaged-file": ("a file that is incomplete or was altered", "fetch or write it again"),
+        "malformed-file": (
+            "a file that is not what its reader expects",
+            "check that it is the file you meant",
+        ),
+        "malformed-line": (
+            "a line or row of a file that cannot be read",
+            "fix the line that the message names",
+        ),
+        "missing-definition": (
+            "a file without the definition that is looked for in it",
+            "add the definition",
+        ),
+        "missing-file": ("a file or folder that does not exist", "check the path"),
+        "too-large": ("more than the limit for input or output", "make it smaller"),
+        "unreadable-file": ("a file that cannot be opened or read", "check the path and its permissions"),
+        "unsafe-archive": ("an archive with an entry that could overwrite other files", "do not use it"),
+        "unsupported-version": (
+            "a file of another version of its format",
+            "use the version of labkit that wrote it",
+        ),
+        "unwritable-file": (
+            "a file that cannot be written",
+            "check the folder, its permissions and the free space",
+        ),
+        "wrong-kind-of-file": (
+            "a folder, pipe or link where a file is needed, or the reverse",
+            "give the path of the right kind",
+        ),
+        # texts that are parsed
+        "malformed-expression": (
+            "an expectation, guideline or formula that cannot be read",
+            "fix it at the place that the message marks",
+        ),
+        "malformed-schedule": (
+            "a schedule that breaks a rule of schedules",
+            "fix the step that the message names",
+        ),
+        "malformed-specification": (
+            "a platform, mapping or model that cannot be read",
+            "fix it at the place that the message marks",
+        ),
+        # measurements, runs and their records
+        "no-counterpart": ("another tool has nothing that corresponds", "use what the message offers"),
+        "no-data": ("nothing was measured or recorded that could be shown or judged", "measure it first"),
+        "not-comparable": (
+            "runs or records that belong to different programs, inputs or machines",
+            "compare runs of one program",
+        ),
+        "not-enough-data": ("too few measurements", "measure at more points"),
+        "not-recordable": ("a call that a recording cannot contain", "run without the recording"),
+        "not-recorded": ("the run has no record of what is asked", "run it again with trace=True"),
+        # machines, packages and processes
+        "in-use": ("another process is using it", "wait for that process, or end it"),
+        "interrupted": ("a run or a rank was interrupted from outside", "start it again"),
+        "launcher-mismatch": (
+            "the launcher and the MPI library do not belong together",
+            "use the launcher of that library",
+        ),
+        "lost-process": ("a process ended without its result", "look at what it had printed"),
+        "lost-result": ("a result that cannot be sent or read back", "return plain data"),
+        "machine-failed": (
+            "the machine cannot be used, or failed",
+            "do what the message says; `labkit doctor` checks the machine",
+        ),
+        "missing-package": ("a Python package is not installed", "install it as the message says"),
+        "missing-tool": ("a program of the system is missing", "install it as the message says"),
+        "nested-run": ("a rank tries to start a run", "start runs from outside of ranks"),
+        "not-contained": ("this machine cannot confine a submission", "grade on Linux with seccomp"),
+        "not-started": ("a process could not be started", "do what the message says"),
+        "out-of-memory": ("there is not enough memory", "use fewer ranks or smaller data"),
+        "scheduler-failed": ("the batch system rejected or lost a job", "do what the message says"),
+        "tool-failed": ("another program failed", "look at what it printed"),
+        "version-mismatch": (
+            "two processes have different versions of Python or labkit",
+            "install the same versions",
+        ),
+        # programs and running ranks
+        "aborted": ("a rank called Abort", "look at why it did"),
+        "broken-protocol": (
+            "a message that does not follow the protocol of the sandbox",
+            "none: the submission is refused",
+        ),
+        "collective-mismatch": (
+            "ranks that call different collectives, or the same with different arguments",
+            "make all ranks call the same",
+        ),
+        "deadlock": (
+            "every rank that has not finished waits for something that cannot happen",
+            "break the cycle that the message shows",
+        ),
+        "failed": ("something that has no other code", "read the message"),
+        "not-a-program": (
+            "something that cannot be run as a program",
+            "pass a function of a communicator, or a script",
+        ),
+        "not-on-ranks": ("something that only a notebook or a terminal can do", "do it outside of the ranks"),
+        "not-picklable": ("an object that cannot be sent to another process", "create it inside the program"),
+        "not-python": ("a program with an error of syntax", "fix the line that the message names"),
+        "partly-failed": ("some of several tasks failed", "look at each in the message"),
+        "rank-failed": ("a rank ended with an exception, an exit or a signal", "read its traceback"),
+        "root-mismatch": ("ranks that give different roots", "give the same root on all ranks"),
+        "submission-failed": ("a submission failed in the sandbox", "read its feedback"),
+        "time-limit": ("the time limit was reached", "raise the limit, or use a smaller problem"),
+        "unsupported": ("something that labkit does not do", "use what the message offers"),
+        "wrong-result": ("a result that is not what its algorithm promises", "fix the algorithm"),
+    }
+)
+
+
 class LabkitError(Exception):
     """Base of labkit's errors: the message says what arrived, what is allowed and what to do.
 
+    Parameters
+    ----------
+    *args : object
+        The message.
+    code : str, optional
+        The kind of the fault, one of `CODES`; that of the class if it is not given.
+    **values : object
+        What was wrong, by name, for programs that handle the error.
+
     Attributes
     ----------
+    code : str
+        The kind of the fault; messages may change, codes do not.
+    values : mapping of str to object
+        What was wrong, such as ``parameter``, ``given`` and ``line``; empty where nothing was noted.
     output : sequence of str
         What the ranks of a failed run had printed, in rank order; empty without a run.
     """
 
+    code: str = "failed"
+    values: Mapping[str, object] = MappingProxyType({})
     output: Sequence[str] = ()
+
+    def __init__(self, *args: object, code: str | None = None, **values: object) -> None:
+        super().__init__(*args)
+        if code is not None:
+            self.code = code
+        if values:
+            self.values = {name: _plain(value) for name, value in values.items()}
 
     def attach_output(self, output: Sequence[str]) -> None:
         """Keep what the ranks had printed; the last lines of the first ranks also become notes.
@@ -63,14 +248,28 @@ class LabkitError(Exception):
         _note_output(self, output)
 
 
+def code_of(error: BaseException) -> str | None:
+    """Return the code of an error of labkit's, None of any other."""
+    return error.code if isinstance(error, LabkitError) else None
+
+
+def _plain(value: object) -> object:
+    """Return what every process can unpickle: a number, a text, or the text of anything else."""
+    return value if isinstance(value, str | int | float | None) else repr(value)
+
+
 class RunInterrupted(KeyboardInterrupt):
     """A run that the user has interrupted: its ranks were ended, and what they had printed is kept.
 
     Attributes
     ----------
+    code : str
+        As of `LabkitError`.
     output : list of str
         In rank order.
     """
+
+    code = "interrupted"
 
     def __init__(self, output: Sequence[str] = ()) -> None:
         super().__init__("the run was interrupted, and its ranks were ended")
@@ -128,62 +327,88 @@ def echoed(text: str) -> str:
 class _InputError(LabkitError):
     """An error about what has arrived, however long: its message echoes at most 200 characters of it."""
 
-    def __init__(self, *args: object) -> None:
+    def __init__(self, *args: object, code: str | None = None, **values: object) -> None:
         if args and isinstance(args[0], str):
             args = (_LONG_LINE.sub(_cut_line, echoed(args[0])), *args[1:])
-        super().__init__(*args)
+        super().__init__(*args, code=code, **values)
 
 
 class CheckError(LabkitError):
     """A result that is not what its algorithm promises; the message names the ranks and the reasons."""
 
+    code = "wrong-result"
+
 
 class DataError(_InputError):
     """Input data that cannot be read or used (a file, an array, a measurement)."""
+
+    code = "invalid-value"
 
 
 class ExpectationError(_InputError):
     """An expectation that cannot be read, or that cannot be judged on the data given."""
 
+    code = "malformed-expression"
+
 
 class MachineError(LabkitError):
     """A machine that cannot be used: no MPI, a launcher that fails, a wrong number of ranks."""
+
+    code = "machine-failed"
 
 
 class MismatchError(LabkitError):
     """Ranks that do not agree in a collective: another call, another root, another size."""
 
+    code = "collective-mismatch"
+
 
 class PlatformError(_InputError):
     """A platform that is not known, malformed, or too small for the ranks asked for."""
+
+    code = "malformed-specification"
 
 
 class ProgramError(_InputError):
     """A program that cannot be run: not a function of a communicator, no such script, wrong arguments."""
 
+    code = "not-a-program"
+
 
 class ScheduleError(_InputError):
     """A schedule that is malformed, or that does not do what its collective promises."""
+
+    code = "malformed-schedule"
 
 
 class CacheWarning(UserWarning):
     """What was found is right, and could not be kept for the next time."""
 
+    code = "unwritable-file"
+
 
 class StudyWarning(UserWarning):
     """What went wrong in a part of a sweep, whose other points were measured."""
+
+    code = "partly-failed"
 
 
 class UnknownNameError(_InputError, AttributeError):
     """A name that a module of labkit does not have; the message names the nearest one."""
 
+    code = "unknown-name"
+
 
 class UnsupportedError(LabkitError, NotImplementedError):
     """A name of MPI that labkit does not simulate (yet)."""
 
+    code = "unsupported"
+
 
 class TimeLimitError(LabkitError):
     """A run that did not end within its time limit; the message says how to raise it, and who was where."""
+
+    code = "time-limit"
 
 
 #: the end of a sentence about a time limit
@@ -206,6 +431,7 @@ class DeadlockError(LabkitError):
         All ranks, and those that wait.
     """
 
+    code = "deadlock"
     waits: Mapping[int, tuple[str, tuple[int, ...]]] = MappingProxyType({})
     cycle: Sequence[int] = ()
     ranks: int = 0
@@ -412,15 +638,25 @@ class RankError(LabkitError):
         Its traceback as text, or what the launcher reported.
     abort_code : int or None
         The error code of ``comm.Abort``; None if the rank ended otherwise.
+    code : str
+        That of labkit's error that the rank raised; ``"aborted"`` after ``comm.Abort``.
     """
 
+    code = "rank-failed"
+
     def __init__(
-        self, rank: int, traceback: str, message: str | None = None, abort_code: int | None = None
+        self,
+        rank: int,
+        traceback: str,
+        message: str | None = None,
+        abort_code: int | None = None,
+        code: str | None = None,
     ) -> None:
         self.rank = rank
         self.traceback = traceback
         self.abort_code = abort_code
-        super().__init__(message or f"rank {rank} failed: {headline(traceback)}\n{traceback}")
+        message = message or f"rank {rank} failed: {headline(traceback)}\n{traceback}"
+        super().__init__(message, code=code if abort_code is None else "aborted")
         self.hint = rank_hint(traceback)
         if self.hint:
             self.add_note(self.hint)

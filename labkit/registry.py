@@ -209,11 +209,15 @@ class Algorithm:
         for key, value in values.items():
             if key not in self.parameters:
                 known = ", ".join(f"{k}={v}" for k, v in self.parameters.items()) or "none"
-                raise ScheduleError(f"{self.problem}/{self.name} has no parameter {key!r}; it has: {known}")
+                raise ScheduleError(
+                    f"{self.problem}/{self.name} has no parameter {key!r}; it has: {known}",
+                    code="unknown-name",
+                )
             least = min(self.parameters[key], 1)
             if value < least:
                 raise ScheduleError(
-                    f"{self.problem}/{self.name}: {key} must be at least {least}, got {value}"
+                    f"{self.problem}/{self.name}: {key} must be at least {least}, got {value}",
+                    code="out-of-range",
                 )
         if not values:
             return self
@@ -304,7 +308,10 @@ def own_files(problem: str) -> dict[str, Path]:
         e.removesuffix(".py"): Path(folder, e) for e in entries if e.endswith(".py") and e[0] not in "_."
     }
     if taken := sorted(files.keys() & {*_shipped(problem)}):
-        raise DataError(f"{files[taken[0]]}: labkit has an algorithm {problem}/{taken[0]}; rename the file")
+        raise DataError(
+            f"{files[taken[0]]}: labkit has an algorithm {problem}/{taken[0]}; rename the file",
+            code="name-taken",
+        )
     return files
 
 
@@ -313,7 +320,9 @@ def _shipped(problem: str) -> tuple[str, ...]:
     """Return the names of the algorithms that are installed."""
     if problem not in problems():
         hint = nearest(problem, problems())
-        raise ScheduleError(f"no problem is called {problem!r}; known: {', '.join(problems())}{hint}")
+        raise ScheduleError(
+            f"no problem is called {problem!r}; known: {', '.join(problems())}{hint}", code="unknown-name"
+        )
     package = importlib.import_module(f"labkit.algorithms.{problem}")
     found = (m.name for m in pkgutil.iter_modules(package.__path__) if not m.ispkg)
     return tuple(sorted(name for name in found if not name.startswith("_")))
@@ -355,7 +364,7 @@ def teaching_form(problem: str, name: str) -> Callable[..., Any]:
         names = [*forms, *(one for _, one in teaching_forms())]
         hint = nearest(name, forms[problem]) if problem in forms else nearest(problem, names, 1)
         asked = f"{problem}/{name}" if name else problem
-        raise ScheduleError(f"{asked} has no readable form; there are: {known}{hint}")
+        raise ScheduleError(f"{asked} has no readable form; there are: {known}{hint}", code="unsupported")
     module = importlib.import_module(f"labkit.algorithms.{_TEACHING}.{problem}.{name}")
     function: Callable[..., object] = getattr(module, name)
     return function
@@ -397,10 +406,12 @@ def _get(problem: str, name: str, version: tuple[Path, int, int] | None) -> Algo
     else:
         known = names(problem)
         hint = nearest(name, known, 1)
-        raise ScheduleError(f"{problem} has no algorithm {name!r}; it has: {', '.join(known)}{hint}")
+        raise ScheduleError(
+            f"{problem} has no algorithm {name!r}; it has: {', '.join(known)}{hint}", code="unknown-name"
+        )
     algorithm = getattr(module, "ALGORITHM", None)
     if not isinstance(algorithm, Algorithm):
-        raise ScheduleError(f"{file} has no ALGORITHM = Algorithm(...)")
+        raise ScheduleError(f"{file} has no ALGORITHM = Algorithm(...)", code="missing-definition")
     if (algorithm.problem, algorithm.name) != (problem, name):
         raise ScheduleError(f"{file} describes {algorithm.problem}/{algorithm.name}; rename one of them")
     return algorithm
@@ -420,7 +431,8 @@ def _setting(problem: str, name: str, text: str) -> tuple[str, int]:
     key, _, value = text.partition("=")
     if not value.isdecimal():
         raise ScheduleError(
-            f"{problem}/{name}:{text}: a parameter is given as name=number, as in bruck:radix=4"
+            f"{problem}/{name}:{text}: a parameter is given as name=number, as in bruck:radix=4",
+            code="out-of-range",
         )
     return key, int(value)
 
@@ -443,7 +455,10 @@ def course_files(folder: str) -> dict[str, Path]:
     for place in (package / "course" / folder, package.parent / "course" / folder):
         if found := {path.stem: path for path in sorted(place.glob("*.py"))}:
             return found
-    raise DataError(f"the course's {folder} are not installed: neither in {package} nor next to it")
+    raise DataError(
+        f"the course's {folder} are not installed: neither in {package} nor next to it",
+        code="missing-package",
+    )
 
 
 def module_of_file(path: Path, name: str) -> ModuleType:
@@ -456,11 +471,11 @@ def module_of_file(path: Path, name: str) -> ModuleType:
     """
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
-        raise DataError(f"{str(path)!r} does not exist or cannot be read")
+        raise DataError(f"{str(path)!r} does not exist or cannot be read", code="missing-file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses in it look themselves up
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise DataError(f"{str(path)!r} cannot be loaded: {error}") from error
+        raise DataError(f"{str(path)!r} cannot be loaded: {error}", code="unreadable-file") from error
     return module

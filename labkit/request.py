@@ -79,7 +79,9 @@ class RunRequest:
         args, kwargs = tuple(self.args), dict(self.kwargs or {})
         program = check_program(self.program, args, kwargs)
         if isinstance(program, Path) and kwargs:
-            raise ProgramError("a script takes args only (its command line), no kwargs")
+            raise ProgramError(
+                "a script takes args only (its command line), no kwargs", code="conflicting-options"
+            )
         self._set(
             program=program,
             ranks=int(self.ranks),
@@ -114,7 +116,8 @@ class RunRequest:
         """Refuse a place for a trace that cannot be written, or one trace of several runs."""
         if self.repeats > 1:
             raise MachineError(
-                f"trace_ti records one run, and repeats={self.repeats} asks for several; leave one out"
+                f"trace_ti records one run, and repeats={self.repeats} asks for several; leave one out",
+                code="conflicting-options",
             )
         from labkit.trace.formats.ti_writer import check_target
 
@@ -166,7 +169,7 @@ class Machine:
             self._refuse_simulated(request)
         for option in request.options:
             if option not in self.options:
-                raise MachineError(self._unknown(option, request.program))
+                raise MachineError(self._unknown(option, request.program), code="unknown-name")
         return request
 
     def _unknown(self, option: str, program: object) -> str:
@@ -202,7 +205,8 @@ class Machine:
             coll = "" if self.takes_coll else "coll, "
             raise MachineError(
                 f"noise, compute, model, {coll}mapping and calibration belong to simulated runs, not to "
-                f"{self.name}; leave them out"
+                f"{self.name}; leave them out",
+                code="conflicting-options",
             )
         check_tolerance(request.tolerance, self.name)
 
@@ -211,7 +215,10 @@ def refuse_for_functions(request: RunRequest) -> None:
     """Refuse the options of scripts for a function, which gets what it needs as arguments."""
     given = [name for name in ("stdin", "stream", "start") if request.options.get(name) is not None]
     if given and not isinstance(request.program, Path):
-        raise ProgramError(f"{given[0]} belongs to scripts; a function gets what it needs as arguments")
+        raise ProgramError(
+            f"{given[0]} belongs to scripts; a function gets what it needs as arguments",
+            code="conflicting-options",
+        )
 
 
 def own_parameters(
@@ -228,7 +235,9 @@ def own_parameters(
     }
     twice = sorted({*own} & {*kwargs})
     if twice:
-        raise ProgramError(f"{twice[0]!r} is given twice: by its name, and in kwargs; leave one out")
+        raise ProgramError(
+            f"{twice[0]!r} is given twice: by its name, and in kwargs; leave one out", code="duplicate-name"
+        )
     return {**kwargs, **own}, {name: value for name, value in named.items() if name not in own}
 
 

@@ -40,7 +40,7 @@ def randoms(seed: int, skip: int, count: int) -> NDArray[np.float64]:
 def class_of(classes: Mapping[str, _Size], name: str, program: str) -> _Size:
     """Return what a class stands for; refuse an unknown one."""
     if name not in classes:
-        raise DataError(f"{program} has the classes {', '.join(classes)}, got {name!r}")
+        raise DataError(f"{program} has the classes {', '.join(classes)}, got {name!r}", code="unknown-name")
     return classes[name]
 
 
@@ -49,7 +49,7 @@ def at_least_one(name: str, given: int | None, usual: int) -> int:
     if given is None:
         return usual
     if isinstance(given, bool) or not isinstance(given, int | np.integer) or given < 1:
-        raise DataError(f"{name} must be a whole number from 1 on, got {given!r}")
+        raise DataError(f"{name} must be a whole number from 1 on, got {given!r}", code="out-of-range")
     return int(given)
 
 

@@ -120,7 +120,7 @@ def orbitals(
     edge, m, most = class_of(SIZES, size, "orbitals")
     most = at_least_one("steps", steps, most)
     if not 0 <= repulsion < np.inf:
-        raise DataError(f"repulsion must be a number from 0 on, got {repulsion!r}")
+        raise DataError(f"repulsion must be a number from 0 on, got {repulsion!r}", code="out-of-range")
     n, p, rank = edge**3, comm.size, comm.rank
     rows, columns = np.diff(offsets(m, p)), np.diff(offsets(n, p))
     mine, energies = int(rows[rank]), np.zeros(m)

@@ -110,7 +110,9 @@ def smg(
     most = at_least_one("steps", steps, most)
     weights = tuple(map(float, coefficients))
     if len(weights) != 3 or not all(np.isfinite(weights)) or min(weights) <= 0:
-        raise DataError(f"coefficients must be three positive numbers, got {coefficients!r}")
+        raise DataError(
+            f"coefficients must be three positive numbers, got {coefficients!r}", code="out-of-range"
+        )
     cycle = _Cycle(comm, n, charged)
     u, f = cycle.zeros(cycle.shape), cycle.zeros(cycle.shape) + (0.0 if charged else 1.0)
     whole = _Level((0, 0), weights, 2 * sum(weights))

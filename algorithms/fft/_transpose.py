@@ -53,5 +53,8 @@ def require_part(block: Any, wanted: Sequence[int], name: str) -> Block:
     """Return a block as complex numbers; refuse one of another shape."""
     found = block if is_sized(block) else np.asarray(block)
     if tuple(found.shape) != tuple(wanted):
-        raise DataError(f"{name}: this rank's block must have the shape {tuple(wanted)}, got {found.shape}")
+        raise DataError(
+            f"{name}: this rank's block must have the shape {tuple(wanted)}, got {found.shape}",
+            code="count-mismatch",
+        )
     return found if is_sized(found) else found.astype(np.complex128)

@@ -91,9 +91,14 @@ def require_graph(n: int, edges: Any, root: int | None = None) -> Rows:
     """Return the edges; refuse what are no edges of a graph of n vertices."""
     found = np.asarray(edges)
     if found.ndim != 2 or found.shape[1] != 2 or (found.size and found.dtype.kind not in "iu"):
-        raise DataError(f"edges must be integers of shape (m, 2), got {found.dtype} of shape {found.shape}")
+        raise DataError(
+            f"edges must be integers of shape (m, 2), got {found.dtype} of shape {found.shape}",
+            code="wrong-type",
+        )
     if found.size and not 0 <= found.min() <= found.max() < n:
-        raise DataError(f"vertices must be 0 to {n - 1}, got {found.min()} to {found.max()}")
+        raise DataError(
+            f"vertices must be 0 to {n - 1}, got {found.min()} to {found.max()}", code="out-of-range"
+        )
     if root is not None and not 0 <= root < n:
-        raise DataError(f"root must be a vertex from 0 to {n - 1}, got {root}")
+        raise DataError(f"root must be a vertex from 0 to {n - 1}, got {root}", code="out-of-range")
     return found.astype(np.int64)

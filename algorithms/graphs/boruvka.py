@@ -88,7 +88,7 @@ def boruvka(comm: Any, n: int, edges: Rows, weights: Rows) -> tuple[Rows, Rows]:
     """
     edges, weights = require_graph(n, edges), np.asarray(weights)
     if weights.shape != (len(edges),) or (weights.size and weights.dtype.kind != "i"):
-        raise DataError(f"weights must be {len(edges)} integers, got {weights}")
+        raise DataError(f"weights must be {len(edges)} integers, got {weights}", code="wrong-type")
     first, end = offsets(n, comm.size)[comm.rank : comm.rank + 2]
     labels = np.arange(first, end)
     ends = np.sort(edges, axis=1)

@@ -91,9 +91,11 @@ def delta_stepping(comm: Any, n: int, edges: Rows, weights: Rows, root: int, del
 
     edges, weights = require_graph(n, edges, root), np.asarray(weights)
     if weights.shape != (len(edges),) or (weights.size and (weights.dtype.kind != "i" or weights.min() < 1)):
-        raise DataError(f"weights must be {len(edges)} integers of at least 1, got {weights}")
+        raise DataError(
+            f"weights must be {len(edges)} integers of at least 1, got {weights}", code="out-of-range"
+        )
     if delta < 1:
-        raise DataError(f"delta must be at least 1, got {delta}")
+        raise DataError(f"delta must be at least 1, got {delta}", code="out-of-range")
     first, end = offsets(n, comm.size)[comm.rank : comm.rank + 2]
     with phase("distribute"):
         both = np.column_stack([np.concatenate([edges, edges[:, ::-1]]), np.concatenate([weights, weights])])

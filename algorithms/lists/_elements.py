@@ -21,10 +21,13 @@ def require_list(n: int, successors: ArrayLike, rank: int, ranks: int) -> tuple[
     if found.shape != (end - first,) or (found.size and found.dtype.kind not in "iu"):
         raise DataError(
             f"rank {rank} of {ranks} must have {end - first} of {n} successors, "
-            f"got {found.dtype} of shape {found.shape}"
+            f"got {found.dtype} of shape {found.shape}",
+            code="count-mismatch",
         )
     if found.size and not 0 <= found.min() <= found.max() < n:
-        raise DataError(f"successors must be 0 to {n - 1}, got {found.min()} to {found.max()}")
+        raise DataError(
+            f"successors must be 0 to {n - 1}, got {found.min()} to {found.max()}", code="out-of-range"
+        )
     return found.astype(np.int64), first, end
 
 

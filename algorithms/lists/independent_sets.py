@@ -80,7 +80,7 @@ def independent_sets(comm: Any, n: int, successors: ArrayLike, *, keep: int | No
     target, first, end = require_list(n, successors, comm.rank, comm.size)
     keep = 64 * comm.size if keep is None else keep
     if keep < 1:
-        raise DataError(f"keep must be at least 1, got {keep}")
+        raise DataError(f"keep must be at least 1, got {keep}", code="out-of-range")
     own = np.arange(first, end)
     links: NDArray[np.int64] = (target != own).astype(np.int64)
     is_left = links > 0  # the last element of a list is ranked already

@@ -215,13 +215,21 @@ def mafia(
         Points that are no table of numbers, parameters out of range, or more than 2^15 dense intervals.
     """
     if points.ndim != 2 or points.dtype != np.float64:
-        raise DataError(f"points must be float64 of shape (n, d), got {points.dtype} of shape {points.shape}")
+        raise DataError(
+            f"points must be float64 of shape (n, d), got {points.dtype} of shape {points.shape}",
+            code="count-mismatch",
+        )
     if not alpha > 0 or not 0 < beta < 1:
-        raise DataError(f"alpha must be above 0 and beta between 0 and 1, got {alpha} and {beta}")
+        raise DataError(
+            f"alpha must be above 0 and beta between 0 and 1, got {alpha} and {beta}", code="out-of-range"
+        )
     with phase("grid"):
         intervals = adaptive_grid(comm, points, alpha, beta)
         if len(intervals) > _MOST_INTERVALS:
-            raise DataError(f"{len(intervals)} dense intervals; at most 2^15 are allowed: raise alpha")
+            raise DataError(
+                f"{len(intervals)} dense intervals; at most 2^15 are allowed: raise alpha",
+                code="out-of-range",
+            )
         bits = bitmaps(points, intervals)
     dimension_of = np.array([interval.dimension for interval in intervals], np.int64)
     threshold = np.array([interval.threshold for interval in intervals])

@@ -43,7 +43,8 @@ def require_block(a: Any, name: str) -> Matrix:
     if block.ndim != 2 or block.dtype.kind not in "iufc":
         raise DataError(
             f"{name} must be a block of a matrix of numbers, such as an array of shape (3, 4), "
-            f"got {block.dtype} of shape {block.shape}"
+            f"got {block.dtype} of shape {block.shape}",
+            code="wrong-type",
         )
     return block
 
@@ -51,12 +52,15 @@ def require_block(a: Any, name: str) -> Matrix:
 def require_equal(sizes: Sequence[object], what: str) -> None:
     """Refuse blocks that do not fit together."""
     if len(set(sizes)) > 1:
-        raise DataError(f"{what} must be the same, got {', '.join(map(str, sizes))}")
+        raise DataError(f"{what} must be the same, got {', '.join(map(str, sizes))}", code="count-mismatch")
 
 
 def square_side(ranks: int, algorithm: str, instead: str) -> int:
     """Return the side of the square grid; refuse another number of ranks."""
     side = math.isqrt(ranks)
     if side * side != ranks:
-        raise DataError(f"{algorithm} needs a square number of ranks (1, 4, 9, ...), got {ranks}; {instead}")
+        raise DataError(
+            f"{algorithm} needs a square number of ranks (1, 4, 9, ...), got {ranks}; {instead}",
+            code="count-mismatch",
+        )
     return side

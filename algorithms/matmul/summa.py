@@ -88,7 +88,7 @@ def summa(comm: Any, a: Matrix, b: Matrix, *, width: int | None = None) -> Matri
 
     a, b = require_block(a, "a"), require_block(b, "b")
     if width is not None and width < 1:
-        raise DataError(f"width must be at least 1, got {width}")
+        raise DataError(f"width must be at least 1, got {width}", code="out-of-range")
     dims = comm.dims if comm.Get_topology() == MPI.CART else MPI.Compute_dims(comm.size, 2)
     grid = comm.Create_cart(dims)
     row, column = grid.Sub([False, True]), grid.Sub([True, False])

@@ -103,9 +103,9 @@ def summa_25d(
 
     c = best_layers(comm.size) if layers is None else layers
     if c < 1 or comm.size % c:
-        raise DataError(f"layers must divide the number of ranks, {comm.size}, got {c}")
+        raise DataError(f"layers must divide the number of ranks, {comm.size}, got {c}", code="out-of-range")
     if width is not None and width < 1:
-        raise DataError(f"width must be at least 1, got {width}")
+        raise DataError(f"width must be at least 1, got {width}", code="out-of-range")
     cube = comm.Create_cart([c, *MPI.Compute_dims(comm.size // c, 2)])
     depth, row, column = (cube.Sub(kept) for kept in np.eye(3, dtype=bool)[[0, 2, 1]].tolist())
     layer = depth.rank

@@ -38,11 +38,16 @@ def require_bodies(positions: ArrayLike, masses: ArrayLike, softening: float) ->
     """Return positions and masses as arrays; refuse what does not fit together."""
     places, weights = np.asarray(positions, np.float64), np.asarray(masses, np.float64)
     if places.ndim != 2 or places.shape[1] != 2 or not np.isfinite(places).all():
-        raise DataError(f"positions must be finite numbers of shape (m, 2), got shape {places.shape}")
+        raise DataError(
+            f"positions must be finite numbers of shape (m, 2), got shape {places.shape}", code="not-finite"
+        )
     if weights.shape != (len(places),) or not (np.isfinite(weights).all() and (weights >= 0).all()):
-        raise DataError(f"masses must be {len(places)} numbers of at least 0, got shape {weights.shape}")
+        raise DataError(
+            f"masses must be {len(places)} numbers of at least 0, got shape {weights.shape}",
+            code="out-of-range",
+        )
     if not softening >= 0:
-        raise DataError(f"softening must be at least 0, got {softening}")
+        raise DataError(f"softening must be at least 0, got {softening}", code="out-of-range")
     return places, weights
 
 

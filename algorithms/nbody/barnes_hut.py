@@ -88,9 +88,9 @@ def barnes_hut(
     """
     mine, weights = require_bodies(positions, masses, softening)
     if not 0 <= theta <= 2:
-        raise DataError(f"theta must be 0 to 2, got {theta}")
+        raise DataError(f"theta must be 0 to 2, got {theta}", code="out-of-range")
     if leaf < 1:
-        raise DataError(f"leaf must be at least 1, got {leaf}")
+        raise DataError(f"leaf must be at least 1, got {leaf}", code="out-of-range")
     with phase("build"):
         tree = Quadtree(mine, weights, leaf)
     with phase("exchange"):

@@ -27,14 +27,19 @@ def require_points(positions: ArrayLike, costs: ArrayLike, rows: ArrayLike) -> t
     """Return points, costs and rows as arrays; refuse what does not fit together."""
     points, weights, carried = np.asarray(positions, np.float64), np.asarray(costs), np.asarray(rows)
     if points.ndim != 2 or points.shape[1] != 2 or not np.isfinite(points).all():
-        raise DataError(f"positions must be finite numbers of shape (m, 2), got shape {points.shape}")
+        raise DataError(
+            f"positions must be finite numbers of shape (m, 2), got shape {points.shape}", code="not-finite"
+        )
     m = len(points)
     if weights.shape != (m,) or (m and (weights.dtype.kind not in "iu" or weights.min() < 0)):
         raise DataError(
-            f"costs must be {m} integers of at least 0, got {weights.dtype} of shape {weights.shape}"
+            f"costs must be {m} integers of at least 0, got {weights.dtype} of shape {weights.shape}",
+            code="out-of-range",
         )
     if carried.ndim != 2 or len(carried) != m:
-        raise DataError(f"rows must have {m} rows, one for each point, got shape {carried.shape}")
+        raise DataError(
+            f"rows must have {m} rows, one for each point, got shape {carried.shape}", code="count-mismatch"
+        )
     return points, weights.astype(np.int64), carried.astype(np.float64)
 
 

@@ -85,7 +85,7 @@ def curve(
     """
     points, weights, carried = require_points(positions, costs, rows)
     if kind not in ("hilbert", "morton"):
-        raise DataError(f'kind must be "hilbert" or "morton", got {kind!r}')
+        raise DataError(f'kind must be "hilbert" or "morton", got {kind!r}', code="unknown-name")
     with phase("keys"):
         keys = curve_keys(points, bounding_box(comm, points), kind)
         order = np.argsort(keys, kind="stable")

@@ -20,13 +20,14 @@ def require_block(values: Any, n: int, rank: int, ranks: int) -> tuple[Numbers, 
     """Return a copy of this rank's block, and where the blocks of all ranks begin; refuse another length."""
     found = np.array(values)
     if n < 0:
-        raise DataError(f"n must be at least 0, got {n}")
+        raise DataError(f"n must be at least 0, got {n}", code="out-of-range")
     edges = offsets(n, ranks)
     length = int(edges[rank + 1] - edges[rank])
     if found.shape != (length,) or found.dtype.kind not in "iuf":
         raise DataError(
             f"rank {rank} of {ranks} must have {length} of {n} numbers, "
-            f"got {found.dtype} of shape {found.shape}"
+            f"got {found.dtype} of shape {found.shape}",
+            code="count-mismatch",
         )
     return found, edges
 

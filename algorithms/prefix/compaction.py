@@ -67,9 +67,12 @@ def compaction(comm: Any, values: ArrayLike, keep: ArrayLike) -> NDArray[Any]:
     """
     found, chosen = np.asarray(values), np.asarray(keep)
     if chosen.dtype != bool and chosen.size:
-        raise DataError(f"keep must be boolean, got {chosen.dtype}")
+        raise DataError(f"keep must be boolean, got {chosen.dtype}", code="wrong-type")
     if found.ndim != 1 or found.shape != chosen.shape:
-        raise DataError(f"values and keep must have the same length, got {found.shape} and {chosen.shape}")
+        raise DataError(
+            f"values and keep must have the same length, got {found.shape} and {chosen.shape}",
+            code="count-mismatch",
+        )
     with phase("select"):
         compute(flops=float(len(found)))
         kept = found[chosen.astype(bool)]

@@ -79,11 +79,13 @@ def lexing(comm: Any, symbols: ArrayLike, table: ArrayLike, start: int = 0) -> S
     """
     rows, text = np.asarray(table), np.asarray(symbols, np.int64)
     if rows.ndim != 2 or not rows.size or not 0 <= rows.min() <= rows.max() < len(rows):
-        raise DataError(f"table must have states 0 to s - 1 in s rows, got shape {rows.shape}")
+        raise DataError(
+            f"table must have states 0 to s - 1 in s rows, got shape {rows.shape}", code="count-mismatch"
+        )
     if not 0 <= start < len(rows):
-        raise DataError(f"start must be a state from 0 to {len(rows) - 1}, got {start}")
+        raise DataError(f"start must be a state from 0 to {len(rows) - 1}, got {start}", code="out-of-range")
     if text.ndim != 1 or (text.size and not 0 <= text.min() <= text.max() < rows.shape[1]):
-        raise DataError(f"symbols must be 0 to {rows.shape[1] - 1} in one dimension")
+        raise DataError(f"symbols must be 0 to {rows.shape[1] - 1} in one dimension", code="out-of-range")
     with phase("maps"):
         compute(flops=float(len(text) * len(rows)))
         mine = np.arange(len(rows))

@@ -75,4 +75,4 @@ def require_positive(**given: int) -> None:
     """Refuse numbers below 1."""
     for name, value in given.items():
         if value < 1:
-            raise DataError(f"{name} must be at least 1, got {value}")
+            raise DataError(f"{name} must be at least 1, got {value}", code="out-of-range")

@@ -51,9 +51,11 @@ def require_system(b: ArrayLike, tolerance: float, most_steps: int) -> Vector:
     """Return the right-hand side as numbers; refuse what no iteration can use."""
     found = np.asarray(b, np.float64)
     if found.ndim != 1 or not np.isfinite(found).all():
-        raise DataError(f"b must be finite numbers of one dimension, got shape {found.shape}")
+        raise DataError(
+            f"b must be finite numbers of one dimension, got shape {found.shape}", code="not-finite"
+        )
     if not tolerance > 0:
-        raise DataError(f"tolerance must be positive, got {tolerance}")
+        raise DataError(f"tolerance must be positive, got {tolerance}", code="out-of-range")
     if most_steps < 1:
-        raise DataError(f"most_steps must be at least 1, got {most_steps}")
+        raise DataError(f"most_steps must be at least 1, got {most_steps}", code="out-of-range")
     return found

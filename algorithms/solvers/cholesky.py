@@ -102,11 +102,15 @@ def cholesky(comm: Any, a: Matrix, n: int, width: int) -> Matrix:
     from labkit import MPI
 
     if n < 0 or width < 1:
-        raise DataError(f"n must be at least 0 and width at least 1, got {n} and {width}")
+        raise DataError(
+            f"n must be at least 0 and width at least 1, got {n} and {width}", code="out-of-range"
+        )
     dims = comm.dims if comm.Get_topology() == MPI.CART else MPI.Compute_dims(comm.size, 2)
     rows, columns = cyclic(n, width, tuple(dims), comm.rank)
     if np.shape(a) != (len(rows), len(columns)):
-        raise DataError(f"a must have the shape {(len(rows), len(columns))}, got {np.shape(a)}")
+        raise DataError(
+            f"a must have the shape {(len(rows), len(columns))}, got {np.shape(a)}", code="count-mismatch"
+        )
     grid = comm.Create_cart(dims)
     row, column = grid.Sub([False, True]), grid.Sub([True, False])
     left = np.array(a, np.float64)
@@ -166,7 +170,8 @@ def _factor(block: Matrix, begin: int) -> Matrix:
         factor = np.linalg.cholesky(np.tril(block) + np.tril(block, -1).T)
     except np.linalg.LinAlgError as error:
         raise DataError(
-            f"the matrix is not positive definite: its part of order {begin + len(block)} is not"
+            f"the matrix is not positive definite: its part of order {begin + len(block)} is not",
+            code="unsupported",
         ) from error
     return np.asarray(factor, dtype=np.float64)
 

@@ -118,7 +118,8 @@ def agree_briefly(
         wrong = np.flatnonzero(lengths != keys_per_rank)
         raise DataError(
             f"{_listed(wrong)} passed {lengths[wrong[0]]} keys; {keys_per_rank} per rank is what is allowed; "
-            f"{instead}"
+            f"{instead}",
+            code="out-of-range",
         )
     return mine, int(sums[1])
 
@@ -137,12 +138,16 @@ def _refuse(comm: Any, text: str, is_sortable: bool) -> None:
         bad = np.flatnonzero(everyone[:, 0] == 0)
         raise DataError(
             f"{_listed(bad)} passed keys that cannot be sorted ({_parts(texts[bad[0]])[0]}); allowed are "
-            "one-dimensional arrays of bool, integers of 8 to 64 bits and floats of 16 to 64 bits"
+            "one-dimensional arrays of bool, integers of 8 to 64 bits and floats of 16 to 64 bits",
+            code="wrong-type",
         )
     texts = _differences(texts)
     ranks_of = {text: np.flatnonzero([t == text for t in texts]) for text in texts}
     passed = "; ".join(f"{_listed(ranks)} passed {text}" for text, ranks in ranks_of.items())
-    raise DataError(f"the ranks disagree: {passed}; pass the same dtype and options on every rank")
+    raise DataError(
+        f"the ranks disagree: {passed}; pass the same dtype and options on every rank",
+        code="collective-mismatch",
+    )
 
 
 def _differences(texts: list[str]) -> list[str]:

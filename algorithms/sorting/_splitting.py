@@ -67,13 +67,16 @@ def require_keys(keys: object, why: str) -> None:
     if local.is_stand_in(keys):
         raise DataError(
             f"stand-in data cannot be sorted here: {why}; use sample_sort, histogram_sort, "
-            "exact_splitting_sort or radix_sort"
+            "exact_splitting_sort or radix_sort",
+            code="unsupported",
         )
 
 
 def require_check(check: str, keys: Keys | None = None) -> None:
     """Refuse an unknown value of the option `check`, and checks of keys that are not there."""
     if check != "off" and local.is_stand_in(keys):
-        raise DataError(f'stand-in data holds no keys to check: pass check="off", not {check!r}')
+        raise DataError(
+            f'stand-in data holds no keys to check: pass check="off", not {check!r}', code="unsupported"
+        )
     if check not in ("off", "local", "global"):
-        raise DataError(f'check must be "off", "local" or "global", got {check!r}')
+        raise DataError(f'check must be "off", "local" or "global", got {check!r}', code="out-of-range")

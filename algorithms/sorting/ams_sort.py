@@ -110,7 +110,7 @@ def ams_sort(
         given = agree(comm, keys, levels=levels, seed=seed, check=check)
         for name, value, least in (("levels", levels, 1), ("seed", seed, 0)):
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise DataError(f"{name} must be an integer >= {least}, got {value!r}")
+                raise DataError(f"{name} must be an integer >= {least}, got {value!r}", code="wrong-type")
         require_check(check, given.keys)
 
     with phase("local sort"):

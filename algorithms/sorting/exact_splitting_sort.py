@@ -155,12 +155,17 @@ def wanted_sizes(given: Agreement, mode: str) -> Counts:
     if mode == "even":
         return block_sizes(n, p)
     if mode != "given":
-        raise DataError(f'sizes must be None, "same" or an integer >= 0, got {mode}')
+        raise DataError(f'sizes must be None, "same" or an integer >= 0, got {mode}', code="wrong-type")
     if (given.own < 0).any():
         rank = int(np.argmin(given.own))
-        raise DataError(f"sizes must be integers >= 0, got {given.own[rank]} on rank {rank}")
+        raise DataError(
+            f"sizes must be integers >= 0, got {given.own[rank]} on rank {rank}", code="out-of-range"
+        )
     if (total := int(given.own.sum())) != n:
-        raise DataError(f"the ranks want {total} keys in all, but there are {n}; sizes must add up to that")
+        raise DataError(
+            f"the ranks want {total} keys in all, but there are {n}; sizes must add up to that",
+            code="count-mismatch",
+        )
     return given.own
 
 
@@ -301,7 +306,7 @@ def _parse(sizes: object) -> tuple[str, int]:
 def _require_valid(median: str) -> None:
     if median not in MEDIANS:
         known = ", ".join(f'"{name}"' for name in MEDIANS)
-        raise DataError(f"median must be one of {known}, got {median!r}")
+        raise DataError(f"median must be one of {known}, got {median!r}", code="unknown-name")
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

@@ -267,13 +267,13 @@ def nearest(positions: Counts, n: int, p: int) -> tuple[Counts, Counts]:
 
 def _require_valid(tolerance: float, rounds: int | None, probes: int, seed: int) -> None:
     if not 0 <= tolerance < float("inf"):
-        raise DataError(f"tolerance must be a finite number >= 0, got {tolerance!r}")
+        raise DataError(f"tolerance must be a finite number >= 0, got {tolerance!r}", code="not-finite")
     if rounds is not None and not _is_integer(rounds, 1):
-        raise DataError(f"rounds must be None or an integer >= 1, got {rounds!r}")
+        raise DataError(f"rounds must be None or an integer >= 1, got {rounds!r}", code="wrong-type")
     if not _is_integer(probes, 1):
-        raise DataError(f"probes must be an integer >= 1, got {probes!r}")
+        raise DataError(f"probes must be an integer >= 1, got {probes!r}", code="out-of-range")
     if not _is_integer(seed, 0):
-        raise DataError(f"seed must be an integer >= 0, got {seed!r}")
+        raise DataError(f"seed must be an integer >= 0, got {seed!r}", code="out-of-range")
 
 
 def _is_integer(value: object, least: int) -> bool:

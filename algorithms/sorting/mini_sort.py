@@ -229,9 +229,9 @@ def largest_block(n: int, p: int) -> int:
 
 def _require_valid(median: str, seed: int, check: str) -> None:
     if median not in ("ternary", "binary"):
-        raise DataError(f'median must be "ternary" or "binary", got {median!r}')
+        raise DataError(f'median must be "ternary" or "binary", got {median!r}', code="unknown-name")
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise DataError(f"seed must be an integer >= 0, got {seed!r}")
+        raise DataError(f"seed must be an integer >= 0, got {seed!r}", code="out-of-range")
     require_check(check)
 
 

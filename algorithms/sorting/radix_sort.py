@@ -232,9 +232,9 @@ def exchange_by_messages(comm: Any, mine: Keys, cuts: Counts) -> tuple[Keys, Cou
 
 def _require_valid(bits: int, exchange: str, check: str) -> None:
     if isinstance(bits, bool) or not isinstance(bits, int | np.integer) or not 1 <= bits <= MOST_BITS:
-        raise DataError(f"bits must be an integer from 1 to {MOST_BITS}, got {bits!r}")
+        raise DataError(f"bits must be an integer from 1 to {MOST_BITS}, got {bits!r}", code="out-of-range")
     if exchange not in ("alltoallv", "messages"):
-        raise DataError(f'exchange must be "alltoallv" or "messages", got {exchange!r}')
+        raise DataError(f'exchange must be "alltoallv" or "messages", got {exchange!r}', code="unknown-name")
 
 
 def cost(ranks: int, n_bytes: float) -> Cost:

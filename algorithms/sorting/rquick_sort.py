@@ -105,7 +105,7 @@ def rquick_sort(
     with phase("agree"):
         given = agree(comm, keys, seed=seed, check=check)
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise DataError(f"seed must be an integer >= 0, got {seed!r}")
+            raise DataError(f"seed must be an integer >= 0, got {seed!r}", code="out-of-range")
         require_check(check, given.keys)
         active = 1 << (comm.size.bit_length() - 1)
         dimensions = list(reversed(range(active.bit_length() - 1))) if comm.rank < active else []

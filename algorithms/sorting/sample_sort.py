@@ -210,9 +210,9 @@ def pick(samples: Keys, counts: Counts, lengths: Counts, block: int) -> Splitter
 
 def _require_valid(oversampling: float, seed: int | None, check: str) -> None:
     if not 0 < oversampling < float("inf"):
-        raise DataError(f"oversampling must be a finite number > 0, got {oversampling!r}")
+        raise DataError(f"oversampling must be a finite number > 0, got {oversampling!r}", code="not-finite")
     if seed is not None and seed < 0:
-        raise DataError(f"seed must be None or an integer >= 0, got {seed!r}")
+        raise DataError(f"seed must be None or an integer >= 0, got {seed!r}", code="wrong-type")
     require_check(check)
 
 

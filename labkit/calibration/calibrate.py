@@ -46,7 +46,8 @@ def checked_links(far_links: object) -> int:
     if isinstance(far_links, bool) or not isinstance(far_links, int) or far_links <= NEAR_LINKS:
         raise DataError(
             f"far_links, the number of links from rank 0 to the far rank 2, must be more than {NEAR_LINKS}, "
-            f"got {far_links!r}"
+            f"got {far_links!r}",
+            code="out-of-range",
         )
     return far_links
 
@@ -63,7 +64,9 @@ def fit_shares(data: pd.DataFrame, fit: Fit, far_links: int, statistic: str = "m
     checked_links(far_links)
     rows = data[data["experiment"] == "share"]
     if rows.empty or not {"near", "far"} <= set(data["experiment"]):
-        raise DataError("no shares were measured: the experiments near, far and share are missing")
+        raise DataError(
+            "no shares were measured: the experiments near, far and share are missing", code="no-data"
+        )
     near, far = rows["sender_s"].to_numpy(float), rows["receiver_s"].to_numpy(float)
     # Whoever is done first had its share until then; the other had the link for itself afterwards.
     first, last = np.minimum(near, far), np.maximum(near, far)
@@ -312,7 +315,7 @@ def calibrate(
     """
     plan = make_plan(max_bytes, points=points, repeats=repeats, window=window, seed=seed)
     if pairs not in (1, 2):
-        raise DataError(f"pairs must be 1 or 2, got {pairs!r}")
+        raise DataError(f"pairs must be 1 or 2, got {pairs!r}", code="unknown-name")
     if far_links is not None:
         checked_links(far_links)
     _check_statistic(statistic)
@@ -457,10 +460,15 @@ def from_measurements(
         try:
             data = pd.read_csv(path)
         except (OSError, ValueError) as error:
-            raise DataError(f"{path!r} is not a readable table of measurements: {error}") from None
+            raise DataError(
+                f"{path!r} is not a readable table of measurements: {error}", code="malformed-file"
+            ) from None
     missing = [column for column in COLUMNS if column not in data.columns]
     if missing:
-        raise DataError(f"measurements have the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}")
+        raise DataError(
+            f"measurements have the columns {', '.join(COLUMNS)}; missing: {', '.join(missing)}",
+            code="missing-key",
+        )
     table = medians(data, statistic)
     fit = fit_network(table, name, tolerance)
     quality = judge_quality(data, table, 0, 0.0, None, is_valid=True)
@@ -471,7 +479,9 @@ def from_measurements(
 
 def _check_statistic(statistic: str) -> None:
     if statistic not in STATISTICS:
-        raise DataError(f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}")
+        raise DataError(
+            f"statistic must be one of {', '.join(STATISTICS)}, got {statistic!r}", code="unknown-name"
+        )
 
 
 def _measure(

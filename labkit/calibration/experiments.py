@@ -300,7 +300,8 @@ def make_plan(
     ):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise DataError(
-                f"a calibration needs {name} to be a whole number of at least {least}, got {value!r}"
+                f"a calibration needs {name} to be a whole number of at least {least}, got {value!r}",
+                code="out-of-range",
             )
     rng = np.random.default_rng(seed)
     sizes = grid(1, max_bytes, points, rng)
@@ -343,7 +344,10 @@ def heap_bytes() -> int:
     """
     ask = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if ask is None:
-        raise DataError("the heap is counted by mallinfo2 of glibc 2.33 or later; this C library has none")
+        raise DataError(
+            "the heap is counted by mallinfo2 of glibc 2.33 or later; this C library has none",
+            code="unsupported",
+        )
     ask.restype = type(
         "mallinfo2", (ctypes.Structure,), {"_fields_": [(f, ctypes.c_size_t) for f in _FIELDS]}
     )
@@ -482,7 +486,8 @@ def effective_bisection(
     if ranks < 2 or samples < 1 or n_bytes < 1:
         raise DataError(
             f"an effective bisection needs 2 ranks, 1 sample and 1 byte or more; got ranks={ranks!r}, "
-            f"samples={samples!r}, n_bytes={n_bytes!r}"
+            f"samples={samples!r}, n_bytes={n_bytes!r}",
+            code="out-of-range",
         )
     pairs = ranks // 2
     done = run(_measure, ranks=ranks, on=on, args=(samples, n_bytes, seed), **options)

@@ -230,9 +230,15 @@ def _checked(
 ) -> tuple[_Floats, _Floats, _Floats]:
     xs, ys = np.asarray(x, float), np.asarray(y, float)
     if xs.ndim != 1 or xs.shape != ys.shape:
-        raise DataError(f"x and y must be two rows of equal length, got shapes {xs.shape} and {ys.shape}")
+        raise DataError(
+            f"x and y must be two rows of equal length, got shapes {xs.shape} and {ys.shape}",
+            code="count-mismatch",
+        )
     if not (np.all(np.isfinite(xs)) and np.all(np.isfinite(ys)) and np.all(ys > 0)):
-        raise DataError("x must be finite, y finite and positive; leave out what was not measured")
+        raise DataError(
+            "x must be finite, y finite and positive; leave out what was not measured",
+            code="conflicting-options",
+        )
     scales = ys if scale is None else np.asarray(scale, float)
     factors = np.ones_like(ys) if noise is None else np.asarray(noise, float)
     for name, values in (("scale", scales), ("noise", factors)):
@@ -241,7 +247,10 @@ def _checked(
     scales = scales * factors / np.min(factors)
     places, index, counts = np.unique(xs, return_inverse=True, return_counts=True)
     if len(places) < MIN_POINTS:
-        raise DataError(f"a piecewise fit needs at least {MIN_POINTS} different x, got {len(places)}")
+        raise DataError(
+            f"a piecewise fit needs at least {MIN_POINTS} different x, got {len(places)}",
+            code="not-enough-data",
+        )
     means = [np.bincount(index, values) / counts for values in (ys, scales)]
     return places, means[0], means[1]
 
@@ -408,7 +417,10 @@ def fit_network(table: pd.DataFrame, name: str, tolerance: float = 1e-3) -> Fit:
     """
     trip = one(table, "pingpong")
     if len(trip) < MIN_POINTS:
-        raise DataError(f"a calibration needs at least {MIN_POINTS} sizes of pingpong, got {len(trip)}")
+        raise DataError(
+            f"a calibration needs at least {MIN_POINTS} sizes of pingpong, got {len(trip)}",
+            code="not-enough-data",
+        )
     notes: list[str] = []
     detached, eager = thresholds(table)
     curves = _overheads(table, detached, trip, tolerance)

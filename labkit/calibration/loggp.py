@@ -69,7 +69,8 @@ def measure_round_trips(
     if not chosen or chosen[0] < 0 or messages < 2 or repeats < 1:
         raise DataError(
             f"round trips need sizes >= 0, two messages or more and one repetition or more; got sizes "
-            f"{chosen}, messages={messages!r}, repeats={repeats!r}"
+            f"{chosen}, messages={messages!r}, repeats={repeats!r}",
+            code="out-of-range",
         )
     done = run(_measure, ranks=2, on=on, args=(chosen, messages, repeats), **options)
     return pd.DataFrame(done.results[0], columns=["messages", "delay_s", "bytes", "seconds"])
@@ -134,7 +135,8 @@ def _steps(table: pd.DataFrame, single: pd.Series, *, is_late: bool) -> pd.Serie
     if len(single) < 2 or set(rows.index) != set(single.index):
         raise DataError(
             "LogGP is fitted to round trips at two sizes or more, each with one message, with several, and "
-            "with several that are delayed: use measure_round_trips"
+            "with several that are delayed: use measure_round_trips",
+            code="not-enough-data",
         )
     return (rows["seconds"] - single) / (rows["messages"] - 1) - rows["delay_s"]
 

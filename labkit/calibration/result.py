@@ -356,7 +356,9 @@ def save(
             replace_file(path, text())
             paths.append(path)
     except OSError as error:
-        raise DataError(f"the calibration cannot be written to {str(folder)!r}: {error}") from error
+        raise DataError(
+            f"the calibration cannot be written to {str(folder)!r}: {error}", code="unwritable-file"
+        ) from error
     return paths
 
 

@@ -89,7 +89,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from labkit.grading.sandbox import Sandbox
 
     if arguments.jobs < 1:
-        raise DataError(f"--jobs must be at least 1, got {arguments.jobs}")
+        raise DataError(f"--jobs must be at least 1, got {arguments.jobs}", code="out-of-range")
     assignment = find_assignment(arguments.assignment)
     submissions = find_submissions(arguments.submissions)
     kept = None
@@ -123,7 +123,7 @@ def execute(arguments: argparse.Namespace) -> int:
     ]
     failed = [text for path, write in outputs if path and (text := _written(path, write))]
     if failed:
-        raise DataError(f"{'; '.join(failed)}; all grades are printed above")
+        raise DataError(f"{'; '.join(failed)}; all grades are printed above", code="partly-failed")
     return code
 
 
@@ -158,14 +158,21 @@ def _require_room(arguments: argparse.Namespace) -> None:
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):  # there may be room when all are graded
                 continue
-            raise DataError(f"cannot write in {folder!r}: {error.strerror}; give {option} FOLDER") from error
+            raise DataError(
+                f"cannot write in {folder!r}: {error.strerror}; give {option} FOLDER", code="unwritable-file"
+            ) from error
         if not os.access(folder, os.W_OK):
-            raise DataError(f"cannot write in {folder!r}; give {option} FOLDER")
+            raise DataError(f"cannot write in {folder!r}; give {option} FOLDER", code="unwritable-file")
     for file, option in ((arguments.csv, "--csv"), (arguments.dashboard, "--dashboard")):
         if file and not Path(file).resolve().parent.is_dir():
-            raise DataError(f"the folder of {file!r} does not exist; give {option} FILE in one that does")
+            raise DataError(
+                f"the folder of {file!r} does not exist; give {option} FILE in one that does",
+                code="missing-file",
+            )
         if file and Path(file).is_dir():
-            raise DataError(f"{file!r} is a folder; give {option} the name of a file")
+            raise DataError(
+                f"{file!r} is a folder; give {option} the name of a file", code="wrong-kind-of-file"
+            )
 
 
 def _secret(path: str | None) -> str:
@@ -174,7 +181,7 @@ def _secret(path: str | None) -> str:
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"the secret {path!r} cannot be read: {error}") from error
+        raise DataError(f"the secret {path!r} cannot be read: {error}", code="unreadable-file") from error
 
 
 def _say(grade: Grade, done: int, every: int) -> None:

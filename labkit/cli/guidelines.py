@@ -121,7 +121,7 @@ def _data(arguments: argparse.Namespace) -> Any:
     from labkit.study.formats.reader import read_data
 
     if not arguments.only:
-        raise DataError('--data needs guidelines: --only "allreduce <= reduce + bcast"')
+        raise DataError('--data needs guidelines: --only "allreduce <= reduce + bcast"', code="missing-key")
     study = Study(*read_data(arguments.data))
     how = {"size": arguments.size_column, "margin": arguments.margin}
     return study.guideline(arguments.only, arguments.metric, **how)
@@ -147,7 +147,7 @@ def _litmus(arguments: argparse.Namespace) -> Any:
 
     sizes = numbers_of(arguments.sizes or "8", "--sizes")
     if len(sizes) != 1:
-        raise DataError(f"the litmus test takes exactly one size, got {arguments.sizes}")
+        raise DataError(f"the litmus test takes exactly one size, got {arguments.sizes}", code="out-of-range")
     is_mpi = arguments.on.strip().lower() == "mpi"
     ranks = numbers_of(arguments.ranks or ("2" if is_mpi else "2,4,8,16,32,64"), "--ranks")
     return litmus(arguments.on, ranks, sizes[0], **_options(arguments))
@@ -163,7 +163,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
     pairs = [word.partition("=") for word in arguments.coll]
     if any(not (name and value) for name, _, value in pairs):
-        raise DataError(f"--coll takes NAME=ALGORITHM, got {arguments.coll}")
+        raise DataError(f"--coll takes NAME=ALGORITHM, got {arguments.coll}", code="wrong-type")
     if pairs:
         options["coll"] = {name: value for name, _, value in pairs}
     return options | {name: v for name in ("model", "noise") if (v := getattr(arguments, name)) is not None}

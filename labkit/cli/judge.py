@@ -141,7 +141,7 @@ def _pairs(items: Sequence[str], option: str) -> list[tuple[str, str]]:
     for item in items:
         name, equals, value = item.partition("=")
         if not (name.strip() and equals and value.strip()):
-            raise DataError(f"{option} needs NAME=VALUE; got {item!r}")
+            raise DataError(f"{option} needs NAME=VALUE; got {item!r}", code="missing-key")
         pairs.append((name.strip(), value.strip()))
     return pairs
 
@@ -165,4 +165,6 @@ def _write_page(verdict: Verdict | SurfaceVerdict, arguments: argparse.Namespace
     try:
         plot.page(f"{arguments.data}: {arguments.expect}", items, arguments.html)
     except OSError as error:
-        raise DataError(f"cannot write the page {arguments.html!r}: {error.strerror}") from error
+        raise DataError(
+            f"cannot write the page {arguments.html!r}: {error.strerror}", code="unwritable-file"
+        ) from error

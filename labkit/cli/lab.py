@@ -104,7 +104,8 @@ def update(folder: Path, notebooks: Path, assignments: Path | None, is_fresh: bo
     except OSError as error:
         raise DataError(
             f"the working copy {str(folder)!r} cannot be written: {error.strerror or error}; name "
-            "another folder with --work"
+            "another folder with --work",
+            code="unwritable-file",
         ) from error
     return done
 
@@ -257,14 +258,18 @@ def execute(arguments: argparse.Namespace) -> int:
     """Become JupyterLab."""
     start = find_notebooks(arguments.notebooks)[0]
     if importlib.util.find_spec("jupyterlab") is None:
-        raise LabkitError("JupyterLab is missing; install it with: python -m pip install 'labkit[lab]'")
+        raise LabkitError(
+            "JupyterLab is missing; install it with: python -m pip install 'labkit[lab]'",
+            code="missing-package",
+        )
     is_own = not (arguments.teacher or arguments.in_place)
     if is_own:
         root, page = _work_folder(arguments.work, start.parent), start.name
     elif arguments.work or arguments.refresh:
         raise LabkitError(
             "--work and --refresh are about a working copy; --teacher and --in-place open the course itself: "
-            "leave one of them out"
+            "leave one of them out",
+            code="conflicting-options",
         )
     else:
         root, page = start.parent.parent, f"{start.parent.name}/{start.name}"
@@ -302,7 +307,7 @@ def execute(arguments: argparse.Namespace) -> int:
         # In place of this process: whoever ends labkit lab ends JupyterLab, and nothing is left behind.
         os.execve(sys.executable, command, environment)
     except OSError as error:
-        raise MachineError(f"JupyterLab cannot be started: {error}") from error
+        raise MachineError(f"JupyterLab cannot be started: {error}", code="not-started") from error
 
 
 def _own_matplotlib() -> dict[str, str]:
@@ -319,7 +324,8 @@ def _work_folder(given: str | None, notebooks: Path) -> Path:
         folder = Path(given).expanduser().resolve()
         if folder == notebooks or (folder / "pyproject.toml").exists():
             raise LabkitError(
-                f"--work {given} is the course itself; name a folder of your own, or use --in-place"
+                f"--work {given} is the course itself; name a folder of your own, or use --in-place",
+                code="conflicting-options",
             )
         return folder
     beside = notebooks.parent / _WORK
@@ -342,5 +348,6 @@ def find_notebooks(folder: str | None = None) -> list[Path]:
     where = f"in {folder!r}" if folder else "in the current folder, above it, or next to the package"
     raise LabkitError(
         f"no course notebook (NN_*.ipynb) was found {where}; start labkit lab in a checkout of labkit, or "
-        "name the folder with --notebooks"
+        "name the folder with --notebooks",
+        code="missing-file",
     )

@@ -41,12 +41,18 @@ def execute(arguments: argparse.Namespace) -> int:
     """Write the report, and say where it is."""
     missing = [name for name in ("nbconvert", "nbclient") if importlib.util.find_spec(name) is None]
     if missing:
-        raise LabkitError(f"{missing[0]} is missing; install it with: python -m pip install 'labkit[lab]'")
+        raise LabkitError(
+            f"{missing[0]} is missing; install it with: python -m pip install 'labkit[lab]'",
+            code="missing-package",
+        )
     target = arguments.output
     if arguments.pdf:
         target = target or Path(arguments.notebook).with_suffix(".pdf")
         if Path(target).suffix.lower() != ".pdf":
-            raise DataError(f"--pdf and -o {target} say two things; leave --pdf out, or name a .pdf file")
+            raise DataError(
+                f"--pdf and -o {target} say two things; leave --pdf out, or name a .pdf file",
+                code="conflicting-options",
+            )
     path = make_report(arguments.notebook, target, is_run=arguments.run, timeout_s=arguments.timeout)
     print(f"{path} ({path.stat().st_size / 1e6:.1f} MB)")
     return 0
@@ -72,13 +78,14 @@ def make_report(
     source = Path(notebook)
     path = Path(target) if target is not None else source.with_suffix(".html")
     if path.suffix.lower() not in (".html", ".htm", ".pdf"):
-        raise DataError(f"a report is an .html or a .pdf file; got {path.name!r}")
+        raise DataError(f"a report is an .html or a .pdf file; got {path.name!r}", code="unknown-format")
     is_pdf = path.suffix.lower() == ".pdf"
     browser = find_browser() if is_pdf else None
     if is_pdf and browser is None:
         raise MachineError(
             "a PDF needs Chromium or Chrome, and none was found; write HTML, open it in a browser and print "
-            f"it to a file: labkit report {source.name} -o {path.with_suffix('.html').name}"
+            f"it to a file: labkit report {source.name} -o {path.with_suffix('.html').name}",
+            code="missing-tool",
         )
     book, digest = _read(source)
     if is_run:
@@ -91,7 +98,8 @@ def make_report(
             print_pdf(text, path, browser)
     except OSError as error:
         raise DataError(
-            f"the report cannot be written to {str(path)!r}: {error.strerror or error}"
+            f"the report cannot be written to {str(path)!r}: {error.strerror or error}",
+            code="unwritable-file",
         ) from error
     return path
 
@@ -105,10 +113,14 @@ def _read(path: Path) -> tuple[nbformat.NotebookNode, str]:
         book = nbformat.reads(notebook_text(raw), as_version=4)
         nbformat.validate(book)
     except OSError as error:
-        raise DataError(f"the notebook {str(path)!r} cannot be read: {error.strerror or error}") from error
+        raise DataError(
+            f"the notebook {str(path)!r} cannot be read: {error.strerror or error}", code="unreadable-file"
+        ) from error
     except Exception as error:  # a ValueError of several kinds, or one of nbformat's own
         reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else type(error).__name__
-        raise DataError(f"{str(path)!r} is not a Jupyter notebook: {reason}") from error
+        raise DataError(
+            f"{str(path)!r} is not a Jupyter notebook: {reason}", code="malformed-file"
+        ) from error
     return book, hashlib.sha256(raw).hexdigest()
 
 
@@ -125,10 +137,13 @@ def _run(book: nbformat.NotebookNode, path: Path, timeout_s: float) -> None:
         number = next((c.execution_count for c in book.cells if _failure(c) is not None), None)
         raise DataError(
             f"cell {number} of {path.name} fails, so no report was written: {error.ename}: "
-            f"{error.evalue.splitlines()[0][:200] if error.evalue else ''}"
+            f"{error.evalue.splitlines()[0][:200] if error.evalue else ''}",
+            code="tool-failed",
         ) from error
     except CellTimeoutError as error:
-        raise DataError(f"a cell of {path.name} took more than {timeout_s:g} s; raise --timeout") from error
+        raise DataError(
+            f"a cell of {path.name} took more than {timeout_s:g} s; raise --timeout", code="time-limit"
+        ) from error
 
 
 def report_html(book: nbformat.NotebookNode, name: str, digest: str = "") -> str:
@@ -233,8 +248,10 @@ def print_pdf(page: str, target: Path, browser: str) -> None:
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=_PDF_LIMIT_S, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise MachineError(f"{browser} could not print the report: {error}") from error
+            raise MachineError(
+                f"{browser} could not print the report: {error}", code="tool-failed"
+            ) from error
         if done.returncode or not made.exists():
             last = (done.stderr.strip().splitlines() or ["no reason given"])[-1][:200]
-            raise MachineError(f"{browser} could not print the report: {last}")
+            raise MachineError(f"{browser} could not print the report: {last}", code="tool-failed")
         shutil.copyfile(made, target)

@@ -90,11 +90,14 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.name not in folders:
         names = [*folders, *papers]
         meant = nearest(arguments.name, names, 1, 0.5)
-        raise DataError(f"no study is called {arguments.name!r}{meant}; there are: {', '.join(names)}")
+        raise DataError(
+            f"no study is called {arguments.name!r}{meant}; there are: {', '.join(names)}",
+            code="unknown-name",
+        )
     reproduction = read_reproduction(folders[arguments.name])
     machines = reproduction.chosen(arguments.on)
     if arguments.record and (arguments.quick or arguments.on):
-        raise DataError("--record needs all values: leave out --quick and --on")
+        raise DataError("--record needs all values: leave out --quick and --on", code="conflicting-options")
     works: dict[str, DeclaredWork] = {}
     if arguments.recorded:
         studies = reproduction.recorded()
@@ -140,7 +143,8 @@ def _run_commands(paper: Paper, checkout: Path, arguments: argparse.Namespace) -
         if getattr(arguments, option):
             raise DataError(
                 f"--{option} is for studies with declared points; {arguments.name} is a set of commands: "
-                "leave it out, or use --quick"
+                "leave it out, or use --quick",
+                code="conflicting-options",
             )
     failed = 0
     for command in [*paper.commands, *(() if arguments.quick else paper.slow)]:
@@ -172,4 +176,7 @@ def _folders(given: str | None) -> tuple[Path, dict[str, Path]]:
         if found := find_reproductions(place):
             return place, found
     where = f"in {given!r}" if given else "here, in a folder above, or next to labkit"
-    raise DataError(f"no study was found {where}; start in a checkout of labkit, or use --studies FOLDER")
+    raise DataError(
+        f"no study was found {where}; start in a checkout of labkit, or use --studies FOLDER",
+        code="missing-file",
+    )

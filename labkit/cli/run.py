@@ -154,7 +154,9 @@ def _as_csv(run: Run, what: str, table: Any) -> str:
     try:
         table.to_csv(path, index=False)
     except OSError as error:
-        raise DataError(f"the {what} cannot be written to {str(path)!r}: {error}") from error
+        raise DataError(
+            f"the {what} cannot be written to {str(path)!r}: {error}", code="unwritable-file"
+        ) from error
     return str(path)
 
 
@@ -210,7 +212,7 @@ def check_targets(arguments: argparse.Namespace) -> bool:
     for path in arguments.export:
         check_export(path)
     if len({*arguments.export}) < len(arguments.export):
-        raise DataError("--export names a file twice")
+        raise DataError("--export names a file twice", code="duplicate-name")
     return True
 
 

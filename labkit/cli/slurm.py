@@ -62,7 +62,9 @@ def _chosen(arguments: argparse.Namespace, known: Any) -> list[Any]:
             return [known[number] for number in arguments.jobs]
         return [job for job in known if job.is_over and job.is_collected]
     if not arguments.jobs:
-        raise MachineError(f"labkit slurm {arguments.action} needs the numbers of jobs, or all")
+        raise MachineError(
+            f"labkit slurm {arguments.action} needs the numbers of jobs, or all", code="missing-key"
+        )
     if arguments.jobs == ["all"]:
         return [job for job in known if arguments.action == "collect" or not job.is_over]
     return [known[number] for number in arguments.jobs]

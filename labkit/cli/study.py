@@ -146,7 +146,10 @@ def _draw_matrix(study: Study, text: str, folder: Path) -> None:
 
     parts = [part.strip() for part in text.split(",")]
     if len(parts) not in (2, 3):
-        raise DataError(f"--matrix takes ROWS,COLUMNS,METRIC, such as input,sort,makespan_s; got {text!r}")
+        raise DataError(
+            f"--matrix takes ROWS,COLUMNS,METRIC, such as input,sort,makespan_s; got {text!r}",
+            code="wrong-type",
+        )
     metric = parts[2] if len(parts) == 3 else "makespan_s"
     for ranks in sorted(study.data["ranks"].unique()):
         drawn = matrix(study, parts[0], parts[1], metric, where={"ranks": ranks})
@@ -172,7 +175,7 @@ def _write_files(
         except LabkitError as error:
             failed.append(str(error))
     if failed:
-        raise DataError("; ".join(failed))
+        raise DataError("; ".join(failed), code="partly-failed")
 
 
 def _to_do(work: DeclaredWork) -> str:
@@ -289,7 +292,9 @@ def write_report(work: DeclaredWork, study: Study, judged: list[Judged], path: P
     try:
         return plot.page(work.declaration.title, items, path)
     except OSError as error:
-        raise DataError(f"cannot write the page {str(path)!r}: {error.strerror or error}") from error
+        raise DataError(
+            f"cannot write the page {str(path)!r}: {error.strerror or error}", code="unwritable-file"
+        ) from error
 
 
 def _table(judged: list[Judged]) -> str:

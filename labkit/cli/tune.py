@@ -103,7 +103,9 @@ def execute(arguments: argparse.Namespace) -> int:
         try:
             tuned.times.to_csv(arguments.times, index=False)
         except OSError as error:
-            raise DataError(f"cannot write {arguments.times}: {error.strerror or error}") from error
+            raise DataError(
+                f"cannot write {arguments.times}: {error.strerror or error}", code="unwritable-file"
+            ) from error
         written.append(arguments.times)
     if arguments.plot:
         from labkit.plot import regions

@@ -85,7 +85,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _bytes(gib: float) -> int:
     """Return a limit of memory in bytes."""
     if not 1 / 16 <= gib < 1 << 20:  # NaN is refused, too
-        raise MachineError(f"--memory must be at least 0.0625 GiB, got {gib:g}")
+        raise MachineError(f"--memory must be at least 0.0625 GiB, got {gib:g}", code="out-of-range")
     return int(gib * (1 << 30))
 
 

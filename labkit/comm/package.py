@@ -197,7 +197,10 @@ def get_include() -> str:
     """Return the folder of mpi4py's header files; what is compiled against them needs real MPI."""
     spec = importlib.machinery.PathFinder.find_spec("mpi4py")
     if spec is None or spec.origin is None:
-        raise UnsupportedError("mpi4py is not installed, and so its header files are not; pip install mpi4py")
+        raise UnsupportedError(
+            "mpi4py is not installed, and so its header files are not; pip install mpi4py",
+            code="missing-package",
+        )
     return str(Path(spec.origin).parent / "include")
 
 

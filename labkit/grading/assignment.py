@@ -119,7 +119,10 @@ class Assignment:
         for check in self.checks:
             if check.name == name:
                 return check
-        raise DataError(f"{self.name} has no check {name!r}; it has {', '.join(c.name for c in self.checks)}")
+        raise DataError(
+            f"{self.name} has no check {name!r}; it has {', '.join(c.name for c in self.checks)}",
+            code="unknown-name",
+        )
 
     def grade(
         self,
@@ -302,7 +305,8 @@ def find_assignment(
     missing = "" if own is None else f", and {str(own)!r} does not exist"
     raise DataError(
         f"no assignment is called {str(name)!r}; there are {', '.join(assignment_names())}, and files "
-        f"that end in .py with an ASSIGNMENT in them{missing}"
+        f"that end in .py with an ASSIGNMENT in them{missing}",
+        code="unknown-format",
     )
 
 
@@ -314,5 +318,5 @@ def _of_course(name: str) -> Assignment:
 def _from_file(path: Path, module: str = "") -> Assignment:
     found = getattr(module_of_file(path, module or f"assignment_{path.stem}"), "ASSIGNMENT", None)
     if not isinstance(found, Assignment):
-        raise DataError(f"{str(path)!r} has no ASSIGNMENT = Assignment(...)")
+        raise DataError(f"{str(path)!r} has no ASSIGNMENT = Assignment(...)", code="missing-definition")
     return replace(found, digest=fingerprint(program_digests(path)))

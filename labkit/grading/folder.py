@@ -89,41 +89,49 @@ def find_submissions(folder: str | os.PathLike[str]) -> dict[str, Found]:
     if root.is_file():
         return {clean_name(root.stem): root}
     if not root.is_dir():
-        raise DataError(f"the folder of submissions {clean_name(str(root))!r} does not exist")
+        raise DataError(
+            f"the folder of submissions {clean_name(str(root))!r} does not exist", code="missing-file"
+        )
     files: dict[str, list[Path]] = {}
     broken: dict[str, DataError] = {}
     try:
         paths = sorted(root.iterdir())
     except OSError as error:
-        raise DataError(f"the folder {clean_name(str(root))!r} cannot be read: {error.strerror}") from error
+        raise DataError(
+            f"the folder {clean_name(str(root))!r} cannot be read: {error.strerror}", code="unreadable-file"
+        ) from error
     for path in paths:
         if path.name.startswith((".", "_")):
             continue
         student = clean_name(path.name if path.is_dir() else path.stem)
         if path.is_symlink():  # to whose work?
-            broken[student] = DataError(_LINK)
+            broken[student] = DataError(_LINK, code="wrong-kind-of-file")
             continue
         try:
             own = sorted(path.iterdir()) if path.is_dir() else [path]
             own = [file for file in own if _is_submission(file)]
             if any(file.is_symlink() for file in own):
-                broken[student] = DataError(_LINK)
+                broken[student] = DataError(_LINK, code="wrong-kind-of-file")
                 continue
         except OSError as error:
-            broken[student] = DataError(f"the folder cannot be read: {error.strerror}")
+            broken[student] = DataError(
+                f"the folder cannot be read: {error.strerror}", code="unreadable-file"
+            )
             continue
         if own:
             files.setdefault(student, []).extend(own)
         elif path.is_dir():
-            broken[student] = DataError(_NOTHING)
+            broken[student] = DataError(_NOTHING, code="missing-file")
         elif path.suffix.lower() in _ENDINGS:
-            broken[student] = DataError(_NO_FILE)
+            broken[student] = DataError(_NO_FILE, code="missing-file")
     if not files and not broken:
-        raise DataError(f"no .py or .ipynb file in {clean_name(str(root))!r}")
+        raise DataError(f"no .py or .ipynb file in {clean_name(str(root))!r}", code="missing-file")
     for student, own in files.items():
         if len(own) > 1:
             names = ", ".join(clean_name(str(file.relative_to(root))) for file in own[:8])
-            broken[student] = DataError(f"more than one submission of {student}: {names}; leave one")
+            broken[student] = DataError(
+                f"more than one submission of {student}: {names}; leave one", code="duplicate-name"
+            )
     found: dict[str, Found] = {student: own[0] for student, own in files.items()}
     found.update(broken)
     return dict(sorted(found.items()))
@@ -323,7 +331,7 @@ def _finished(running: list[_Worker]) -> Iterator[_Worker]:
 def _collect(worker: _Worker, assignment: Assignment) -> Grade:
     try:
         if worker.was_ended:
-            raise DataError("grading did not end in time")
+            raise DataError("grading did not end in time", code="unknown-format")
         data: dict[str, object] = json.loads(worker.pipe.recv_bytes())
         if "ungraded" in data:
             raise DataError(str(data["ungraded"]))

@@ -89,13 +89,20 @@ def add_assignment(course: Path, file: Path) -> list[Path]:
     assignment = find_assignment(file)
     name = assignment.name
     if name in assignment_names():
-        raise DataError(f"an assignment called {name!r} comes with labkit; give yours another name=")
+        raise DataError(
+            f"an assignment called {name!r} comes with labkit; give yours another name=", code="name-taken"
+        )
     if not name.isidentifier():
-        raise DataError(f"the assignment's name={name!r} becomes a folder: letters, digits and _ only")
+        raise DataError(
+            f"the assignment's name={name!r} becomes a folder: letters, digits and _ only",
+            code="malformed-name",
+        )
     folder = course / "source" / name
     notebook, checks = folder / f"{name}.ipynb", folder / f"{name}.py"
     if notebook.exists():
-        raise DataError(f"{str(notebook)!r} exists already: edit it, or move it away first")
+        raise DataError(
+            f"{str(notebook)!r} exists already: edit it, or move it away first", code="name-taken"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     written = [notebook]
     if checks.resolve() != file.resolve():
@@ -180,7 +187,7 @@ def assignments_of(course: Path) -> list[str]:
     """Return the assignments that a course has the sources of."""
     found = sorted(path.parent.name for path in (course / "source").glob("*/*.ipynb"))
     if not found:
-        raise DataError(f"{str(course)!r} has no source/<assignment>/<assignment>.ipynb")
+        raise DataError(f"{str(course)!r} has no source/<assignment>/<assignment>.ipynb", code="unknown-name")
     return list(dict.fromkeys(found))
 
 
@@ -195,7 +202,9 @@ def submissions_of(course: Path, assignment: str) -> dict[str, Found]:
                 names = ", ".join(clean_name(one.name) for one in sorted(folder.iterdir())[:8])
             except OSError as error:
                 names = str(error.strerror)
-            found[student] = DataError(f"there is no {path.name}; the folder has: {names or 'nothing'}")
+            found[student] = DataError(
+                f"there is no {path.name}; the folder has: {names or 'nothing'}", code="missing-file"
+            )
     return found
 
 
@@ -229,7 +238,7 @@ def _nbgrader(course: Path, *arguments: str) -> None:
         words.seek(0)
         said = "\n".join(words.read().decode("utf-8", "replace").strip().splitlines()[-8:])
     if code != 0:
-        raise DataError(f"nbgrader {' '.join(arguments)} failed:\n{said}")
+        raise DataError(f"nbgrader {' '.join(arguments)} failed:\n{said}", code="tool-failed")
 
 
 def release_course(course: Path) -> list[Path]:
@@ -264,7 +273,10 @@ def grade_course(course: Path, jobs: int = 1) -> dict[str, list[Grade]]:
         for page in (course / "feedback").glob(f"*/{name}/{name}.html"):
             page.write_text(name_checks(page.read_text(encoding="utf-8"), assignment), encoding="utf-8")
     if not found:
-        raise DataError(f"nothing in {str(course / 'submitted')!r}: put <student>/<assignment>/ there")
+        raise DataError(
+            f"nothing in {str(course / 'submitted')!r}: put <student>/<assignment>/ there",
+            code="missing-file",
+        )
     _nbgrader(course, "export", "--to", str(course / "grades.csv"))
     return found
 
@@ -313,7 +325,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         if arguments.command == "new":
             if arguments.file is None:
-                raise DataError("which Python file has the ASSIGNMENT? make course-new FILE=mine.py")
+                raise DataError(
+                    "which Python file has the ASSIGNMENT? make course-new FILE=mine.py", code="ambiguous"
+                )
             print(*add_assignment(course, arguments.file), sep="\n")
         elif arguments.command == "release":
             print(*release_course(course), sep="\n")

@@ -45,7 +45,9 @@ def prepare(course: Path, assignment: str, submitted: dict[str, Path | DataError
     try:
         teachers = json.loads(next(path for path in own if path.exists()).read_text(encoding="utf-8"))
     except (StopIteration, OSError, ValueError) as error:
-        raise DataError(f"the teacher's notebook {str(own[1])!r} cannot be read: {error}") from error
+        raise DataError(
+            f"the teacher's notebook {str(own[1])!r} cannot be read: {error}", code="unreadable-file"
+        ) from error
     for student, found in submitted.items():
         folder = target / student / assignment
         folder.mkdir(parents=True)
@@ -64,9 +66,9 @@ def _cells_of(path: Path) -> list[dict[str, object]]:
     name = clean_name(path.name)
     try:
         if path.is_symlink() or not path.is_file():
-            raise DataError(f"{name} is not a file")
+            raise DataError(f"{name} is not a file", code="unknown-name")
         if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB")
+            raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB", code="too-large")
         cells = read_notebook(notebook_text(path.read_bytes()))["cells"]
         found = []
         for cell in cells[:_MOST_CELLS]:
@@ -76,7 +78,9 @@ def _cells_of(path: Path) -> list[dict[str, object]]:
             kind = cell["cell_type"] if cell["cell_type"] in _CODE_KINDS else "raw"
             found.append({"kind": kind, "text": text, "id": str(marks.get("grade_id", ""))})
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise DataError(f"{name} is not a notebook that can be read: {clean(str(error))[:200]}") from error
+        raise DataError(
+            f"{name} is not a notebook that can be read: {clean(str(error))[:200]}", code="malformed-file"
+        ) from error
     return found
 
 

@@ -77,22 +77,26 @@ def _submitted_text(path: Path) -> str:
     name = clean_name(path.name)
     try:
         if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB")
+            raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB", code="too-large")
         text = _decoded(path)
     except UnicodeDecodeError as error:
         raise DataError(
-            f"{name} is not {error.encoding} (byte {error.start} cannot be read as such): save it as UTF-8"
+            f"{name} is not {error.encoding} (byte {error.start} cannot be read as such): save it as UTF-8",
+            code="unreadable-file",
         ) from error
     except (SyntaxError, LookupError) as error:
         raise DataError(
-            f"{name} has a coding line that Python does not know ({error}): save it as UTF-8"
+            f"{name} has a coding line that Python does not know ({error}): save it as UTF-8",
+            code="not-python",
         ) from error
     except (OSError, ValueError) as error:
-        raise DataError(f"{name} cannot be read: {getattr(error, 'strerror', None) or error}") from error
+        raise DataError(
+            f"{name} cannot be read: {getattr(error, 'strerror', None) or error}", code="unreadable-file"
+        ) from error
     if _is_notebook(path):
         text = text_of_cells(_sources(text))
     if len(text) > MOST_CODE_BYTES:
-        raise DataError(f"{name} has more than {MOST_CODE_BYTES >> 20} MiB of code")
+        raise DataError(f"{name} has more than {MOST_CODE_BYTES >> 20} MiB of code", code="too-large")
     return text
 
 
@@ -140,7 +144,8 @@ def _require_compiled(source: str, function: str, name: str) -> None:
 def _require_function(source: str, function: str, name: str) -> None:
     if not _names(parsed(source, clean_name(name)), function):
         raise DataError(
-            f"{clean_name(name)} does not define {function}: the task asks for a function of that name"
+            f"{clean_name(name)} does not define {function}: the task asks for a function of that name",
+            code="missing-definition",
         )
 
 
@@ -161,16 +166,20 @@ def _sources(text: str) -> list[str]:
     try:
         found = read_notebook(text)
     except RecursionError:
-        raise DataError("not a notebook: its JSON is nested too deeply") from None
+        raise DataError("not a notebook: its JSON is nested too deeply", code="too-large") from None
     except ValueError as error:
-        raise DataError(f"not a notebook: {str(error)[:200]}") from error
+        raise DataError(f"not a notebook: {str(error)[:200]}", code="malformed-file") from error
     cells = found.get("cells") if isinstance(found, dict) else None
     if not isinstance(cells, list):
-        raise DataError("not a notebook of format 4: it has no list of cells; save it anew in Jupyter")
+        raise DataError(
+            "not a notebook of format 4: it has no list of cells; save it anew in Jupyter",
+            code="malformed-file",
+        )
     version = found.get("nbformat", 4)
     if version not in (2, 3, 4):
         raise DataError(
-            f"a notebook of format {str(version)[:40]!r}; formats 2 to 4 are read: save it as one of 4"
+            f"a notebook of format {str(version)[:40]!r}; formats 2 to 4 are read: save it as one of 4",
+            code="unsupported-version",
         )
     sources = []
     for number, cell in enumerate(cells, 1):
@@ -178,13 +187,15 @@ def _sources(text: str) -> list[str]:
             if cell["cell_type"] not in _CELLS:
                 raise DataError(
                     f"not a notebook of format 4: cell {number} is of type {str(cell['cell_type'])[:40]!r}; "
-                    f"types are {', '.join(_CELLS)}"
+                    f"types are {', '.join(_CELLS)}",
+                    code="malformed-file",
                 )
             if cell["cell_type"] == "code" and not _is_test(cell.get("metadata", {})):
                 sources.append(_joined(cell["source"]))
         except (KeyError, TypeError, AttributeError):
             raise DataError(
-                f"not a notebook of format 4: cell {number} is no cell with a type and a text"
+                f"not a notebook of format 4: cell {number} is no cell with a type and a text",
+                code="malformed-file",
             ) from None
     return sources
 
@@ -215,7 +226,7 @@ def _source_of_cells(sources: list[str], function: str | Sequence[str] | None) -
     try:
         found = needed_source(cells, wanted)
     except RecursionError:
-        raise DataError("the cells' code is nested too deeply") from None
+        raise DataError("the cells' code is nested too deeply", code="too-large") from None
     if wrong and (wanted is None or not _names(parsed(found, "the cells"), wanted[0])):
         raise DataError("; ".join(wrong[:3]))
     return found
@@ -260,7 +271,7 @@ def parsed(text: str, name: str) -> ast.Module:
         what = str(error.args[0] if error.args else error)[:200]
         if isinstance(error, MemoryError):
             what = "nested too deeply, or too large, for Python's parser"
-        raise DataError(f"{name}{line}: not Python: {what}") from error
+        raise DataError(f"{name}{line}: not Python: {what}", code="not-python") from error
 
 
 def python_of(cell: str, name: str = "the cell") -> str:
@@ -272,7 +283,7 @@ def python_of(cell: str, name: str = "the cell") -> str:
     try:
         cell.encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"{name}: not Python: half a character") from error
+        raise DataError(f"{name}: not Python: half a character", code="not-python") from error
     return _python_of("\n".join(cell.replace("\r\n", "\n").split("\r")), name, 0)
 
 
@@ -300,7 +311,8 @@ def _transformer() -> Any:
         from IPython.core.inputtransformer2 import TransformerManager
     except ImportError as error:
         raise MachineError(
-            "a notebook with magics is read by IPython, which is not installed: pip install 'labkit[lab]'"
+            "a notebook with magics is read by IPython, which is not installed: pip install 'labkit[lab]'",
+            code="missing-package",
         ) from error
     return TransformerManager()
 
@@ -446,7 +458,7 @@ class _Reader:
         if self.text[begin] == '"' or end - begin <= _MOST_LINES:
             return json.loads(self.text[begin:end])
         if is_code:
-            raise DataError(f"a code cell has more than {_MOST_LINES >> 20} MiB")
+            raise DataError(f"a code cell has more than {_MOST_LINES >> 20} MiB", code="too-large")
         return ""
 
     # --- JSON: each returns the position behind what begins at `at` -----------------------------------

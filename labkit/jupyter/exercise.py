@@ -216,7 +216,7 @@ def check(name: str, answer: object = ...) -> Any:
     if name not in known:
         also = nearest(str(name), known, 1)
         every = f"{also} Exercises:" if also else "; there are"
-        raise DataError(f"there is no exercise {name!r}{every} {', '.join(known)}")
+        raise DataError(f"there is no exercise {name!r}{every} {', '.join(known)}", code="unknown-name")
     if answer is not ...:
         return known[name].check(answer)
     if not known[name].choices:

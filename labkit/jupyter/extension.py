@@ -32,7 +32,9 @@ def load_ipython_extension(shell: Any) -> None:
     from labkit.jupyter.magic import Spmd, documentation
 
     if not hasattr(shell, "register_magic_function"):
-        raise MachineError("%load_ext labkit needs a running IPython or Jupyter kernel")
+        raise MachineError(
+            "%load_ext labkit needs a running IPython or Jupyter kernel", code="missing-package"
+        )
     labkit._show_errors_in_notebooks()
     offer_names()
     show_plain_numbers()

@@ -168,7 +168,7 @@ def _only_form(words: str) -> tuple[str, str]:
     forms = forms or [(of, one) for of, one in known if words == one]
     if len(forms) > 1:
         several = ", ".join("/".join(one) for one in forms)
-        raise ScheduleError(f"which of the readable forms of {words}? There are {several}")
+        raise ScheduleError(f"which of the readable forms of {words}? There are {several}", code="ambiguous")
     return forms[0] if forms else (problem, name)
 
 

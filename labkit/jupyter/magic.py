@@ -101,10 +101,11 @@ def _no_python(error: Exception, name: str) -> ProgramError:
     if line.startswith(("%", "!")) or line.endswith("?") or "= !" in line or "= %" in line:
         return ProgramError(
             f"line {number} of the cell, {line!r}, is IPython's and not Python's: the ranks have no "
-            "notebook; put it into a separate cell"
+            "notebook; put it into a separate cell",
+            code="not-on-ranks",
         )
     text = "".join(traceback.format_exception_only(error)).rstrip()
-    return ProgramError(f"the cell is not Python\n{text}")
+    return ProgramError(f"the cell is not Python\n{text}", code="not-python")
 
 
 class _Refusals(ast.NodeVisitor):
@@ -136,12 +137,13 @@ def _refuse(tree: ast.Module, name: str) -> None:
     finder = _Refusals()
     finder.visit(tree)
     if finder.found is not None:
-        raise ProgramError(f"line {finder.found[0]} of the cell {finder.found[1]}")
+        raise ProgramError(f"line {finder.found[0]} of the cell {finder.found[1]}", code="not-on-ranks")
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and node.id == "get_ipython":
             raise ProgramError(
                 f"line {node.lineno} of the cell asks for get_ipython(), and the ranks have no notebook; do "
-                "that in a separate cell"
+                "that in a separate cell",
+                code="not-on-ranks",
             )
 
 

@@ -54,7 +54,7 @@ class _Parser(argparse.ArgumentParser):
             elif not hint and not words.startswith("-"):
                 hint = "; an option begins with --, as in --on torus:4x4"
             message = f"{words!r} is not an option here{hint}"
-        raise ProgramError(f"{self.prog}: {message}; %%spmd? shows the options")
+        raise ProgramError(f"{self.prog}: {message}; %%spmd? shows the options", code="malformed-option")
 
 
 def _parser(is_session: bool) -> _Parser:
@@ -92,7 +92,9 @@ def cell_options(line: str) -> dict[str, Any]:
     found = _read(line, is_session=False)
     out = found.get("out")
     if out is not None and not out.isidentifier():
-        raise ProgramError(f"%%spmd: -o takes a name for the run, such as -o first; got {out!r}")
+        raise ProgramError(
+            f"%%spmd: -o takes a name for the run, such as -o first; got {out!r}", code="wrong-type"
+        )
     return found
 
 
@@ -106,7 +108,7 @@ def _read(line: str, is_session: bool) -> dict[str, Any]:
     try:
         words = shlex.split(line, comments=True)
     except ValueError as error:
-        raise ProgramError(f"{parser.prog}: {error} in {line!r}") from None
+        raise ProgramError(f"{parser.prog}: {error} in {line!r}", code="malformed-option") from None
     return vars(parser.parse_args(words))
 
 
@@ -127,7 +129,8 @@ def effective(given: dict[str, object], session: dict[str, object], machine: obj
     if merged["ranks"] is None:
         raise MachineError(
             "%%spmd: how many ranks? give -n, as in %%spmd -n 16, or once for the session, %spmd -n 16; or "
-            "a machine of a size, as in --on star:16"
+            "a machine of a size, as in --on star:16",
+            code="missing-key",
         )
     return argparse.Namespace(**merged)
 
@@ -187,7 +190,10 @@ class Machines:
         if is_own_machine(value):
             return value
         if isinstance(value, str) and not machine_of(word).is_real and not _is_platform(word):
-            raise MachineError(f"--on {word}: for what the variable {word} holds, write --on {{{word}}}")
+            raise MachineError(
+                f"--on {word}: for what the variable {word} holds, write --on {{{word}}}",
+                code="malformed-value",
+            )
         return word
 
     def ready(self, on: object, ranks: int) -> Any:

@@ -102,7 +102,9 @@ def predict(what: str | float | Mapping[str, float | str], unit: str = "") -> Pr
 
 def _numbers(given: Mapping[str, object], *, may_be_open: bool = True) -> dict[str, float]:
     if not given:
-        raise DataError('predict at least one number, such as lk.predict({"star": 3, "torus": 5})')
+        raise DataError(
+            'predict at least one number, such as lk.predict({"star": 3, "torus": 5})', code="missing-key"
+        )
     numbers = {}
     for name, value in given.items():
         if may_be_open and isinstance(value, str) and value.strip() == _OPEN:
@@ -113,6 +115,9 @@ def _numbers(given: Mapping[str, object], *, may_be_open: bool = True) -> dict[s
             or not isinstance(value, Real | np.number)
             or not np.isfinite(float(value))
         ):
-            raise DataError(f"a prediction is a growth such as 'p log p', or numbers; {name} is {value!r}")
+            raise DataError(
+                f"a prediction is a growth such as 'p log p', or numbers; {name} is {value!r}",
+                code="wrong-type",
+            )
         numbers[str(name)] = float(value)
     return numbers

@@ -146,7 +146,8 @@ def write_archive(folder: Path, files: list[Path], target: Path) -> list[Left]:
     except OSError as error:
         raise DataError(
             f"the archive {target} cannot be written: {error.strerror or error}; name a folder that can be, "
-            "as in save_work(to='/tmp')"
+            "as in save_work(to='/tmp')",
+            code="unwritable-file",
         ) from error
     finally:
         with contextlib.suppress(OSError):
@@ -164,15 +165,21 @@ def read_archive(archive: Path, folder: Path, limit_bytes: int) -> list[tuple[st
                 (entry.filename, _restore(source.read(entry), folder / entry.filename)) for entry in entries
             ]
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise DataError(f"{archive} is no archive that can be read: {error}") from error
+        raise DataError(
+            f"{archive} is no archive that can be read: {error}", code="malformed-file"
+        ) from error
     except OSError as error:
-        raise DataError(f"{archive} cannot be restored in {folder}: {error}") from error
+        raise DataError(
+            f"{archive} cannot be restored in {folder}: {error}", code="unreadable-file"
+        ) from error
 
 
 def _check_entries(archive: Path, entries: list[zipfile.ZipInfo], folder: Path, limit_bytes: int) -> None:
     size = sum(entry.file_size for entry in entries)
     if size > limit_bytes:
-        raise DataError(f"{archive} unpacks to {size / 1e6:.0f} MB, more than {limit_bytes // 10**6} MB")
+        raise DataError(
+            f"{archive} unpacks to {size / 1e6:.0f} MB, more than {limit_bytes // 10**6} MB", code="too-large"
+        )
     root = folder.resolve()
     for entry in entries:
         target = (root / entry.filename).resolve()
@@ -180,7 +187,8 @@ def _check_entries(archive: Path, entries: list[zipfile.ZipInfo], folder: Path, 
         if not target.is_relative_to(root) or hidden or stat.S_ISLNK(entry.external_attr >> 16):
             raise DataError(
                 f"{archive} holds {entry.filename!r}, which leads out of the folder, is hidden or a link: it "
-                "is not an archive of save_work()"
+                "is not an archive of save_work()",
+                code="unsafe-archive",
             )
 
 
@@ -234,11 +242,14 @@ def save_work(
     """
     place = Path(folder)
     if not place.is_dir():
-        raise DataError(f"{os.fspath(folder)!r} is no folder; save_work() packs the one that you are in")
+        raise DataError(
+            f"{os.fspath(folder)!r} is no folder; save_work() packs the one that you are in",
+            code="missing-file",
+        )
     since = None if everything else _session_start()
     files, left = choose_files(place, since, FILE_LIMIT_BYTES, LIMIT_BYTES)
     if not files:
-        raise DataError(_nothing(place, since, left))
+        raise DataError(_nothing(place, since, left), code="missing-file")
     target = _free_name(Path(to) if to is not None else place)
     left += write_archive(place, files, target)
     stale = [
@@ -272,7 +283,10 @@ def restore_work(archive: str | os.PathLike[str], folder: str | os.PathLike[str]
     """
     path = Path(archive)
     if not path.is_file():
-        raise DataError(f"there is no archive {os.fspath(archive)!r}; upload it next to this notebook first")
+        raise DataError(
+            f"there is no archive {os.fspath(archive)!r}; upload it next to this notebook first",
+            code="missing-file",
+        )
     return Restored(path, read_archive(path, Path(folder), LIMIT_BYTES))
 
 
@@ -298,7 +312,8 @@ def save_button(folder: str | os.PathLike[str] = ".", *, everything: bool = Fals
         from labkit.jupyter.save_button import SaveButton
     except ImportError as error:
         raise DataError(
-            f"the button needs {error.name} (python -m pip install 'labkit[lab]'); save_work() needs nothing"
+            f"the button needs {error.name} (python -m pip install 'labkit[lab]'); save_work() needs nothing",
+            code="missing-package",
         ) from error
     return SaveButton(partial(save_work, folder, everything=everything), idle_sentence() or "")
 

@@ -125,7 +125,10 @@ def check_options(arguments: argparse.Namespace) -> None:
     """Refuse options that the chosen machine does not have."""
     is_mpi = _is_mpi(arguments.on)
     if arguments.mpi and not is_mpi:
-        raise MachineError(f"--mpi belongs to --on mpi, and this run is --on {arguments.on}; leave it out")
+        raise MachineError(
+            f"--mpi belongs to --on mpi, and this run is --on {arguments.on}; leave it out",
+            code="conflicting-options",
+        )
 
 
 def _is_mpi(on: object) -> bool:
@@ -175,7 +178,9 @@ def limit_of(word: str) -> float | None:
     try:
         return float(word)
     except ValueError:
-        raise MachineError(f"--timeout takes a number of seconds or none, got {word!r}") from None
+        raise MachineError(
+            f"--timeout takes a number of seconds or none, got {word!r}", code="wrong-type"
+        ) from None
 
 
 def tolerance_of(word: str) -> float:
@@ -183,7 +188,9 @@ def tolerance_of(word: str) -> float:
     try:
         return float(word)
     except ValueError:
-        raise MachineError(f"--tolerance takes a number, as in 1e-3, got {word!r}") from None
+        raise MachineError(
+            f"--tolerance takes a number, as in 1e-3, got {word!r}", code="wrong-type"
+        ) from None
 
 
 def model_of(arguments: argparse.Namespace) -> Any:
@@ -191,7 +198,9 @@ def model_of(arguments: argparse.Namespace) -> Any:
     if not arguments.no_crosstraffic:
         return arguments.model
     if _is_mpi(arguments.on):
-        raise MachineError("--no-crosstraffic belongs to simulated machines, not to --on mpi")
+        raise MachineError(
+            "--no-crosstraffic belongs to simulated machines, not to --on mpi", code="conflicting-options"
+        )
     from labkit.machines import models, platform
 
     name = arguments.model or platform(arguments.on).description.model
@@ -207,6 +216,8 @@ def numbers_of(text: str, option: str) -> list[int]:
         unit = units.get(digits[-1:], 1)
         digits = digits[:-1] if unit > 1 else digits
         if not digits.isascii() or not digits.isdigit():
-            raise DataError(f"{option} takes whole numbers with commas between them, got {text!r}")
+            raise DataError(
+                f"{option} takes whole numbers with commas between them, got {text!r}", code="out-of-range"
+            )
         found.append(int(digits) * unit)
     return found

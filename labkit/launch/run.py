@@ -53,7 +53,8 @@ def _checked(
     if isinstance(on, int | float):
         raise PlatformError(
             f"`on` must be a platform string such as 'star:64', got {on!r}. Pass the program's parameters "
-            "by name, as in labkit.run(program, 4, n=1000)"
+            "by name, as in labkit.run(program, 4, n=1000)",
+            code="wrong-type",
         )
     try:
         held = machine.size(on) if ranks is None else ranks
@@ -63,7 +64,8 @@ def _checked(
         check_kind(program)
         raise MachineError(
             f"how many ranks? on={on!r} holds any number: say it, as in labkit.run(program, 8), or name a "
-            'machine of a size, as in on="star:8"'
+            'machine of a size, as in on="star:8"',
+            code="ranks-required",
         )
     kwargs, options = own_parameters(program, kwargs or {}, named, machine)
     try:

@@ -121,7 +121,8 @@ def _require_sortable(dtype: np.dtype[Any]) -> None:
     if not is_sortable(dtype):
         raise DataError(
             f"keys of dtype {dtype} cannot be sorted; allowed are bool, integers of 8 to 64 bits and floats "
-            "of 16 to 64 bits; convert the keys with .astype(...)"
+            "of 16 to 64 bits; convert the keys with .astype(...)",
+            code="wrong-type",
         )
 
 

@@ -139,7 +139,7 @@ class KernelCosts:
         """
         cost = self.costs.get((kernel, itemsize))
         if cost is None:
-            raise DataError(self._has_no(kernel, itemsize))
+            raise DataError(self._has_no(kernel, itemsize), code="unknown-name")
         return cost.seconds(items, log_of, entries)
 
     @cached_property
@@ -229,7 +229,8 @@ class KernelCosts:
         except (tomllib.TOMLDecodeError, KeyError, TypeError, ValueError, AttributeError) as error:
             raise DataError(
                 f"calibration {name} cannot be read: {type(error).__name__}: {error}; "
-                "write one with: python -m labkit.local.calibrate --out FILE.toml"
+                "write one with: python -m labkit.local.calibrate --out FILE.toml",
+                code="unreadable-file",
             ) from error
 
 
@@ -364,7 +365,8 @@ def find_calibration(source: object = None) -> KernelCosts:
     if isinstance(source, str | Path):
         return _load(source)
     raise DataError(
-        f"calibration must be a name, the path of a .toml file or KernelCosts, got {type(source).__name__}"
+        f"calibration must be a name, the path of a .toml file or KernelCosts, got {type(source).__name__}",
+        code="unknown-name",
     )
 
 
@@ -378,6 +380,7 @@ def _load(source: str | Path) -> KernelCosts:
         raise DataError(
             f"no calibration named {str(source)!r}{nearest(str(source), names)}; there are "
             f"{', '.join(names)}, and files that end in .toml "
-            "(measure this machine with: python -m labkit.local.calibrate --out FILE.toml)"
+            "(measure this machine with: python -m labkit.local.calibrate --out FILE.toml)",
+            code="unknown-format",
         )
     return KernelCosts.read((folder / f"{source}.toml").read_text(encoding="utf-8"), str(source))

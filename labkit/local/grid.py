@@ -229,7 +229,10 @@ def scatter(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys:
     scattered = _scattered_in_halves if is_in_halves else _scattered_by_table
     out = scattered(keys, counts, shift, bits)
     if out is None:
-        raise DataError("the counts do not belong to these keys; pass the result of digit_counts(keys)")
+        raise DataError(
+            "the counts do not belong to these keys; pass the result of digit_counts(keys)",
+            code="not-comparable",
+        )
     return out
 
 
@@ -307,7 +310,8 @@ def _require_digit(keys: Keys, shift: int, bits: int) -> None:
     if not (0 <= shift < 8 * keys.itemsize and 1 <= bits <= MOST_DIGIT_BITS):
         raise DataError(
             f"no digit of {bits} bits from bit {shift} in keys of {8 * keys.itemsize} bits; "
-            f"allowed are 1 to {MOST_DIGIT_BITS} bits from a bit of the key"
+            f"allowed are 1 to {MOST_DIGIT_BITS} bits from a bit of the key",
+            code="out-of-range",
         )
 
 
@@ -448,14 +452,15 @@ def _checked(keys: Keys, splitters: Keys) -> tuple[Keys, Keys]:
     if splitters.dtype != keys.dtype:
         raise DataError(
             f"keys of dtype {keys.dtype} cannot be classified by splitters of dtype {splitters.dtype}; "
-            "pass splitters of the same dtype as the keys"
+            "pass splitters of the same dtype as the keys",
+            code="unsupported",
         )
     return np.ascontiguousarray(keys), np.ascontiguousarray(splitters)
 
 
 def _require_sorted(is_sorted: bool) -> None:
     if not is_sorted:
-        raise DataError("the splitters are not sorted; pass them in increasing order")
+        raise DataError("the splitters are not sorted; pass them in increasing order", code="not-sorted")
 
 
 GRIDS: dict[str, Callable[[_Source], Iterator[Job]]] = {

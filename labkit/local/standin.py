@@ -76,10 +76,13 @@ class _Ranges:
         self.first = np.cumsum(self.counts) - self.counts  # place of each range's first key
         self.shift = shift
         if len(kept) > 1 and bool((self.begins[1:] <= self.last[:-1]).any()):
-            raise DataError("the ranges of a stand-in must be in increasing order and must not overlap")
+            raise DataError(
+                "the ranges of a stand-in must be in increasing order and must not overlap", code="not-sorted"
+            )
         if any(1 < one.width < one.keys or one.width < 1 for one in kept):
             raise DataError(
-                "a range holds one value, or at least as many as it has keys: cut it into single values"
+                "a range holds one value, or at least as many as it has keys: cut it into single values",
+                code="count-mismatch",
             )
 
     def told(self) -> list[Range]:
@@ -159,7 +162,10 @@ class StandIn(Sized):
         if self._ranges is None or not (isinstance(places, np.ndarray) and places.dtype.kind in "iu"):
             return super().__getitem__(places).view(Sized)
         if not self.is_sorted:
-            raise DataError("a stand-in has keys only in sorted order: sort it first (labkit.local.sort)")
+            raise DataError(
+                "a stand-in has keys only in sorted order: sort it first (labkit.local.sort)",
+                code="unsupported",
+            )
         if places.size == 0:
             return np.empty(places.shape, np.int64)
         if int(places.min()) < -self.size or int(places.max()) >= self.size:
@@ -170,14 +176,20 @@ class StandIn(Sized):
     def count_up_to(self, limits: NDArray[np.int64], including: NDArray[np.bool_] | bool) -> Counts:
         """Count, for every limit, the keys below it (and those equal to it where `including`)."""
         if self._ranges is None:
-            raise DataError("this stand-in has lost its distribution: only the input of a sort has one")
+            raise DataError(
+                "this stand-in has lost its distribution: only the input of a sort has one",
+                code="unsupported",
+            )
         words = np.asarray(limits, np.int64).view(np.uint64) ^ _SIGN
         return self._ranges.below(words, np.broadcast_to(np.asarray(including, np.bool_), words.shape))
 
     def ranges(self) -> list[Range]:
         """Return where the keys lie."""
         if self._ranges is None:
-            raise DataError("this stand-in has lost its distribution: only the input of a sort has one")
+            raise DataError(
+                "this stand-in has lost its distribution: only the input of a sort has one",
+                code="unsupported",
+            )
         return self._ranges.told()
 
     def digit_counts(self, shift: int, bits: int) -> Counts:
@@ -185,14 +197,16 @@ class StandIn(Sized):
         if self._digits is None:
             raise DataError(
                 "counting digits looks at every key, and a stand-in has no keys; sorters send all ranks "
-                "their distributions first (labkit.local.StandIns)"
+                "their distributions first (labkit.local.StandIns)",
+                code="unsupported",
             )
         passes, rank, history, _ = self._digits
         counts = passes.counts(history, rank, shift, bits)
         if counts.sum() != self.size:
             raise DataError(
                 f"this rank has {self.size} keys where even blocks have {counts.sum()}: stand-in data can be "
-                "sorted by digits only where every pass leaves even blocks"
+                "sorted by digits only where every pass leaves even blocks",
+                code="unsupported",
             )
         return counts
 
@@ -206,7 +220,7 @@ class StandIn(Sized):
     def keys(self) -> NDArray[np.int64]:
         """Make the keys themselves, in order: for comparisons, where memory holds them."""
         if self._ranges is None:
-            raise DataError("this stand-in has lost its distribution")
+            raise DataError("this stand-in has lost its distribution", code="unsupported")
         return (
             _as_keys(self._ranges.words_at(np.arange(self.size, dtype=np.int64)))
             if self.size
@@ -328,7 +342,8 @@ class StandIns:
             raise DataError(
                 "stand-in data can be sorted by its digits on a simulated machine only: the digits of keys "
                 "that came from other ranks follow from the distributions of all ranks, and no message "
-                "carries those; sort keys, or use sample_sort, histogram_sort or exact_splitting_sort"
+                "carries those; sort keys, or use sample_sort, histogram_sort or exact_splitting_sort",
+                code="unsupported",
             )
         self.rank = int(comm.rank)
         sorts = board.get((number, self.rank), 0)
@@ -528,7 +543,8 @@ class Mixtures:
             if self._told > _MOST_TOLD:
                 raise DataError(
                     "the digits of this stand-in data depend on each other in too many ways to be followed: "
-                    "its ranges are of too many widths; use fewer of them, or ranges of powers of two"
+                    "its ranges are of too many widths; use fewer of them, or ranges of powers of two",
+                    code="unsupported",
                 )
             self._numbers[key] = len(self.all)
             self.all.append(Mixture(firsts, free, keys, len(self.all)))
@@ -643,7 +659,8 @@ class Order:
             raise DataError(
                 f"the digits of this stand-in data cannot be followed on {p:,} ranks: {len(self.lengths):,} "
                 f"pieces differ, with {free} bits that are free on all ranks; use fewer ranks, narrower "
-                "digits (bits=), the same distribution on all ranks, or a sort that compares keys"
+                "digits (bits=), the same distribution on all ranks, or a sort that compares keys",
+                code="unsupported",
             )
         pieces = np.diff(self.ends, prepend=0).astype(float)
         keys = np.bincount(self.mixtures, pieces, len(self.known.all)).astype(float)[numbers]
@@ -654,7 +671,7 @@ class Order:
         """Return the order after a digit that is the same for all keys, which then stay where they are."""
         children = [self.known.split(self.known.all[number], bits).only_child for number in self.numbers]
         if -1 in children:
-            raise DataError("a digit that differs between keys cannot be skipped")
+            raise DataError("a digit that differs between keys cannot be skipped", code="out-of-range")
         mixtures = np.array(children, np.int64)[np.searchsorted(self.numbers, self.mixtures)]
         return Order(self.known, self.low + bits, self.bounds, mixtures, self.ends, self.is_blended)
 

@@ -218,11 +218,12 @@ def _searched(keys: Keys, limits: Keys, including: NDArray[np.bool_]) -> Counts:
 def require_integers(keys: Keys) -> None:
     """Refuse keys that the compiled kernels do not take: anything but integers of this machine."""
     if isinstance(keys, Sized):
-        raise DataError(f"this kernel needs every key, and {keys!r} has none")
+        raise DataError(f"this kernel needs every key, and {keys!r} has none", code="unsupported")
     dtype = keys.dtype
     if dtype.kind not in "iu" or not dtype.isnative:
         raise DataError(
-            f"this kernel takes integer keys in native byte order, got {dtype}; pass codes: to_codes(keys)"
+            f"this kernel takes integer keys in native byte order, got {dtype}; pass codes: to_codes(keys)",
+            code="wrong-type",
         )
 
 
@@ -237,8 +238,13 @@ def _sorted(keys: Keys) -> Keys:
 
 def _require_runs(runs: int, keys: Keys, lengths: Counts) -> None:
     if runs == -1 and lengths.size and int(lengths.min()) < 0:
-        raise DataError(f"a run cannot have {int(lengths.min())} keys; lengths are >= 0")
+        raise DataError(f"a run cannot have {int(lengths.min())} keys; lengths are >= 0", code="out-of-range")
     if runs == -1:
-        raise DataError(f"the runs' lengths add up to {int(lengths.sum())}, but there are {len(keys)} keys")
+        raise DataError(
+            f"the runs' lengths add up to {int(lengths.sum())}, but there are {len(keys)} keys",
+            code="count-mismatch",
+        )
     if runs == -2:
-        raise DataError("a run is not sorted; merging takes sorted runs, one after the other")
+        raise DataError(
+            "a run is not sorted; merging takes sorted runs, one after the other", code="not-sorted"
+        )

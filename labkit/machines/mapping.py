@@ -73,7 +73,8 @@ class BlockMapping(RankMapping):
         if ranks > hosts * per_host:
             raise PlatformError(
                 f"mapping {self} puts {ranks} ranks on {-(-ranks // per_host)} hosts, and there are {hosts}; "
-                "put more ranks on a host, or use more hosts"
+                "put more ranks on a host, or use more hosts",
+                code="count-mismatch",
             )
         return (np.arange(ranks, dtype=np.int64) // per_host).astype(np.int32)
 
@@ -169,12 +170,14 @@ class ListedMapping(RankMapping):
                     f"{self.source}, line {self.lines[rank]}" if self.lines else f"{self._what}, rank {rank}"
                 )
                 raise PlatformError(
-                    f"{where}: host {host} is not there; the machine has hosts 0 to {hosts - 1}"
+                    f"{where}: host {host} is not there; the machine has hosts 0 to {hosts - 1}",
+                    code="unknown-name",
                 )
         if len(self.listed) < ranks:
             raise PlatformError(
                 f"{self._what} names hosts for {len(self.listed)} ranks, this run has {ranks}; it needs a "
-                "host for each rank"
+                "host for each rank",
+                code="count-mismatch",
             )
         return np.array(self.listed[:ranks], dtype=np.int32)
 
@@ -221,14 +224,16 @@ def named_mapping(text: str) -> RankMapping | None:
         if not (seed.isascii() and seed.isdigit() and 0 < len(seed) < 10 and int(seed) > 0):
             raise PlatformError(
                 f"mapping {text!r}: {seed!r} is not a number of ranks on a host; write block or, for "
-                "example, block:1"
+                "example, block:1",
+                code="unknown-name",
             )
         return BlockMapping(int(seed))
     if name not in ("random", "fragmented"):
         return None
     if colon and not (seed.isascii() and seed.isdigit() and len(seed) < 19):
         raise PlatformError(
-            f"mapping {text!r}: {seed!r} is not a seed; write {name} or, for example, {name}:7"
+            f"mapping {text!r}: {seed!r} is not a seed; write {name} or, for example, {name}:7",
+            code="malformed-value",
         )
     return RandomMapping(int(seed or 0)) if name == "random" else FragmentedMapping(int(seed or 0))
 
@@ -265,7 +270,8 @@ def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapp
     except (OSError, ValueError) as error:  # UnicodeDecodeError; a NUL in the name
         raise PlatformError(
             f"mapping {os.fspath(path)!r} is neither known nor a readable file ({error})"
-            f"{nearest(path.name, ('block', 'cyclic', 'random', 'fragmented'))}; allowed: {FORMS}"
+            f"{nearest(path.name, ('block', 'cyclic', 'random', 'fragmented'))}; allowed: {FORMS}",
+            code="unknown-name",
         ) from None
     listed: list[int] = []
     lines: list[int] = []
@@ -277,7 +283,9 @@ def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapp
         listed += [host] * times
         lines += [line] * times
         if len(listed) > 1 << 20:
-            raise PlatformError(f"{path}, line {line}: more than 2^20 ranks, the most there may be")
+            raise PlatformError(
+                f"{path}, line {line}: more than 2^20 ranks, the most there may be", code="out-of-range"
+            )
     if not listed:
         raise PlatformError(
             f"{path}: no host in it; write the host of each rank on a line, by number or name"
@@ -294,14 +302,16 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
         name, count = entry, ""
     if colon and not (count.isascii() and count.isdigit() and int(count[:9]) > 0 and len(count) < 9):
         raise PlatformError(
-            f"{where}: {count[:60]!r} is not a number of ranks; write host or, for example, host-3:4"
+            f"{where}: {count[:60]!r} is not a number of ranks; write host or, for example, host-3:4",
+            code="unknown-name",
         )
     host = number_of(name)
     if host is None and name.isascii() and name.isdigit() and len(name) < 10:
         host = int(name)
     if host is None:
         raise PlatformError(
-            f"{where}: no host is called {name[:60]!r}; write one host, by its number or its name"
+            f"{where}: no host is called {name[:60]!r}; write one host, by its number or its name",
+            code="unknown-name",
         )
     return host, int(count) if colon else 1
 

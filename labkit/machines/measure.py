@@ -130,7 +130,8 @@ def link_table(built: Any) -> pd.DataFrame:
 
     if built.link_count > MOST_ROWS:
         raise PlatformError(
-            f"{built!r} has {built.link_count:,} links; a table has at most {MOST_ROWS:,}: see link_kinds()"
+            f"{built!r} has {built.link_count:,} links; a table has at most {MOST_ROWS:,}: see link_kinds()",
+            code="out-of-range",
         )
     names, kinds, rates, delays, sharings = _columns(built)
     return pd.DataFrame(

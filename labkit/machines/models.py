@@ -113,6 +113,8 @@ class ModelValueError(PlatformError):
     `why`: What is wrong, without the model's name.
     """
 
+    code = "invalid-value"
+
     def __init__(self, model: str, key: str, why: str, row: int | None = None) -> None:
         where = key if row is None else f"{key}, row {row + 1}"
         super().__init__(f"model {model!r}: {where}: {why}")
@@ -372,7 +374,7 @@ def _texts(table: dict[str, Any], text: str, path: str, bases: Sequence[str]) ->
 
 
 def _refusal(path: str, line: int, why: str) -> PlatformError:
-    return PlatformError(f"model file {path}, line {line}: {why}")
+    return PlatformError(f"model file {path}, line {line}: {why}", code="malformed-line")
 
 
 def _line_in(message: str, text: str) -> int:
@@ -419,14 +421,17 @@ def read_options(text: str, words: list[str]) -> dict[str, Any]:
         key = key.strip()
         if not sign or key not in OPTIONS:
             raise PlatformError(
-                f"model {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(OPTIONS)}"
+                f"model {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(OPTIONS)}",
+                code="unknown-name",
             )
         if key in options:
-            raise PlatformError(f"model {text!r}: option {key!r} is given twice")
+            raise PlatformError(f"model {text!r}: option {key!r} is given twice", code="duplicate-name")
         try:
             options[key] = _option_value(key, value.strip())
         except (ValueError, KeyError):
-            raise PlatformError(f"model {text!r}: {key}={value!r} cannot be read; {_form_of(key)}") from None
+            raise PlatformError(
+                f"model {text!r}: {key}={value!r} cannot be read; {_form_of(key)}", code="malformed-value"
+            ) from None
     return options
 
 
@@ -487,11 +492,14 @@ def _from_text(text: str) -> tuple[NetworkModel, dict[str, object]]:
         try:
             return read_model(path.read_text("utf-8"), path.stem, str(path), names(), _load), options
         except (OSError, UnicodeDecodeError) as error:
-            raise PlatformError(f"the model file {name!r} cannot be read: {error}") from None
+            raise PlatformError(
+                f"the model file {name!r} cannot be read: {error}", code="unreadable-file"
+            ) from None
     if name not in _folder():
         raise PlatformError(
             f"network model {name!r} is not known; allowed: {', '.join(names())}, or the path of a .toml file"
-            f"{nearest(name, names(), 1)}"
+            f"{nearest(name, names(), 1)}",
+            code="unknown-name",
         )
     return _load(name), options
 
@@ -511,12 +519,14 @@ def get(model: str | os.PathLike[str] | NetworkModel | None = None, **options: A
         options = written | options
     elif not isinstance(model, NetworkModel):
         raise PlatformError(
-            f"a network model is a name, a file or a NetworkModel, got {type(model).__name__}"
+            f"a network model is a name, a file or a NetworkModel, got {type(model).__name__}",
+            code="wrong-type",
         )
     unknown = sorted(set(options) - set(OPTIONS))
     if unknown:
         raise PlatformError(
-            f"network model option {unknown[0]!r} is not known; allowed: {', '.join(OPTIONS)}"
+            f"network model option {unknown[0]!r} is not known; allowed: {', '.join(OPTIONS)}",
+            code="unknown-name",
         )
     changed = {key: frozen(value) for key, value in options.items() if frozen(value) != getattr(model, key)}
     if not changed:

@@ -46,7 +46,9 @@ def load(name: str) -> Machine:
     Raises PlatformError: There is none of that name, or its file is broken.
     """
     if name not in names():
-        raise PlatformError(f"machine {name!r} is not known; allowed: {', '.join(names())}")
+        raise PlatformError(
+            f"machine {name!r} is not known; allowed: {', '.join(names())}", code="unknown-name"
+        )
     table = tomllib.loads((folder() / f"{name}.toml").read_text("utf-8"))
     facts = []
     for fact in table["facts"]:

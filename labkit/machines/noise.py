@@ -81,7 +81,9 @@ class Noise:
         for name in ("jitter_s", "period_s", "slowdown", "bandwidth", "latency"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise PlatformError(f"noise needs a finite number as {name}, got {value!r}")
+                raise PlatformError(
+                    f"noise needs a finite number as {name}, got {value!r}", code="not-finite"
+                )
         _require(self.jitter_s >= 0, "jitter_s >= 0", self.jitter_s)
         _require(self.period_s > 0, "period_s > 0", self.period_s)
         _require(2 * self.jitter_s <= self.period_s, "jitter_s of at most half of period_s", self.jitter_s)
@@ -91,7 +93,9 @@ class Noise:
         for name in ("stragglers", "links"):
             count = getattr(self, name)
             if isinstance(count, bool) or not isinstance(count, int | float) or not count >= 0:
-                raise PlatformError(f"noise needs a share or a number >= 0 as {name}, got {count!r}")
+                raise PlatformError(
+                    f"noise needs a share or a number >= 0 as {name}, got {count!r}", code="out-of-range"
+                )
             _require(isinstance(count, int) or count <= 1, f"a share of at most 1 as {name}", count)
 
     @property
@@ -124,12 +128,15 @@ class Noise:
             name, sign, value = word.strip().partition("=")
             if not sign or name not in names:
                 raise PlatformError(
-                    f"noise {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(names)}"
+                    f"noise {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(names)}",
+                    code="unknown-name",
                 )
             try:
                 values[names[name]] = _read(names[name], value)
             except ValueError:
-                raise PlatformError(f"noise {text!r}: {name}={value!r} is not a number") from None
+                raise PlatformError(
+                    f"noise {text!r}: {name}={value!r} is not a number", code="wrong-type"
+                ) from None
         return cls(**values)
 
     def seeded(self, seed: int) -> Noise:
@@ -271,7 +278,8 @@ def noise_of(noise: Noise | str | None) -> Noise:
         return Noise() if noise.strip() == "none" else Noise.parse(noise)
     if not isinstance(noise, Noise):
         raise PlatformError(
-            f'noise must be a labkit.Noise or a string such as "jitter=50us,period=1ms", got {noise!r}'
+            f'noise must be a labkit.Noise or a string such as "jitter=50us,period=1ms", got {noise!r}',
+            code="unknown-name",
         )
     return noise
 
@@ -286,7 +294,7 @@ def disturbed(built: Any, record: dict[str, Any] | None) -> Any:
 
 def _require(is_good: bool, needed: str, got: object) -> None:
     if not is_good:
-        raise PlatformError(f"noise needs {needed}, got {got}")
+        raise PlatformError(f"noise needs {needed}, got {got}", code="wrong-arguments")
 
 
 def _amount(amount: float | int) -> str:

@@ -376,7 +376,8 @@ class Platform(Shown):
         described = self.description
         if not isinstance(described, ClusterSpec) or "shape" not in described.options():
             raise PlatformError(
-                f"shape={shape!r} is for a torus, and {self.name} is not a torus; leave it out"
+                f"shape={shape!r} is for a torus, and {self.name} is not a torus; leave it out",
+                code="conflicting-options",
             )
         option = None if shape == "whole" else described.options()["shape"].read(str(shape))
         values: dict[str, Any] = {"shape": option}
@@ -420,7 +421,8 @@ class Platform(Shown):
             if own:
                 raise PlatformError(
                     f"no host of {self.name} is called {name!r}; its hosts have numbers as names, such as "
-                    f"{own[0]!r}, so in a mapping a number is a name"
+                    f"{own[0]!r}, so in a mapping a number is a name",
+                    code="unknown-name",
                 )
         return found
 
@@ -443,7 +445,9 @@ class Platform(Shown):
             Fewer ranks than one, or more than hosts times cores unless a mapping was asked for.
         """
         if isinstance(ranks, bool) or not isinstance(ranks, int | np.integer) or ranks < 1:
-            raise PlatformError(f"a platform runs a whole number of ranks from 1 on, got {ranks!r}")
+            raise PlatformError(
+                f"a platform runs a whole number of ranks from 1 on, got {ranks!r}", code="out-of-range"
+            )
         cores = self.description.cores
         if self.hosts is None:
             least = max(-(-int(ranks) // cores), self.mapping.least_hosts(int(ranks)))
@@ -455,7 +459,8 @@ class Platform(Shown):
             raise PlatformError(
                 f"{ranks} ranks do not fit on {self.name}: {holds} {self.hosts * cores}; use at least "
                 f"{-(-int(ranks) // cores)} hosts, or cores={needed} to put several ranks on "
-                "a host, or a mapping to let ranks share cores"
+                "a host, or a mapping to let ranks share cores",
+                code="too-many-ranks",
             )
         return self.hosts
 
@@ -689,12 +694,14 @@ def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -
     if isinstance(edges, int | float | None):
         raise PlatformError(
             "a platform is a specification such as 'star:64', a file, a Zone or a graph; got "
-            f"{type(edges).__name__}"
+            f"{type(edges).__name__}",
+            code="wrong-type",
         )
     unknown = sorted(set(options) - {"bw", "lat", "sharing", "speed", "cores", "routing", "name"})
     if unknown:
         raise PlatformError(
-            f"a graph has no option {unknown[0]!r}; allowed: bw, lat, sharing, speed, cores, routing, name"
+            f"a graph has no option {unknown[0]!r}; allowed: bw, lat, sharing, speed, cores, routing, name",
+            code="unknown-name",
         )
     described = ZonesSpec(graph_zone(edges, hosts, **options))
     if described.assembly.gap is not None:
@@ -714,7 +721,9 @@ def _from_file(path: Path) -> Platform:
     try:
         table = toml_of(text_of(path, PlatformError))
     except tomllib.TOMLDecodeError as error:
-        raise PlatformError(f"{path}: not a readable TOML platform file ({error})") from None
+        raise PlatformError(
+            f"{path}: not a readable TOML platform file ({error})", code="malformed-file"
+        ) from None
     unknown = sorted(set(table) - {"name", "spec", "source"})
     if unknown or not all(isinstance(value, str) for value in table.values()) or "spec" not in table:
         found = ", ".join(sorted(table)) or "nothing"

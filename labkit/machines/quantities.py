@@ -68,24 +68,35 @@ def _parse(
 ) -> tuple[float, float]:
     """Number and factor of a quantity; `more` are units that messages leave out."""
     if len(text) > 100:
-        raise PlatformError(f"{what} {text[:40]!r}... is not a number with a unit; write it like {example}")
+        raise PlatformError(
+            f"{what} {text[:40]!r}... is not a number with a unit; write it like {example}",
+            code="malformed-value",
+        )
     match = _NUMBER.fullmatch(text.strip())
     if match is None:
-        raise PlatformError(f"{what} {text!r} is not a number with a unit; write it like {example}")
+        raise PlatformError(
+            f"{what} {text!r} is not a number with a unit; write it like {example}", code="malformed-value"
+        )
     number, unit = float(match[1]), match[2]
     if more is not None and unit in more:
         units = more
     if unit not in units:
         arrived = f"has the unknown unit {unit!r}" if unit else "has no unit"
-        raise PlatformError(f"{what} {text!r} {arrived}; allowed: {', '.join(units)} (for example {example})")
+        raise PlatformError(
+            f"{what} {text!r} {arrived}; allowed: {', '.join(units)} (for example {example})",
+            code="unknown-name",
+        )
     if not math.isfinite(number):
-        raise PlatformError(f"{what} {text!r} is not finite; write it like {example}")
+        raise PlatformError(f"{what} {text!r} is not finite; write it like {example}", code="not-finite")
     return number, units[unit]
 
 
 def _in_range(rate: float, what: str, text: str, unit: str) -> float:
     if not _SLOWEST <= rate <= 1 / _SLOWEST:
-        raise PlatformError(f"{what} {text!r} is not between {_SLOWEST:g}{unit} and {1 / _SLOWEST:g}{unit}")
+        raise PlatformError(
+            f"{what} {text!r} is not between {_SLOWEST:g}{unit} and {1 / _SLOWEST:g}{unit}",
+            code="unknown-name",
+        )
     return rate
 
 
@@ -101,7 +112,7 @@ def parse_bandwidth(text: str, is_simgrid: bool = False) -> float:
         text, _BANDWIDTHS, _MORE_BANDWIDTHS if is_simgrid else None, "bandwidth", "1.25GBps or 10Gbps"
     )
     if number <= 0:
-        raise PlatformError(f"bandwidth {text!r} must be positive, for example 1.25GBps")
+        raise PlatformError(f"bandwidth {text!r} must be positive, for example 1.25GBps", code="out-of-range")
     return _in_range(number * factor, "bandwidth", text, "Bps")
 
 
@@ -117,10 +128,12 @@ def parse_time(text: str, is_simgrid: bool = False, what: str = "latency") -> fl
         return 0.0
     number, factor = _parse(text, _TIMES, _LONG_TIMES if is_simgrid else None, what, "1us")
     if number < 0:
-        raise PlatformError(f"{what} {text!r} must not be negative, for example 1us")
+        raise PlatformError(f"{what} {text!r} must not be negative, for example 1us", code="out-of-range")
     seconds = number * factor if text.strip()[-1] in "wdhm" else number / factor
     if seconds > _LONGEST_S:
-        raise PlatformError(f"{what} {text!r} is longer than {_LONGEST_S:g} s; write it like 1us")
+        raise PlatformError(
+            f"{what} {text!r} is longer than {_LONGEST_S:g} s; write it like 1us", code="out-of-range"
+        )
     return seconds
 
 
@@ -134,14 +147,16 @@ def parse_speed(text: str, is_simgrid: bool = False) -> float:
     """
     number, factor = _parse(text, _SPEEDS, _MORE_SPEEDS if is_simgrid else None, "speed", "1Gf")
     if number <= 0:
-        raise PlatformError(f"speed {text!r} must be positive, for example 1Gf")
+        raise PlatformError(f"speed {text!r} must be positive, for example 1Gf", code="out-of-range")
     return _in_range(number * factor, "speed", text, "f")
 
 
 def parse_whole(text: str, what: str, most: int = 2**31 - 1) -> int:
     """Read a whole number from 1 on."""
     if not (text.isascii() and text.strip().isdigit()) or len(text) > 12 or not 1 <= int(text) <= most:
-        raise PlatformError(f"{what} {text[:40]!r} is not a whole number from 1 to {most:,}")
+        raise PlatformError(
+            f"{what} {text[:40]!r} is not a whole number from 1 to {most:,}", code="unknown-name"
+        )
     return int(text)
 
 
@@ -224,7 +239,9 @@ def storage_of(value: object) -> Storage:
     if isinstance(value, Storage):
         return value
     if not isinstance(value, str):
-        raise MachineError(f"storage={value!r} is not known; write storage='bw=2GBps,lat=500us'")
+        raise MachineError(
+            f"storage={value!r} is not known; write storage='bw=2GBps,lat=500us'", code="malformed-value"
+        )
     given: dict[str, float] = {}
     for part in filter(None, value.split(",")):
         name, _, text = part.partition("=")
@@ -232,10 +249,11 @@ def storage_of(value: object) -> Storage:
         if read is None or name.strip() in given:
             twice = "is given twice" if name.strip() in given else "is not known"
             raise MachineError(
-                f"storage={value!r}: {name.strip()!r} {twice}; allowed: bw=2GBps and lat=500us"
+                f"storage={value!r}: {name.strip()!r} {twice}; allowed: bw=2GBps and lat=500us",
+                code="malformed-value",
             )
         try:
             given[name.strip()] = read(text.strip())
         except PlatformError as error:
-            raise MachineError(f"storage={value!r}: {error}") from None
+            raise MachineError(f"storage={value!r}: {error}", code="malformed-value") from None
     return Storage(given.get("bw", Storage.bandwidth), given.get("lat", Storage.latency_s))

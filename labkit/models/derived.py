@@ -234,7 +234,9 @@ def closed_form(operation: str, algorithm: str) -> tuple[sympy.Expr, sympy.Expr]
     found = registry.get(operation, algorithm)
     if found.cost is None or found.schedule is None:
         what = "states no cost" if found.schedule is not None else "is a program, not a schedule"
-        raise DataError(f"{operation}/{algorithm} {what}; derive a model of another algorithm")
+        raise DataError(
+            f"{operation}/{algorithm} {what}; derive a model of another algorithm", code="unsupported"
+        )
     ranks = [p for p in _RANKS if found.requirements.unmet(p, True) is None]
     size = 2**30
     costs = [found.cost(p, size) for p in ranks]
@@ -243,7 +245,8 @@ def closed_form(operation: str, algorithm: str) -> tuple[sympy.Expr, sympy.Expr]
     if rounds is None or volume is None:
         what = "messages" if rounds is None else "bytes"
         raise DataError(
-            f"the cost of {operation}/{algorithm} has no closed form: its {what} one after another"
+            f"the cost of {operation}/{algorithm} has no closed form: its {what} one after another",
+            code="unsupported",
         )
     return rounds, volume
 
@@ -299,7 +302,7 @@ def _blocking_s(fabric: Fabric, n_bytes: int) -> float:
     """Return what a blocking message takes from the call of Send to the end of Recv."""
     way = fabric.ways[0][1]
     if way is None:
-        raise DataError("there is no way from the first host to the second one")
+        raise DataError("there is no way from the first host to the second one", code="unsupported")
     back, model = fabric.ways[1][0], fabric.model
     latency_s, transfer_s = fabric.travel_s(way, n_bytes)
     if model.cross_traffic and model.sharing != "delay":
@@ -346,10 +349,11 @@ class LinkLoads:
         bytes_of = np.asarray(volume, float)
         if bytes_of.ndim != 2 or bytes_of.shape[0] != bytes_of.shape[1] or bytes_of.shape[0] < 2:
             raise DataError(
-                f"volume must be a square matrix of two ranks or more, got shape {bytes_of.shape}"
+                f"volume must be a square matrix of two ranks or more, got shape {bytes_of.shape}",
+                code="count-mismatch",
             )
         if not np.isfinite(bytes_of).all() or (bytes_of < 0).any():
-            raise DataError("volume must be finite numbers of bytes >= 0")
+            raise DataError("volume must be finite numbers of bytes >= 0", code="not-finite")
         self.ranks = len(bytes_of)
         self.machine = platform(on)
         fabric = fabric_of(self.machine.sized(self.ranks), self.ranks, self.machine.model)
@@ -444,7 +448,7 @@ def search_mapping(
     True
     """
     if steps < 0:
-        raise DataError(f"steps must be 0 or more, got {steps}")
+        raise DataError(f"steps must be 0 or more, got {steps}", code="out-of-range")
     loads = LinkLoads(volume, on)
     places = np.arange(loads.ranks)
     default_s = loads.busiest_s(places)

@@ -99,13 +99,15 @@ def _formula(given: Formula) -> sympy.Expr:
     if unknown or re.search(r"[^\w\s.+\-*/()^,<>=&]", text):
         allowed = f"S, P, numbers with {', '.join(_UNITS)}, and {', '.join(sorted(_NAMES)[2:])}"
         raise DataError(
-            f"the formula {given!r} has {', '.join(unknown) or 'a sign'} in it; allowed: {allowed}"
+            f"the formula {given!r} has {', '.join(unknown) or 'a sign'} in it; allowed: {allowed}",
+            code="malformed-expression",
         )
     try:
         return sympy.sympify(parse_expr(text.replace("^", "**"), local_dict=_NAMES))
     except (SyntaxError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"the formula {given!r} cannot be read: {error}; example: '4.5 us + 2.67 ns/B * S'"
+            f"the formula {given!r} cannot be read: {error}; example: '4.5 us + 2.67 ns/B * S'",
+            code="malformed-expression",
         ) from None
 
 
@@ -122,7 +124,9 @@ def _pieced(given: _Pieces) -> sympy.Expr:
         return _formula(given)
     pieces = [(_formula(formula), True if where is True else _formula(where)) for where, formula in given]
     if not pieces:
-        raise DataError("a model has no formula; give one, or pairs of a condition and a formula")
+        raise DataError(
+            "a model has no formula; give one, or pairs of a condition and a formula", code="missing-key"
+        )
     return sympy.Piecewise(*pieces)
 
 
@@ -179,7 +183,10 @@ class CommunicationModel:
             For an asymptotic model, which says nothing about seconds, and where a piece is missing.
         """
         if self.kind == "asymptotic":
-            raise DataError(f"{self} is asymptotic: it has no seconds; evaluate a bounded or an exact model")
+            raise DataError(
+                f"{self} is asymptotic: it has no seconds; evaluate a bounded or an exact model",
+                code="unsupported",
+            )
         lower, upper = self._numbers[0](S, P), self._numbers[1](S, P)
         return (lower, upper) if self.kind == "bounded" else lower
 
@@ -198,7 +205,10 @@ class CommunicationModel:
             return self._with(factor, lambda a, b: a * b, "*")
         formula = _formula(factor)
         if formula.is_negative:
-            raise DataError(f"a model is multiplied by {formula}; allowed: a factor that is not negative")
+            raise DataError(
+                f"a model is multiplied by {formula}; allowed: a factor that is not negative",
+                code="unsupported",
+            )
         lower, upper = (sympy.piecewise_fold(bound * formula) for bound in (self.lower, self.upper))
         return replace(self, lower=lower, upper=upper)
 
@@ -208,7 +218,9 @@ class CommunicationModel:
         self, other: CommunicationModel, join: Callable[[Any, Any], Any], sign: str
     ) -> CommunicationModel:
         if not isinstance(other, CommunicationModel):
-            raise DataError(f"a model cannot be joined with {other!r} by {sign}; give another model")
+            raise DataError(
+                f"a model cannot be joined with {other!r} by {sign}; give another model", code="unsupported"
+            )
         kind = min(self.kind, other.kind, key=KINDS.index)
         mine, theirs = (m.asymptotic() if kind == "asymptotic" else m for m in (self, other))
         lower = sympy.piecewise_fold(join(mine.lower, theirs.lower))
@@ -235,7 +247,10 @@ class CommunicationModel:
     def dominant(self) -> CommunicationModel:
         """Return its leading terms, with their constants: for a bounded model those of the upper bound."""
         if self.kind == "asymptotic":
-            raise DataError(f"{self} has no constants; nothing can be said about its terms but their growth")
+            raise DataError(
+                f"{self} has no constants; nothing can be said about its terms but their growth",
+                code="unsupported",
+            )
         leading = sum((factor * term for factor, term in _leading(self.upper)), sympy.Integer(0))
         return replace(self, kind="dominant", lower=leading, upper=leading)
 
@@ -259,7 +274,9 @@ class CommunicationModel:
         data = study.data
         rows = data[(data["metric"] == metric) & ((data["phase"] == phase) if phase else True)]
         if rows.empty:
-            raise DataError(f"the study has no times of {f'phase {phase!r}' if phase else 'whole runs'}")
+            raise DataError(
+                f"the study has no times of {f'phase {phase!r}' if phase else 'whole runs'}", code="no-data"
+            )
         sizes: Any = rows[S].astype(float) if isinstance(S, str) else pd.Series(float(S), rows.index)
         found = pd.DataFrame(
             {"ranks": rows["ranks"], "bytes": sizes, "measured_s": rows["value"].astype(float)}
@@ -292,7 +309,8 @@ class CommunicationModel:
         if self.is_of_hosts and most > 1:
             raise DataError(
                 f"the model of {self.title or self} holds for one rank a host, and in this run up to {most} "
-                'share one; run it with mapping="block:1"'
+                'share one; run it with mapping="block:1"',
+                code="unsupported",
             )
         values = self.evaluate(S, run.ranks)
         lower, upper = values if self.kind == "bounded" else (values, values)
@@ -372,7 +390,7 @@ def asymptotic(formula: Formula, title: str = "") -> CommunicationModel:
 def maximum(*models: CommunicationModel) -> CommunicationModel:
     """Return the model of operations that run at the same time: the longest counts."""
     if not models:
-        raise DataError("maximum of no models; give at least one")
+        raise DataError("maximum of no models; give at least one", code="not-enough-data")
     first, *others = models
     for other in others:
         first = first._with(other, sympy.Max, "maximum")
@@ -391,7 +409,9 @@ def _function(formula: sympy.Expr) -> Callable[[ArrayLike, ArrayLike], Any]:
         with np.errstate(divide="ignore", invalid="ignore"):
             found: NDArray[np.float64] = np.asarray(made(a, b), float) + np.zeros(a.shape)
         if np.isnan(found).any():
-            raise DataError(f"the model has no formula for S = {a.ravel()[0]:g}, P = {b.ravel()[0]:g}")
+            raise DataError(
+                f"the model has no formula for S = {a.ravel()[0]:g}, P = {b.ravel()[0]:g}", code="unsupported"
+            )
         return float(found) if found.ndim == 0 else found
 
     return function
@@ -441,7 +461,7 @@ def _beyond(formula: sympy.Expr) -> sympy.Expr:
         for piece, where in folded.args:
             if where is sympy.true or bool(where.subs(large)):
                 return _beyond(piece)
-        raise DataError(f"the model has no formula for large S and P: {formula}")
+        raise DataError(f"the model has no formula for large S and P: {formula}", code="unsupported")
     maxima = folded.atoms(sympy.Max)
     # O(max(a, b)) is O(a + b)
     return folded.subs({m: sum(m.args, sympy.Integer(0)) for m in maxima}) if maxima else folded

@@ -56,7 +56,7 @@ class LogGP:
         """Refuse negative times."""
         for name, value in asdict(self).items():
             if not 0 <= value < math.inf:
-                raise DataError(f"LogGP needs {name} >= 0 and finite, got {value!r}")
+                raise DataError(f"LogGP needs {name} >= 0 and finite, got {value!r}", code="out-of-range")
 
     def __str__(self) -> str:
         """Print the parameters by the model's letters, with their units."""

@@ -52,7 +52,9 @@ class Amdahl:
         """Refuse what is no share."""
         _require_share(self.serial_share)
         if not 0 < self.one_rank_s < math.inf:
-            raise DataError(f"one_rank_s must be a time above 0 seconds, got {self.one_rank_s!r}")
+            raise DataError(
+                f"one_rank_s must be a time above 0 seconds, got {self.one_rank_s!r}", code="out-of-range"
+            )
 
     @property
     def limit(self) -> float:
@@ -96,10 +98,13 @@ class Amdahl:
         if p.ndim != 1 or p.shape != times.shape or len(np.unique(p)) < 2:
             raise DataError(
                 f"Amdahl's law is fitted to times at two different numbers of ranks or more; got "
-                f"{np.size(ranks)} numbers of ranks and {np.size(seconds)} times"
+                f"{np.size(ranks)} numbers of ranks and {np.size(seconds)} times",
+                code="not-enough-data",
             )
         if not (np.isfinite(times).all() and (times > 0).all()):
-            raise DataError(f"times must be finite and above 0 seconds, got {times.tolist()}")
+            raise DataError(
+                f"times must be finite and above 0 seconds, got {times.tolist()}", code="not-finite"
+            )
         from scipy.optimize import nnls
 
         (serial, parallel), _ = nnls(np.column_stack([1 / times, 1 / (p * times)]), np.ones(len(p)))
@@ -161,7 +166,8 @@ def karp_flatt(ranks: ArrayLike, speedup: ArrayLike) -> Any:
     p, measured = _checked(ranks), np.asarray(speedup, np.float64)
     if (p <= 1).any() or not (measured > 0).all():
         raise DataError(
-            f"a serial share needs p > 1 and a speed-up > 0, got p = {ranks!r} and S = {speedup!r}"
+            f"a serial share needs p > 1 and a speed-up > 0, got p = {ranks!r} and S = {speedup!r}",
+            code="out-of-range",
         )
     return _plain((1 / measured - 1 / p) / (1 - 1 / p))
 
@@ -200,7 +206,7 @@ def isoefficiency(
     256
     """
     if not 0 < efficiency < 1:
-        raise DataError(f"efficiency must be above 0 and below 1, got {efficiency!r}")
+        raise DataError(f"efficiency must be above 0 and below 1, got {efficiency!r}", code="out-of-range")
     p = float(_checked(ranks))
     ratio = efficiency / (1 - efficiency)
 
@@ -213,7 +219,8 @@ def isoefficiency(
         if high > _MOST_WORK:
             raise DataError(
                 f"no amount of work makes {p:g} ranks {efficiency:.0%} efficient: the overhead grows as the "
-                "work does"
+                "work does",
+                code="unsupported",
             )
     if low == high:
         return 0.0
@@ -226,13 +233,13 @@ def isoefficiency(
 def _checked(ranks: ArrayLike) -> Floats:
     p = np.asarray(ranks, np.float64)
     if p.size == 0 or not (np.isfinite(p).all() and (p >= 1).all()):
-        raise DataError(f"numbers of ranks must be at least 1, got {ranks!r}")
+        raise DataError(f"numbers of ranks must be at least 1, got {ranks!r}", code="out-of-range")
     return p
 
 
 def _require_share(share: float) -> None:
     if isinstance(share, bool) or not 0 <= share <= 1:
-        raise DataError(f"the serial share must be between 0 and 1, got {share!r}")
+        raise DataError(f"the serial share must be between 0 and 1, got {share!r}", code="out-of-range")
 
 
 def _plain(values: Any) -> Any:

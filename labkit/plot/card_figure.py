@@ -59,7 +59,10 @@ def card(subject: Card, *, width: int = 520, height: int = 300) -> Figure:
     axis = subject.axis
     data = subject.data[(subject.data[axis] > 0) & ~(subject.data["simulated_s"] <= 0)]
     if data.empty:
-        raise DataError(f"{subject.title}: there is nothing to draw where no byte is sent and no time passes")
+        raise DataError(
+            f"{subject.title}: there is nothing to draw where no byte is sent and no time passes",
+            code="no-data",
+        )
     x = np.unique(data[axis].to_numpy(float))
     margin = (x[-1] / x[0]) ** 0.05 if x.size > 1 else 1.3
     shared = Range1d(float(x[0] / margin), float(x[-1] * margin))

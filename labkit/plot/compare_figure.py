@@ -68,7 +68,8 @@ def compare(
     if not isinstance(studies, Mapping) or not all(isinstance(one, Mapping) for one in studies.values()):
         raise DataError(
             "several programs on several machines are drawn here: pass {machine: {program: study}}; "
-            "one study of several is drawn by study.plot()"
+            "one study of several is drawn by study.plot()",
+            code="ambiguous",
         )
     curves = {
         machine: {name: study.curve(metric, phase) for name, study in programs.items()}
@@ -76,7 +77,7 @@ def compare(
     }
     every = [curve for programs in curves.values() for curve in programs.values()]
     if not every:
-        raise DataError("there is nothing to compare: pass {machine: {program: study}}")
+        raise DataError("there is nothing to compare: pass {machine: {program: study}}", code="no-data")
     names = list(dict.fromkeys(name for programs in curves.values() for name in programs))
     low = min(float(_points(curve).min()) for curve in every)
     high = max(float(_points(curve).max()) for curve in every)
@@ -117,7 +118,9 @@ def lines(curves: Mapping[str, Curve], *, title: str = "", width: int = 520, hei
         There is no curve.
     """
     if not curves:
-        raise DataError("there is nothing to draw: pass the curves of a study, study.curves()")
+        raise DataError(
+            "there is nothing to draw: pass the curves of a study, study.curves()", code="no-data"
+        )
     every = np.concatenate([_points(curve) for curve in curves.values()])
     low, high = float(every.min()), float(every.max())
     room = max((high / low) ** 0.06, 1.1)

@@ -82,12 +82,12 @@ def efficiency(
         Another scaling, a baseline that is no time, nothing to draw, or not over the ranks.
     """
     if scaling is not None and scaling not in _SCALINGS:
-        raise DataError(f'scaling must be "strong" or "weak", got {scaling!r}')
+        raise DataError(f'scaling must be "strong" or "weak", got {scaling!r}', code="unknown-name")
     if baseline_s is not None and not 0 < baseline_s < float("inf"):
-        raise DataError(f"baseline_s must be seconds > 0, got {baseline_s!r}")
+        raise DataError(f"baseline_s must be seconds > 0, got {baseline_s!r}", code="out-of-range")
     named = studies if isinstance(studies, Mapping) else {"": studies}
     if not named:
-        raise DataError("there is nothing to draw: pass a study, or {name: study}")
+        raise DataError("there is nothing to draw: pass a study, or {name: study}", code="no-data")
     scaling, because = (scaling, "") if scaling else _scaling_of(named)
     lines = {name: _line(study, scaling, baseline_s, metric, phase) for name, study in named.items()}
     every = np.unique(np.concatenate([p for p, _, _ in lines.values()]))
@@ -108,7 +108,8 @@ def _scaling_of(studies: Mapping[str, Study]) -> tuple[str, str]:
     if len(kinds) > 1:
         said = ", ".join(f"{name!r}: {kind} ({why})" for name, (kind, why) in known.items())
         raise DataError(
-            f'these studies do not scale alike: {said}; draw them apart, or pass scaling="strong"'
+            f'these studies do not scale alike: {said}; draw them apart, or pass scaling="strong"',
+            code="ambiguous",
         )
     kind, why = next(iter(known.values()))
     return kind, f", by {why}"
@@ -141,7 +142,8 @@ def _line(
     if curve.column != "ranks" or curve.unit != "s":
         raise DataError(
             f"speedup needs times over the ranks; this study has {curve.metric} "
-            f"[{curve.unit or 'no unit'}] over {curve.column}"
+            f"[{curve.unit or 'no unit'}] over {curve.column}",
+            code="unsupported",
         )
     p = np.asarray(curve.samples.x, np.float64)
     times = np.asarray(curve.samples.aggregate("quartile"), np.float64)

@@ -62,7 +62,8 @@ def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520)
     if machine.description.smaller() != machine.description:
         raise DataError(
             f"{machine.name} is too large to be drawn with its heat; "
-            "labkit.plot.utilisation shows its busiest links"
+            "labkit.plot.utilisation shows its busiest links",
+            code="out-of-range",
         )
     layout = machine.description.lay_out()
     links = explanation.links
@@ -96,7 +97,8 @@ def _need_links(explanation: Explanation) -> Bottlenecks:
     if explanation.bottlenecks is None:
         raise DataError(
             f"{explanation.program} ran on {explanation.on}, and a real run does not record which links its "
-            "messages used; labkit.plot.critical_path and labkit.plot.gantt show what it does record"
+            "messages used; labkit.plot.critical_path and labkit.plot.gantt show what it does record",
+            code="unsupported",
         )
     return explanation.bottlenecks
 
@@ -121,7 +123,8 @@ def utilisation(explanation: Explanation | Run, *, width: int = 760) -> Figure:
     links = explanation.links.head(_SHOWN)
     if not len(links):
         raise DataError(
-            f"{explanation.program} on {explanation.on} sent nothing: there is no use to be drawn"
+            f"{explanation.program} on {explanation.on} sent nothing: there is no use to be drawn",
+            code="no-data",
         )
     names = [str(name) for name in links["link"]]
     table = np.clip(found.utilisation[links["number"].to_numpy()], 0.0, 1.0)
@@ -187,7 +190,8 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
     path = explanation.path
     if path.empty:
         raise DataError(
-            f"{explanation.program} on {explanation.on} took no time: its critical path has no steps"
+            f"{explanation.program} on {explanation.on} took no time: its critical path has no steps",
+            code="no-data",
         )
     messages = explanation.trace.messages
     fig = figure(width=width, height=height, x_range=(0.0, explanation.makespan_s), tools=TOOLS)

@@ -245,7 +245,8 @@ def draw_file(figure: Drawn, kind: Literal["png", "svg"] | str, beside: Path | N
             f"to save a figure as .{kind} a Chromium or Chrome is needed, and none was found: install one "
             "(Debian: apt install chromium; anywhere: pip install playwright, then playwright install "
             f"chromium), or name it in {VARIABLE}; .html needs none, and the buttons under a figure in a "
-            "notebook save PNG and SVG without it"
+            "notebook save PNG and SVG without it",
+            code="missing-package",
         )
     page = render_page(figure.reading, [figure], has_heading=False)
     safe = json.dumps(figure.words()).replace("</", "<\\/")
@@ -275,14 +276,17 @@ def _print_page(browser: str, source: Path, folder: Path) -> bytes:
             said = f"it did not end within {LIMIT_S} s"
             continue
         except OSError as error:
-            raise DataError(f"the browser {browser} could not be started: {error}") from None
+            raise DataError(
+                f"the browser {browser} could not be started: {error}", code="not-started"
+            ) from None
         found = re.search(rf'<pre id="{_MARK}">([^<]*)</pre>', done.stdout.decode("utf-8", "replace"))
         if found and not found[1].startswith("!"):
             return base64.b64decode(found[1])
         said = found[1][1:] if found else _last_line(done.stderr)
     raise DataError(
         f"{browser} did not draw the figure ({said or 'it said nothing'}); name another Chromium or Chrome "
-        f"in {VARIABLE}, or save as .html"
+        f"in {VARIABLE}, or save as .html",
+        code="tool-failed",
     )
 
 
@@ -409,7 +413,10 @@ class Figure(Drawn):
         target = Path(path)
         kind = target.suffix.lower().lstrip(".")
         if kind not in ("html", "htm", "png", "svg", "pdf"):
-            raise DataError(f"a figure is saved as .html, .pdf, .png or .svg; got {os.fspath(path)!r}")
+            raise DataError(
+                f"a figure is saved as .html, .pdf, .png or .svg; got {os.fspath(path)!r}",
+                code="unknown-format",
+            )
         with writing(target):
             if kind in ("html", "htm"):
                 replace_file(target, self.to_page())
@@ -417,7 +424,9 @@ class Figure(Drawn):
                 try:
                     replace_file(target, draw_still(self, "pdf"))
                 except ImportError:
-                    raise DataError("matplotlib draws a PDF: pip install matplotlib, or save .svg") from None
+                    raise DataError(
+                        "matplotlib draws a PDF: pip install matplotlib, or save .svg", code="missing-package"
+                    ) from None
             else:
                 replace_file(target, draw_file(self, kind, beside=target.parent))
         return target

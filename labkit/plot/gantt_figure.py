@@ -226,7 +226,9 @@ def gantt(
         return _phases_only(run, width, height)
     what = activity(run.trace, run.waits().waits)
     if what.makespan_s <= 0:
-        raise DataError(f"{run.program} on {run.on} took no time: there is nothing to be drawn over time")
+        raise DataError(
+            f"{run.program} on {run.on} took no time: there is nothing to be drawn over time", code="no-data"
+        )
     span = Range1d(0.0, what.makespan_s, bounds=(0.0, what.makespan_s))
     is_coarse = cells if cells is not None else what.ranks > MOST_ROWS or len(what) > MOST_BARS
     parts = [phase_lanes(run, span, width)] if len(run.phases) else []
@@ -501,7 +503,8 @@ def _phases_only(run: Run, width: int, height: int) -> Figure:
     if not len(run.phases):
         raise DataError(
             f"{run.program} on {run.on} has neither a trace nor phases; run it with "
-            'trace=True, or mark its steps with lk.phase("...")'
+            'trace=True, or mark its steps with lk.phase("...")',
+            code="no-data",
         )
     end = max(float(run.phases["end_s"].max()), run.makespan_s if run.makespan_s > 0 else 0.0)
     span = Range1d(0.0, end, bounds=(0.0, end))

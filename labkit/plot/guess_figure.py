@@ -165,7 +165,9 @@ def _growth(predicted: Expectation, found: Verdict | Model, width: int) -> Figur
     fig = base.layout
     model = found.model if isinstance(found, Verdict) else found
     if model is None:
-        raise DataError("too few values were measured for a model; measure at five or more")
+        raise DataError(
+            "too few values were measured for a model; measure at five or more", code="not-enough-data"
+        )
     x, y = model.x, model.y
     at = np.geomspace(float(x[0]), float(x[-1]), 120)
     with np.errstate(over="ignore"):

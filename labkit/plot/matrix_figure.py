@@ -132,10 +132,12 @@ def _table(data: pd.DataFrame, rows: str, columns: str, metric: str, where: dict
     for name in (rows, columns, *where):
         if name not in data.columns:
             meant = nearest(name, list(map(str, data.columns)), 1, 0.5)
-            raise DataError(f"the study has no parameter {echo(name)}{meant}")
+            raise DataError(f"the study has no parameter {echo(name)}{meant}", code="unknown-name")
     known = sorted(set(data.loc[data["phase"] == "", "metric"]))
     if metric not in known:
-        raise DataError(f"the study has no metric {echo(metric)}; it has: {', '.join(known)}")
+        raise DataError(
+            f"the study has no metric {echo(metric)}; it has: {', '.join(known)}", code="unknown-name"
+        )
     chosen = data[(data["metric"] == metric) & (data["phase"] == "")]
     for name, wanted in where.items():
         chosen = chosen[chosen[name] == wanted]

@@ -43,7 +43,8 @@ def misfits(found: Misfits, *, width: int = 860) -> Figure:
     """
     if not isinstance(found, Misfits):
         raise DataError(
-            f"misfits draws what measured.against(predicted) returns, got a {type(found).__name__}"
+            f"misfits draws what measured.against(predicted) returns, got a {type(found).__name__}",
+            code="wrong-type",
         )
     rows = found.samples
     ratio = (rows["measured_s"] / rows["predicted_s"]).to_numpy()

@@ -49,7 +49,8 @@ def phases(
     if not hasattr(study, "table"):
         raise DataError(
             f"the phases of a study are drawn here, got a {type(study).__name__}; those of one run are drawn "
-            "by labkit.plot.gantt(run), and run.phase_table() has them as numbers"
+            "by labkit.plot.gantt(run), and run.phase_table() has them as numbers",
+            code="wrong-type",
         )
     table = study.table() if table is None else table
     small, said, is_nearest = [], [], False

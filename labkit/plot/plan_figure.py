@@ -60,7 +60,9 @@ def plan(made: Synthesized, *, width: int = 620) -> Figure:
     """
     transfers = made.plan.transfers
     if not transfers:
-        raise DataError(f"{made.schedule.problem.name} on {made.schedule.size} rank sends nothing to draw")
+        raise DataError(
+            f"{made.schedule.problem.name} on {made.schedule.size} rank sends nothing to draw", code="no-data"
+        )
     lanes = _lanes(transfers)
     shown = [one for one in transfers if (one.source, one.destination) in lanes][:_MOST_BARS]
     end_s, bound_s = max(made.plan.end_s, made.bound.seconds), made.bound.seconds

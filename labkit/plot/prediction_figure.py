@@ -61,7 +61,8 @@ def predictions(table: pd.DataFrame, by: str = "network", *, width: int = 170, h
     missing = [name for name in (by, "problem", "algorithm", "error") if name not in table]
     if missing:
         raise DataError(
-            f"a table of labkit.calibration.reality.compare is drawn here, got none: no {', '.join(missing)}"
+            f"a table of labkit.calibration.reality.compare is drawn here, got none: no {', '.join(missing)}",
+            code="wrong-type",
         )
     names = [str(name) for name in dict.fromkeys(table[by])]
     kinds = [f"{a} {b}" for a, b in dict.fromkeys(zip(table["problem"], table["algorithm"], strict=True))]

@@ -50,7 +50,7 @@ def regions(tuned: Tuned, *, width: int = 560) -> Figure:
     """
     best = tuned.best
     if best.empty:
-        raise DataError("nothing was simulated: there are no regions to draw")
+        raise DataError("nothing was simulated: there are no regions to draw", code="no-data")
     ranks, sizes = sorted(best["ranks"].unique()), sorted(best["bytes"].unique())
     size_of = {n: format_bytes(int(n)) for n in sizes}
     if len(set(size_of.values())) < len(sizes):  # rounded, two would be one

@@ -466,11 +466,13 @@ class View:
         folded: Collection[tuple[str, int]],
     ) -> None:
         if scale not in SCALES:
-            raise DataError(f"a scale is {', '.join(SCALES)}; got {scale!r}")
+            raise DataError(f"a scale is {', '.join(SCALES)}; got {scale!r}", code="unknown-name")
         if rank is not None and not 0 <= rank < shown.ranks:
-            raise DataError(f"ranks are numbers from 0 to {shown.ranks - 1}, got {rank}")
+            raise DataError(f"ranks are numbers from 0 to {shown.ranks - 1}, got {rank}", code="out-of-range")
         if not 0 <= row < len(shown.paths):
-            raise DataError(f"call paths are numbers from 0 to {len(shown.paths) - 1}, got {row}")
+            raise DataError(
+                f"call paths are numbers from 0 to {len(shown.paths) - 1}, got {row}", code="out-of-range"
+            )
         self.shown, self.metric, self.row, self.rank, self.base = shown, metric, row, rank, base
         self.number = shown.metrics.index(shown.metric(metric))
         self.inclusive, self.scale, self.folded = inclusive, scale, folded

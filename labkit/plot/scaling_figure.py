@@ -165,10 +165,11 @@ def scaling(
     elif samples is None and subject is not None:
         raise DataError(
             f"a verdict or a model is drawn here, got a {type(subject).__name__}: study.expect('p log p') "
-            "makes the one, study.fit() the other, and study.plot() draws a study"
+            "makes the one, study.fit() the other, and study.plot() draws a study",
+            code="wrong-type",
         )
     if samples is None:
-        raise DataError("there are no measurements to draw; pass samples=...")
+        raise DataError("there are no measurements to draw; pass samples=...", code="no-data")
     aggregate = verdict.aggregate if verdict is not None else "auto"
     curves = curves_of(verdict, model if isinstance(model, Model) else None, samples, aggregate)
     name = title or (

@@ -87,16 +87,21 @@ def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
 
 def _messages(run: Run, phase: str | None) -> tuple[int, tuple[Any, Any, Any]]:
     if run.trace is None:
-        raise DataError(f"{run.program} on {run.on} has no record of its messages; run it with trace=True")
+        raise DataError(
+            f"{run.program} on {run.on} has no record of its messages; run it with trace=True",
+            code="not-recorded",
+        )
     table = payloads(run.trace)
     if phase is not None:
         entries = run.phases[run.phases["phase"] == phase]
         if not len(entries):
             known = ", ".join(map(str, run.phases["phase"].drop_duplicates())) or "none"
-            raise DataError(f"{run.program} has no phase {phase!r}; it has: {known}")
+            raise DataError(f"{run.program} has no phase {phase!r}; it has: {known}", code="unknown-name")
         table = table[_posted_inside(table, entries)]
     if not len(table):
-        raise DataError(f"{run.program} on {run.on} sent nothing{f' in {phase!r}' if phase else ''}")
+        raise DataError(
+            f"{run.program} on {run.on} sent nothing{f' in {phase!r}' if phase else ''}", code="no-data"
+        )
     columns = (
         table["source"].to_numpy(),
         table["destination"].to_numpy(),

@@ -89,11 +89,13 @@ def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[.
         if args or first.name in kwargs or first.default is not first.empty:
             subject = args[0] if args else kwargs.get(first.name, first.default)
             if not _fits(subject, classes) and subject is not first.default:
-                raise DataError(f"{name} takes {wanted}; got {_named(subject)}")
+                raise DataError(f"{name} takes {wanted}; got {_named(subject)}", code="wrong-arguments")
         else:
-            raise DataError(f"{name} takes {wanted}: {name}({first.name})")
+            raise DataError(f"{name} takes {wanted}: {name}({first.name})", code="wrong-arguments")
         if missing := [one for one in needed[len(args) :] if one not in kwargs]:
-            raise DataError(f"{name} also takes {', '.join(missing)}: {name}({', '.join(needed)})")
+            raise DataError(
+                f"{name} also takes {', '.join(missing)}: {name}({', '.join(needed)})", code="missing-key"
+            )
         return figure(*args, **kwargs)
 
     return asked

@@ -58,7 +58,7 @@ def summands(subject: Model | Verdict, *, title: str = "", width: int = 760, hei
     """
     model = subject.model if isinstance(subject, Verdict) else subject
     if not isinstance(model, Model):
-        raise DataError("there is no model to draw: too few values were measured")
+        raise DataError("there is no model to draw: too few values were measured", code="no-data")
     parts = [part for part in model.parts if part.scaled > 0]
     below = [part for part in model.parts if part.scaled < 0]
     takeover, first, last = model.takeover, float(model.x[0]), float(model.x[-1])

@@ -74,7 +74,8 @@ def topology(
     if route is not None:
         if not is_whole:
             raise PlatformError(
-                f"{whole.name} is too large to draw a route; draw a smaller one, such as {drawn.spec}"
+                f"{whole.name} is too large to draw a route; draw a smaller one, such as {drawn.spec}",
+                code="out-of-range",
             )
         hops, text = way(whole, built, Cables(layout), route)
         reading += f" {text}"
@@ -89,7 +90,10 @@ def way(machine: Platform, built: Any, cables: Cables, route: tuple[int, int]) -
     src, dst = route
     hosts = built.host_count
     if not all(isinstance(host, int) and 0 <= host < hosts for host in route):
-        raise PlatformError(f"{machine.name} has hosts 0 to {hosts - 1}; got a route from {src!r} to {dst!r}")
+        raise PlatformError(
+            f"{machine.name} has hosts 0 to {hosts - 1}; got a route from {src!r} to {dst!r}",
+            code="out-of-range",
+        )
     try:
         names, latency = built.route(src, dst)
     except ValueError as error:

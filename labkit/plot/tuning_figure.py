@@ -43,11 +43,14 @@ def tuning(explanation: Explanation, *, width: int = 480) -> Figure:
     if not hasattr(explanation, "decisions"):  # a run's explanation is called so, too
         raise DataError(
             "labkit.plot.tuning takes the explanation of a request or a timer of labkit.tune, "
-            "request.explain(); labkit.plot.heat draws the explanation of a run"
+            "request.explain(); labkit.plot.heat draws the explanation of a run",
+            code="wrong-type",
         )
     drawn = [one for one in explanation.decisions if one.rows]
     if not drawn:
-        raise DataError("nothing was measured yet, or a codelet was preselected: there is nothing to draw")
+        raise DataError(
+            "nothing was measured yet, or a codelet was preselected: there is nothing to draw", code="no-data"
+        )
     panels = [_panel(one, width) for one in drawn]
     reading = " ".join(_reading(one) for one in drawn)
     said = "; ".join(f"{row.name}: {quantity(row.estimate_s, 's', 3)}" for one in drawn for row in one.rows)

@@ -68,7 +68,7 @@ class Drawing:
         """
         target = Path(path)
         if target.suffix.lower() != ".svg":
-            raise DataError(f"this drawing is saved as .svg; got {os.fspath(path)!r}")
+            raise DataError(f"this drawing is saved as .svg; got {os.fspath(path)!r}", code="unknown-format")
         replace_file(target, self.svg)
         return target
 
@@ -94,9 +94,15 @@ def wait_for(error: DeadlockError) -> Drawing:
     Rank 0 waits for rank 1, which waits for rank 0: 2 of 2 ranks wait for ever.
     """
     if not isinstance(error, DeadlockError):
-        raise DataError(f"the graph of a deadlock is drawn of a DeadlockError; got {type(error).__name__}")
+        raise DataError(
+            f"the graph of a deadlock is drawn of a DeadlockError; got {type(error).__name__}",
+            code="wrong-type",
+        )
     if not error.waits:
-        raise DataError("this deadlock came without the graph of its waits; its message says who waits where")
+        raise DataError(
+            "this deadlock came without the graph of its waits; its message says who waits where",
+            code="unsupported",
+        )
     drawn = sorted(error.waits)
     ended = sorted({p for _, peers in error.waits.values() for p in peers[:_MOST_ARROWS]} - {*drawn})
     if error.blocked > len(drawn):  # who is not drawn may wait, too

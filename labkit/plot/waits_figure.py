@@ -142,7 +142,8 @@ def _of(run: Run | Waiting) -> Waiting:
     waiting = run if isinstance(run, Waiting) else run.waits()
     if not waiting.seconds > 0:
         raise DataError(
-            f"in {waiting.program} on {waiting.on} no rank waited for another: there is nothing to draw"
+            f"in {waiting.program} on {waiting.on} no rank waited for another: there is nothing to draw",
+            code="no-data",
         )
     return waiting
 

@@ -261,7 +261,8 @@ def _descriptor(what: Any) -> int:
         os.fstat(number)
     except (AttributeError, OSError, ValueError):
         raise ProgramError(
-            f"stdin must be a string, an open file or its descriptor, got {type(what).__name__}"
+            f"stdin must be a string, an open file or its descriptor, got {type(what).__name__}",
+            code="wrong-type",
         ) from None
     return int(number)
 

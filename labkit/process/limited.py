@@ -65,7 +65,9 @@ def limited(
     except OSError as error:
         os.close(reader)
         os.close(writer)
-        raise MachineError(f"no process can be started to read {what}: {error.strerror}") from error
+        raise MachineError(
+            f"no process can be started to read {what}: {error.strerror}", code="not-started"
+        ) from error
     if child == 0:
         _in_child(parent, writer, function, arguments, limits, is_plain)
     os.close(writer)
@@ -82,12 +84,12 @@ def limited(
                 os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
     if code != 0 or answer is None:
-        raise DataError(f"{what} cannot be read: {_why(code, limits, is_plain)}")
-    found: dict[str, object] = json.loads(answer) if is_plain else pickle.loads(answer)
+        raise DataError(f"{what} cannot be read: {_why(code, limits, is_plain)}", code="unreadable-file")
+    found: dict[str, Any] = json.loads(answer) if is_plain else pickle.loads(answer)
     if "error" in found:
-        raise DataError(found["error"])
+        raise DataError(found["error"], code=found["code"])
     if "machine" in found:
-        raise MachineError(found["machine"])
+        raise MachineError(found["machine"], code=found["code"])
     return found["value"]
 
 
@@ -158,10 +160,11 @@ def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[st
     try:
         return {"value": function(*arguments)}
     except DataError as error:
-        return {"error": str(error)}
+        return {"error": str(error), "code": error.code}
     except MachineError as error:
-        return {"machine": str(error)}
+        return {"machine": str(error), "code": error.code}
     except MemoryError:
         raise
     except Exception as error:  # whatever a reader raises on untrusted text is the text's fault
-        return {"error": f"cannot be read: {type(error).__name__}: {str(error)[:200]}"}
+        said = f"cannot be read: {type(error).__name__}: {str(error)[:200]}"
+        return {"error": said, "code": "unreadable-file"}

@@ -43,7 +43,9 @@ def regions_of(given: str | os.PathLike[str] | Iterable[str] | None) -> tuple[st
     except TypeError:
         names = [given]
     if wrong := [name for name in names if not isinstance(name, str) or not name.strip()]:
-        raise DataError(f'regions are names of functions, as in regions=["merge"]; got {wrong[0]!r}')
+        raise DataError(
+            f'regions are names of functions, as in regions=["merge"]; got {wrong[0]!r}', code="wrong-type"
+        )
     return tuple(dict.fromkeys(name.strip() for name in names))
 
 
@@ -65,20 +67,26 @@ def _filtered(path: Path) -> tuple[str, ...]:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         said = getattr(error, "strerror", None) or error
-        raise DataError(f"the filter file {str(path)!r} cannot be read: {said}") from None
+        raise DataError(
+            f"the filter file {str(path)!r} cannot be read: {said}", code="unreadable-file"
+        ) from None
     try:
         words = shlex.split(text, comments=True)
     except ValueError as error:
-        raise DataError(f"the filter file {str(path)!r} is not Score-P's: {error}") from None
+        raise DataError(
+            f"the filter file {str(path)!r} is not Score-P's: {error}", code="malformed-file"
+        ) from None
     if _BEGIN not in words or _END not in words[words.index(_BEGIN) :]:
         raise DataError(
-            f"the filter file {str(path)!r} has no block of regions: {_BEGIN}, lines EXCLUDE name, {_END}"
+            f"the filter file {str(path)!r} has no block of regions: {_BEGIN}, lines EXCLUDE name, {_END}",
+            code="malformed-file",
         )
     inside = words[words.index(_BEGIN) + 1 : words.index(_END)]
     if inside[:1] not in ([], [_EXCLUDE]) or "INCLUDE" in inside:
         raise DataError(
             f"the filter file {str(path)!r} has {'INCLUDE' if 'INCLUDE' in inside else inside[0]!r}; labkit "
-            "reads names to EXCLUDE, and records all others"
+            "reads names to EXCLUDE, and records all others",
+            code="no-counterpart",
         )
     return tuple(dict.fromkeys(name for name in inside if name not in (_EXCLUDE, "MANGLED")))
 
@@ -115,7 +123,8 @@ class Regions:
             if sys.getprofile() is not None:
                 raise DataError(
                     "functions are seen by Python's profiling hook, which a profiler has taken; run without "
-                    "the profiler, or mark the regions with lk.phase(...)"
+                    "the profiler, or mark the regions with lk.phase(...)",
+                    code="unsupported",
                 )
             sys.setprofile(self._seen)
         return self

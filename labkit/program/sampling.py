@@ -150,7 +150,8 @@ class sampled:  # noqa: N801 - reads as a statement: `for _ in lk.sampled("kerne
         if machine.switches != self._switches:
             raise ProgramError(
                 f"sampled work {self.name!r} communicated: other ranks ran meanwhile, so its time cannot be "
-                "taken; leave messages out of sampled work, and lk.compute where ranks share cores"
+                "taken; leave messages out of sampled work, and lk.compute where ranks share cores",
+                code="unsupported",
             )
         sample = self._sample(machine)
         if spent is not None:

@@ -66,7 +66,7 @@ def _memory() -> NDArray[np.uint8]:
 
         _kernels.set_phantom(memory)
         return memory
-    raise DataError("no address space for phantom buffers: raise the limit (ulimit -v)")
+    raise DataError("no address space for phantom buffers: raise the limit (ulimit -v)", code="out-of-memory")
 
 
 def sized(n: int, dtype: DTypeLike = np.uint8) -> Sized:
@@ -100,11 +100,12 @@ def sized(n: int, dtype: DTypeLike = np.uint8) -> Sized:
     """
     kind = np.dtype(dtype)
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
-        raise DataError(f"a buffer has a whole number of elements from 0 on, got {n!r}")
+        raise DataError(f"a buffer has a whole number of elements from 0 on, got {n!r}", code="out-of-range")
     memory = _memory()
     if int(n) * kind.itemsize > len(memory):
         raise DataError(
-            f"a phantom buffer has at most {len(memory):,} bytes here, got {int(n) * kind.itemsize:,}"
+            f"a phantom buffer has at most {len(memory):,} bytes here, got {int(n) * kind.itemsize:,}",
+            code="out-of-range",
         )
     return memory[: int(n) * kind.itemsize].view(kind).view(Sized)
 

@@ -40,7 +40,7 @@ def first_error(records: Iterable[Mapping[str, Any]], machine: str = "") -> Labk
     if record["kind"] == "machine":
         return MachineError(f"{text}{machine}")
     said = {"abort": f"rank {rank} {text}", "result": text}
-    return RankError(rank, text, said.get(record["kind"]), record.get("abort_code"))
+    return RankError(rank, text, said.get(record["kind"]), record.get("abort_code"), record.get("code"))
 
 
 def too_late(timeout_s: float | None, places: Iterable[tuple[int, Where]]) -> TimeLimitError:
@@ -67,7 +67,8 @@ def printed_too_much(who: str, limit_bytes: int) -> MachineError:
     """Return the error of ranks that were ended because of what they printed."""
     return MachineError(
         f"{who} printed more than {limit_bytes} bytes and {'were' if who == 'the ranks' else 'was'} ended; "
-        "print less, or raise output_limit_bytes"
+        "print less, or raise output_limit_bytes",
+        code="too-large",
     )
 
 

@@ -53,7 +53,8 @@ def check_place(ranks: int, what: str = "ranks of real MPI") -> None:
         raise MachineError(
             f"{ranks:,} {what} are too many for {place.name}, which has {place.cores}: at most "
             f'{place.most_ranks} are started here; simulate more, for example with on="star:{ranks}", or '
-            "download your work (labkit.save_work()) and run it where there are more cores"
+            "download your work (labkit.save_work()) and run it where there are more cores",
+            code="too-many-ranks",
         )
 
 

@@ -147,7 +147,8 @@ class Engines(Machine):
             raise MachineError(
                 f"on={request.on!r}: a cluster of engines is given as an object: start one with "
                 "labkit.cluster(4), or pass a Cluster, Client or DirectView of ipyparallel; without one use "
-                'on="mpi"'
+                'on="mpi"',
+                code="conflicting-options",
             )
         return super().checked(request)
 

@@ -40,7 +40,8 @@ def read_result(rank: int, source: bytes | BinaryIO) -> Any:
     except Exception as error:  # unpickling runs foreign code: anything may be raised
         raise MachineError(
             f"the result of rank {rank} cannot be read here: {type(error).__name__}: {error}; return plain "
-            "data (numbers, strings, arrays, lists, ...)"
+            "data (numbers, strings, arrays, lists, ...)",
+            code="lost-result",
         ) from error
 
 
@@ -179,7 +180,10 @@ def recorded_header(request: RunRequest, recording: Recording | None) -> dict[st
     # A trace has more detail.
     is_summed = bool(request.options.get("summary") or counters) and not request.trace
     if leave_out and not (request.trace or is_summed):
-        raise MachineError("leave_out says what trace=True or summary=True does not record; give both")
+        raise MachineError(
+            "leave_out says what trace=True or summary=True does not record; give both",
+            code="conflicting-options",
+        )
     if recording is None and not request.trace and not is_counted and not is_summed:
         return {}
     from labkit.trace.recorder.merge import recording_header

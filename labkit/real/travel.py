@@ -43,7 +43,8 @@ def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mappi
             where = _unpicklable(program, args, kwargs)
             raise ProgramError(
                 f"the program cannot travel to other processes: {where or 'something it uses'} cannot be "
-                f"pickled ({_first_line(error)}); create it inside the program instead"
+                f"pickled ({_first_line(error)}); create it inside the program instead",
+                code="not-picklable",
             ) from error
 
 

@@ -27,6 +27,8 @@ def plain_numbers() -> AbstractContextManager[Any]:
 class NoSuchRankError(LabkitError, IndexError, TypeError):
     """An entry of a rank that there was not."""
 
+    code = "out-of-range"
+
 
 class ByRank(list[Any], SuggestsNames):
     """A list with an entry for each rank, which shows NumPy's numbers as numbers.

@@ -95,4 +95,6 @@ class Computation:
                 raise ValueError("the numbers of calls and of values differ")
             return cls(np.split(values, np.cumsum(counts)[:-1]), float(form["scale"]))
         except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
-            raise DataError(f"this is no recorded computation of labkit's: {error}") from None
+            raise DataError(
+                f"this is no recorded computation of labkit's: {error}", code="malformed-file"
+            ) from None

@@ -47,7 +47,10 @@ def read_trace(path: str | os.PathLike[str]) -> Run:
     """
     target = Path(path)
     if target.is_file() and target.suffix != ".otf2":
-        raise DataError(f"traces are read as OTF2 archives, whose anchor is traces.otf2; got {str(target)!r}")
+        raise DataError(
+            f"traces are read as OTF2 archives, whose anchor is traces.otf2; got {str(target)!r}",
+            code="unknown-format",
+        )
     found = read_otf2(target)
     folder = target if target.is_dir() else target.absolute().parent
     phases = phase_frame(by_entry(found.phases))

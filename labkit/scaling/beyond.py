@@ -155,7 +155,7 @@ def outlook(model: Model, at: float, level: float = 0.95) -> Outlook:
         When ``at`` is not a positive number.
     """
     if not isinstance(at, (int, float, np.number)) or not 0 < at < np.inf:
-        raise DataError(f"the target must be a positive number; got {echo(at)}")
+        raise DataError(f"the target must be a positive number; got {echo(at)}", code="out-of-range")
     last = float(model.x[-1])
     value = float(model.predict(float(at)))
     low, high = (float(v) for v in model.interval(float(at), level))
@@ -200,7 +200,7 @@ def limit(model: Model, at_most: float, level: float = 0.95) -> Limit:
     S. Shudler et al., IEEE TPDS 30(8), 2019, section 3.2.2.
     """
     if not isinstance(at_most, (int, float, np.number)) or not 0 < at_most < np.inf:
-        raise DataError(f"the budget must be a positive number; got {echo(at_most)}")
+        raise DataError(f"the budget must be a positive number; got {echo(at_most)}", code="out-of-range")
     inside = np.geomspace(float(model.x[0]), float(model.x[-1]), 60)
     x = np.concatenate([inside, _ahead(model)[1:]])
     middle = model.predict(x)

@@ -56,7 +56,10 @@ _POSITIVE = 1.5
 def check_tolerance(tolerance: float) -> float:
     """Refuse what is no relative error."""
     if not (isinstance(tolerance, (int, float, np.number)) and 0 <= tolerance < 1):
-        raise DataError(f"tolerance is a share from 0 to below 1, such as 0.05; got {echo(tolerance)}")
+        raise DataError(
+            f"tolerance is a share from 0 to below 1, such as 0.05; got {echo(tolerance)}",
+            code="out-of-range",
+        )
     return float(tolerance)
 
 
@@ -697,17 +700,23 @@ def fit_many(
     """
     data = np.asarray(ys, dtype=float)
     if data.ndim not in (2, 3):
-        raise DataError(f"ys must have shape (sets, values) or (sets, values, repetitions); got {data.shape}")
+        raise DataError(
+            f"ys must have shape (sets, values) or (sets, values, repetitions); got {data.shape}",
+            code="count-mismatch",
+        )
     repeated = data if data.ndim == 3 else data[..., None]
     if not (np.isfinite(data).all() and (data > 0).all()):
-        raise DataError("every measurement must be a positive finite number")
+        raise DataError("every measurement must be a positive finite number", code="not-finite")
     xs = np.asarray(x, dtype=float)
     if xs.ndim != 1 or xs.size != repeated.shape[1] or np.unique(xs).size != xs.size:
-        raise DataError(f"x must hold the {repeated.shape[1]} distinct values the data sets were measured at")
+        raise DataError(
+            f"x must hold the {repeated.shape[1]} distinct values the data sets were measured at",
+            code="count-mismatch",
+        )
     order = np.argsort(xs)
     xs, repeated = xs[order], repeated[:, order]
     if not (np.isfinite(xs).all() and (xs > 0).all()):
-        raise DataError("every parameter must be a positive finite number")
+        raise DataError("every parameter must be a positive finite number", code="not-finite")
     read_samples(xs, xs).require()
     e = None if expectation is None else read_expectation(expectation, parameter)
     symbol, summaries = e.parameter if e else parameter, summarize(repeated)

@@ -163,9 +163,11 @@ def read_expectation(
     if isinstance(text, Expectation):
         return text
     if not isinstance(given or {}, Mapping):
-        raise ExpectationError(f"given is a mapping such as {{'n': '1000 * p'}}; got {echo(given)}")
+        raise ExpectationError(
+            f"given is a mapping such as {{'n': '1000 * p'}}; got {echo(given)}", code="wrong-type"
+        )
     if parameter is not None and not isinstance(parameter, str):
-        raise ExpectationError(f"a parameter is a name such as 'p'; got {echo(parameter)}")
+        raise ExpectationError(f"a parameter is a name such as 'p'; got {echo(parameter)}", code="wrong-type")
     products = parse(text)
     symbols = sorted(frozenset().union(*(p.symbols for p in products)))
     parameter = _varied(text, symbols, parameter, given or {})
@@ -199,7 +201,8 @@ def _varied(text: str, symbols: list[str], parameter: str | None, given: Given) 
     if hint := next(filter(None, map(meant, free)), ""):
         raise ExpectationError(f"expectation {text!r} has the parameters {', '.join(free)}{hint}")
     raise ExpectationError(
-        f"expectation {text!r} has the parameters {', '.join(free)}; say which one was varied (parameter=...)"
+        f"expectation {text!r} has the parameters {', '.join(free)}; say which was varied (parameter=...)",
+        code="ambiguous",
     )
 
 
@@ -253,7 +256,9 @@ def _bind(
     unknown = [log for log in varying if log.offset is None]
     if any(log.slope < 0 for log in unknown):
         if len(unknown) > 1:
-            raise ExpectationError(f"expectation {text!r}: say what its fixed symbols were (given=...)")
+            raise ExpectationError(
+                f"expectation {text!r}: say what its fixed symbols were (given=...)", code="ambiguous"
+            )
         return term, varying
     if unknown or not any(log.offset or log.slope < 0 for log in varying):
         return term, ()

@@ -128,7 +128,9 @@ def judge_samples(
     """Judge grouped measurements against a bound expectation; see `judge`."""
     tolerance = check_tolerance(tolerance)
     if not (isinstance(level, (int, float, np.number)) and 0 <= level < 1):
-        raise DataError(f"level is a share from 0 to below 1, such as 0.05; got {echo(level)}")
+        raise DataError(
+            f"level is a share from 0 to below 1, such as 0.05; got {echo(level)}", code="out-of-range"
+        )
     limit = deviation_for(e.term, deviation)
     about: dict[str, Any] = dict(zip(("metric", "unit", "phase"), names, strict=True))
     x, summary = samples.x, samples.summary(aggregate)
@@ -511,7 +513,8 @@ def check_guideline(left: Model | Term, right: Iterable[Model | Term]) -> Guidel
     others = [_term(one) for one in right]
     if not others:
         raise DataError(
-            "a guideline needs what the operation could be replaced by: check_guideline(left, [right])"
+            "a guideline needs what the operation could be replaced by: check_guideline(left, [right])",
+            code="missing-key",
         )
     return Guideline(lead, max(others), lead > max(others))
 

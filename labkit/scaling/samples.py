@@ -123,7 +123,7 @@ class Samples:
     def require(self) -> None:
         """Refuse to model fewer than five values of the parameter."""
         if self.x.size < LEAST_VALUES:
-            raise DataError(self.too_few())
+            raise DataError(self.too_few(), code="not-enough-data")
 
     def too_few(self) -> str:
         """Return the sentence that says there are too few values."""
@@ -146,7 +146,9 @@ def _copies(groups: Sequence[Floats]) -> int:
 
 def _check(how: str) -> None:
     if how not in AGGREGATES:
-        raise DataError(f"aggregate {echo(how)} is not known; known: auto, {', '.join(AGGREGATES)}")
+        raise DataError(
+            f"aggregate {echo(how)} is not known; known: auto, {', '.join(AGGREGATES)}", code="unknown-name"
+        )
 
 
 def _is_outlying(deviations: list[Floats]) -> bool:
@@ -217,13 +219,14 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
             raise TypeError("complex numbers have no order")
         xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:
-        raise DataError(f"measurements must be numbers: {str(error)[:120]}") from None
+        raise DataError(f"measurements must be numbers: {str(error)[:120]}", code="wrong-type") from None
     if xs.ndim != 1 or ys.ndim not in (1, 2) or ys.shape[:1] != xs.shape:
         raise DataError(
-            f"x must have shape (m,) and y (m,) or (m, repetitions); got {xs.shape} and {ys.shape}"
+            f"x must have shape (m,) and y (m,) or (m, repetitions); got {xs.shape} and {ys.shape}",
+            code="count-mismatch",
         )
     if xs.size == 0 or ys.size == 0:
-        raise DataError("there are no measurements")
+        raise DataError("there are no measurements", code="no-data")
     if ys.ndim == 2:
         xs = np.repeat(xs, ys.shape[1])
         ys = ys.ravel()
@@ -231,11 +234,15 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
         bad = ~((values > _LEAST) & (values < _MOST))
         if bad.any():
             if not values.any():
-                raise DataError(f"every {name} is 0: there is nothing that grows, and no ratio can be formed")
+                raise DataError(
+                    f"every {name} is 0: there is nothing that grows, and no ratio can be formed",
+                    code="no-data",
+                )
             at = int(np.argmax(bad))
             raise DataError(
                 f"every {name} must be a positive finite number; number {at + 1} of {values.size} is "
-                f"{values[at]:g}; leave such points out"
+                f"{values[at]:g}; leave such points out",
+                code="not-finite",
             )
     order = np.argsort(xs, kind="stable")
     xs, ys = xs[order], ys[order]

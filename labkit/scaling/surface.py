@@ -174,16 +174,17 @@ def _grouped(x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike, names: Sequ
     try:
         a, b, values = (np.asarray(v, dtype=float) for v in (x1, x2, y))
     except (TypeError, ValueError) as error:
-        raise DataError(f"measurements must be numbers: {error}") from None
+        raise DataError(f"measurements must be numbers: {error}", code="wrong-type") from None
     if a.ndim != 1 or b.shape != a.shape or values.ndim not in (1, 2) or values.shape[:1] != a.shape:
         raise DataError(
             f"x1 and x2 must have shape (m,), y (m,) or (m, repetitions); got {a.shape}, {b.shape} and "
-            f"{values.shape}"
+            f"{values.shape}",
+            code="count-mismatch",
         )
     if values.ndim == 2:
         a, b, values = np.repeat(a, values.shape[1]), np.repeat(b, values.shape[1]), values.ravel()
     if not all((np.isfinite(v) & (v > 0)).all() for v in (a, b, values)):
-        raise DataError("every parameter and measurement must be a positive finite number")
+        raise DataError("every parameter and measurement must be a positive finite number", code="not-finite")
     places, inverse = np.unique(np.stack([a, b], axis=1), axis=0, return_inverse=True)
     inverse = inverse.ravel()
     counts = np.bincount(inverse).astype(float)
@@ -192,10 +193,13 @@ def _grouped(x1: npt.ArrayLike, x2: npt.ArrayLike, y: npt.ArrayLike, names: Sequ
         if np.unique(column).size < LEAST_VALUES:
             raise DataError(
                 f"a model of two parameters needs at least {LEAST_VALUES} values of each; {name} has "
-                f"{np.unique(column).size}"
+                f"{np.unique(column).size}",
+                code="not-enough-data",
             )
     if means.size < 9:
-        raise DataError(f"a model of two parameters needs at least 9 points, got {means.size}")
+        raise DataError(
+            f"a model of two parameters needs at least 9 points, got {means.size}", code="not-enough-data"
+        )
     spread = float(((values / means[inverse] - 1) ** 2).sum())
     return _Grouped(places[:, 0], places[:, 1], means, counts, spread, int(values.size - means.size))
 

@@ -348,7 +348,7 @@ def deviation_for(expectation: Term, deviation: str | Term | None = None) -> Dev
         return Deviation(own.named(symbol), "strict")
     term = read_term(deviation, symbol)
     if term < CONSTANT:
-        raise ExpectationError(f"a deviation limit is at least 1; {term} falls")
+        raise ExpectationError(f"a deviation limit is at least 1; {term} falls", code="out-of-range")
     return Deviation(term, "given")
 
 

@@ -146,7 +146,8 @@ class Ports:
         for rank, state in enumerate(self.ranks):
             if state.position < len(state.program):
                 raise ScheduleError(
-                    f"{self.schedule!r} deadlocks: rank {rank} waits forever; check() shows why"
+                    f"{self.schedule!r} deadlocks: rank {rank} waits forever; check() shows why",
+                    code="deadlock",
                 )
         return max(state.clock for state in self.ranks)
 

@@ -125,7 +125,10 @@ class _Memory:
         unknown = set(buffers) - set(schedule.problem.shapes)
         if unknown:
             known = ", ".join(schedule.problem.shapes) or "no buffers"
-            raise ScheduleError(f"{schedule.problem.name} takes {known}, got {', '.join(sorted(unknown))}")
+            raise ScheduleError(
+                f"{schedule.problem.name} takes {known}, got {', '.join(sorted(unknown))}",
+                code="wrong-arguments",
+            )
         by_name: dict[str, tuple[_Array | None, Sizes | None]] = {}
         for buffer, n_blocks in zip(schedule.buffers, self.n_blocks, strict=True):
             if buffer.holds == "counts":
@@ -149,9 +152,13 @@ class _Memory:
         if n_blocks == 0:
             return None, None
         if array is None:
-            raise ScheduleError(f"{self.schedule!r}: rank {self.rank} needs a buffer {name!r}")
+            raise ScheduleError(
+                f"{self.schedule!r}: rank {self.rank} needs a buffer {name!r}", code="missing-key"
+            )
         if not array.flags.c_contiguous:
-            raise ScheduleError(f"buffer {name!r} of rank {self.rank} must be contiguous")
+            raise ScheduleError(
+                f"buffer {name!r} of rank {self.rank} must be contiguous", code="not-contiguous"
+            )
         self.dtype = array.dtype
         return array.reshape(-1), sizes_of(self.schedule, name, n_blocks, array.size, counts)
 
@@ -174,7 +181,9 @@ class _Memory:
         assert known is not None
         counts = known[:n_blocks]
         if counts.min(initial=0) < 0:
-            raise ScheduleError(f"{self.schedule!r}: rank {self.rank} uses sizes that it has not received")
+            raise ScheduleError(
+                f"{self.schedule!r}: rank {self.rank} uses sizes that it has not received", code="no-data"
+            )
         self.arrays[number] = np.empty(int(counts.sum()), np.uint8)
         self.sizes[number] = Sizes("table", 0, counts, np.cumsum(counts) - counts)
 
@@ -188,7 +197,9 @@ class _Memory:
         n_blocks = self.n_blocks[section.buffer]
         if array is None or sizes is None:
             name = self.schedule.buffers[section.buffer].name
-            raise ScheduleError(f"{self.schedule!r}: rank {self.rank} has no buffer {name!r}")
+            raise ScheduleError(
+                f"{self.schedule!r}: rank {self.rank} has no buffer {name!r}", code="unknown-name"
+            )
         spans: list[list[int]] = []
         for index in block_indices(*section[1:], n_blocks):
             begin, end = sizes.bounds(int(index), n_blocks)
@@ -273,7 +284,7 @@ class _Runner:
 
     def _combine(self, op: Op) -> None:
         if self.combine is None:
-            raise ScheduleError(f"{self.memory.schedule!r} needs an operator: give op=")
+            raise ScheduleError(f"{self.memory.schedule!r} needs an operator: give op=", code="missing-key")
         source, target = self.memory.gathered(op.source), self.memory.gathered(op.section)
         if op.is_source_first:
             self.combine(source, target)
@@ -343,16 +354,19 @@ def sizes_of(
         whole = n_blocks // schedule.parts
         if whole and n_elements % whole:
             raise ScheduleError(
-                f"{label} has {n_elements} elements, which is no multiple of its {whole} blocks"
+                f"{label} has {n_elements} elements, which is no multiple of its {whole} blocks",
+                code="count-mismatch",
             )
         return Sizes("uniform", n_elements // whole if whole else 0, parts=schedule.parts)
     table, displacements = _table(counts, buffer, n_blocks, n_elements)
     if len(table) != n_blocks or len(displacements) != n_blocks:
-        raise ScheduleError(f"{label} has {n_blocks} blocks, got {len(table)} counts")
+        raise ScheduleError(f"{label} has {n_blocks} blocks, got {len(table)} counts", code="count-mismatch")
     if n_blocks and (
         table.min() < 0 or displacements.min() < 0 or (displacements + table).max() > n_elements
     ):
-        raise ScheduleError(f"{label} has {n_elements} elements; its counts reach outside")
+        raise ScheduleError(
+            f"{label} has {n_elements} elements; its counts reach outside", code="count-mismatch"
+        )
     return Sizes("table", 0, table, displacements)
 
 
@@ -431,4 +445,6 @@ def as_combine(op: Any, dtype: np.dtype[Any]) -> Combine:
             right[...] = op(left, right)
 
         return by_function
-    raise ScheduleError(f"an operator must be a name, a function or an MPI operator, got {op!r}")
+    raise ScheduleError(
+        f"an operator must be a name, a function or an MPI operator, got {op!r}", code="wrong-type"
+    )

@@ -162,7 +162,8 @@ class Group:
         if len(values) != len(self.ranks):
             raise ScheduleError(
                 f"an array along the ranks has {len(values)} entries, the group has {len(self.ranks)}; "
-                "build it from group.ranks"
+                "build it from group.ranks",
+                code="count-mismatch",
             )
         return values if chosen is None else values[chosen]
 
@@ -175,7 +176,8 @@ class Group:
             raise ScheduleError(
                 f"unknown buffer {section.buffer!r}; "
                 f"this schedule has {', '.join(self._numbers) or 'none'}; a work buffer is declared where "
-                f"the schedule is made, with temporaries=[{section.buffer!r}]"
+                f"the schedule is made, with temporaries=[{section.buffer!r}]",
+                code="unknown-name",
             )
         return (
             self._numbers[section.buffer],

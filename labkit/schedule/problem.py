@@ -219,4 +219,6 @@ def problem(name: str) -> Problem:
     try:
         return PROBLEMS[name]
     except KeyError:
-        raise ScheduleError(f"unknown collective {name!r}; known: {', '.join(PROBLEMS)}") from None
+        raise ScheduleError(
+            f"unknown collective {name!r}; known: {', '.join(PROBLEMS)}", code="unknown-name"
+        ) from None

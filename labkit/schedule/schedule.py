@@ -283,13 +283,18 @@ def build(
     """
     contract = problem(problem_name)
     if ranks < 1:
-        raise ScheduleError(f"{problem_name}/{name} needs at least 1 rank, got {ranks}")
+        raise ScheduleError(
+            f"{problem_name}/{name} needs at least 1 rank, got {ranks}", code="not-enough-data"
+        )
     if not 0 <= root < ranks:
         raise ScheduleError(
-            f"{problem_name}/{name} on {ranks} ranks: root {root} is not one of 0..{ranks - 1}"
+            f"{problem_name}/{name} on {ranks} ranks: root {root} is not one of 0..{ranks - 1}",
+            code="out-of-range",
         )
     if parts < 1:
-        raise ScheduleError(f"{problem_name}/{name}: a message must have at least 1 part, got {parts}")
+        raise ScheduleError(
+            f"{problem_name}/{name}: a message must have at least 1 part, got {parts}", code="out-of-range"
+        )
     if parts > 1 and contract.layout == "table":
         raise ScheduleError(f"{problem_name}/{name}: blocks of any sizes are not cut into parts, got {parts}")
     default_like = "data" if "data" in contract.shapes else "recv"

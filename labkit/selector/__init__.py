@@ -111,7 +111,8 @@ def stated(coll: object) -> Selector:
     elif not isinstance(coll, Selector):
         raise ScheduleError(
             "coll must be a mapping such as {'allreduce': 'ring'}, a string such as 'allreduce=ring', a file "
-            f"of rules, or a labkit.selector.Selector; got {coll!r}"
+            f"of rules, or a labkit.selector.Selector; got {coll!r}",
+            code="wrong-type",
         )
     selector: Selector = coll
     selector.check()
@@ -142,7 +143,8 @@ def of_words(words: Sequence[str]) -> Selector:
             raise ScheduleError(
                 f"coll takes COLLECTIVE=ALGORITHM, as in allreduce=ring, a selector ({', '.join(named())}) "
                 f"or a file of rules ({', '.join(ENDINGS)}); got {word!r}"
-                f"{nearest(word, _words())}"
+                f"{nearest(word, _words())}",
+                code="wrong-type",
             )
     return First(Fixed(chosen), *rules)
 

@@ -29,7 +29,9 @@ LIBRARIES = {"ompi": "Open MPI", "mpich": "MPICH", "pgmpi": "PGMPITuneLib", "smp
 def names_table(library: str) -> dict[str, Any]:
     """Return a library's table: operation to what the file says of it."""
     if library not in LIBRARIES:
-        raise DataError(f"library must be one of: {', '.join(LIBRARIES)}; got {library!r}")
+        raise DataError(
+            f"library must be one of: {', '.join(LIBRARIES)}; got {library!r}", code="unknown-name"
+        )
     path = FOLDER / "selectors" / f"{library}_names.toml"
     table: dict[str, object] = tomllib.loads(path.read_text("utf-8"))
     return {operation: entry for operation, entry in table.items() if operation not in ("missing", "rest")}
@@ -54,7 +56,8 @@ def library_names(library: str, operation: str) -> list[str]:
     table = names_table(library)
     if operation not in table:
         raise DataError(
-            f"{LIBRARIES[library]}'s {operation} cannot be tuned; it has rules for {', '.join(table)}"
+            f"{LIBRARIES[library]}'s {operation} cannot be tuned; it has rules for {', '.join(table)}",
+            code="no-counterpart",
         )
     entry = table[operation]
     if library == "ompi":
@@ -99,7 +102,8 @@ def environment_of(forced: Mapping[str, str], kind: str) -> dict[str, str]:
     if kind != "openmpi":
         raise MachineError(
             "library:... forces algorithms by the switches of Open MPI or MPICH, and this is another MPI; "
-            "take labkit's own (allreduce=ring), or choose one of the two with LABKIT_MPI"
+            "take labkit's own (allreduce=ring), or choose one of the two with LABKIT_MPI",
+            code="ambiguous",
         )
     found = {"coll_tuned_use_dynamic_rules": "1", "coll_tuned_priority": "100"}
     table = names_table("ompi")
@@ -113,7 +117,8 @@ def environment_of(forced: Mapping[str, str], kind: str) -> dict[str, str]:
             if key not in _SETTINGS:
                 raise MachineError(
                     f"{LIBRARIES['ompi']}'s {operation} has no switch for {key}; there are "
-                    f"{', '.join(_SETTINGS)}"
+                    f"{', '.join(_SETTINGS)}",
+                    code="unknown-name",
                 )
             found[f"coll_tuned_{operation}_algorithm_{_SETTINGS[key]}"] = str(value)
     return {f"OMPI_MCA_{key}": value for key, value in found.items()}
@@ -122,7 +127,9 @@ def environment_of(forced: Mapping[str, str], kind: str) -> dict[str, str]:
 def _no_switch(library: str, operation: str, name: str, known: Iterable[str]) -> MachineError:
     names = ", ".join(known)
     has = f"it has {names}" if names else f"it has switches for {', '.join(names_table(library))}"
-    return MachineError(f"{LIBRARIES[library]} has no switch for {operation}={name}; {has}")
+    return MachineError(
+        f"{LIBRARIES[library]} has no switch for {operation}={name}; {has}", code="unknown-name"
+    )
 
 
 def _of_mpich(forced: Mapping[str, str]) -> dict[str, str]:

@@ -199,7 +199,10 @@ class Best(Selector):
         """Return the fastest one's name, or None."""
         time = self.time
         if time is None:
-            raise ScheduleError("coll='best' simulates every algorithm, which needs a simulated machine")
+            raise ScheduleError(
+                "coll='best' simulates every algorithm, which needs a simulated machine",
+                code="conflicting-options",
+            )
         usable = [name for name in registry.names(situation.operation) if is_usable(situation, name)]
         return min(usable, key=lambda name: time(situation, name), default=None)
 
@@ -307,11 +310,14 @@ class Rules(Selector):
             text = Path(path).read_text("utf-8") if isinstance(path, str | os.PathLike) else path.read_text()
             table = json_of(text) if str(path).endswith(".json") else toml_of(text)
         except (OSError, ValueError) as error:
-            raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
+            raise ScheduleError(
+                f"cannot read rules from {str(path)!r}: {error}", code="unreadable-file"
+            ) from error
         unknown = sorted(set(table) - {"title", "source", "rules"}) if isinstance(table, dict) else []
         if unknown:
             raise ScheduleError(
-                f"{path}: {unknown[0]!r} is not known here; a table of rules has title, source and rules"
+                f"{path}: {unknown[0]!r} is not known here; a table of rules has title, source and rules",
+                code="unknown-name",
             )
         rows = table.get("rules") if isinstance(table, dict) else table
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
@@ -355,13 +361,17 @@ def _rules(row: Mapping[str, object], where: str) -> list[Rule]:
     common = {key: value for key, value in row.items() if key not in ("use", "by")}
     below = f"{row.get('by', 'bytes')}_below"
     if below in common:
-        raise ScheduleError(f"{where}: {below} stands next to steps of use, which say it themselves")
+        raise ScheduleError(
+            f"{where}: {below} stands next to steps of use, which say it themselves",
+            code="conflicting-options",
+        )
     found, last = [], 0.0
     for step in steps[:-1]:
         if not isinstance(step, list) or len(step) != 2 or not _is_amount(step[0]) or not last < step[0]:
             raise ScheduleError(
                 f"{where}: a step of use is [amount, 'algorithm'], for what is below the amount, and amounts "
-                f"rise; got {step!r}"
+                f"rise; got {step!r}",
+                code="not-sorted",
             )
         found.append(_rule({**common, below: step[0], "use": step[1]}, where))
         last = step[0]
@@ -380,7 +390,9 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
     conditions = dict(row)
     operation, use = conditions.pop("operation", None), conditions.pop("use", None)
     if not isinstance(operation, str) or not isinstance(use, str):
-        raise ScheduleError(f"{where}: a rule has operation and use, both texts; got {dict(row)!r}")
+        raise ScheduleError(
+            f"{where}: a rule has operation and use, both texts; got {dict(row)!r}", code="malformed-line"
+        )
     for key, value in conditions.items():
         if key == "machine" or key in _FLAGS:
             kind: Any = str if key == "machine" else bool
@@ -392,7 +404,8 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
         raise ScheduleError(
             f"{where}: {key} = {value!r} is no condition; there are machine = 'pattern', "
             f"{', '.join(_FLAGS)} = true or false, {_LINE} = [a, b], and {amounts} with "
-            f"{', '.join(_COMPARISONS)} = a number"
+            f"{', '.join(_COMPARISONS)} = a number",
+            code="unknown-name",
         )
     for amount in _AMOUNTS:
         least, below, most = (conditions.get(f"{amount}{suffix}") for suffix in _COMPARISONS)
@@ -400,6 +413,7 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
             (below is not None and below <= least) or (most is not None and most < least)
         ):
             raise ScheduleError(
-                f"{where}: this rule never applies: {amount} from {least} on and also below that"
+                f"{where}: this rule never applies: {amount} from {least} on and also below that",
+                code="out-of-range",
             )
     return Rule(operation, use, conditions)

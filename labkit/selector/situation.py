@@ -145,7 +145,9 @@ def _parts(operation: str, name: str) -> tuple[str, int]:
     if not lengths:
         return name, 0
     if len(lengths) > 1 or not lengths[0].isdecimal() or int(lengths[0]) < 1:
-        raise ScheduleError(f"{operation}/{name}: segment_bytes must be at least 1 and given once")
+        raise ScheduleError(
+            f"{operation}/{name}: segment_bytes must be at least 1 and given once", code="duplicate-name"
+        )
     parameters = registry.get(operation, plain).parameters
     if "segments" not in parameters or ":segments=" in plain:
         known = ", ".join(parameters) or "none"
@@ -163,7 +165,9 @@ def candidates(
     known = [name for name in registry.problems() if name in PROBLEMS]
     if operation not in known:
         hint = nearest(operation, known, 1)
-        raise DataError(f"{operation!r} is not a collective{hint}; there are: {', '.join(known)}")
+        raise DataError(
+            f"{operation!r} is not a collective{hint}; there are: {', '.join(known)}", code="unknown-name"
+        )
     if algorithms is not None:
         for name in algorithms:
             registry.get(operation, without_bytes(operation, name))

@@ -95,15 +95,20 @@ class Simulated(Machine):
         if request.options.get("counters"):
             raise MachineError(
                 f"counters are of a host that runs the ranks, and {self.name} has none: run it with "
-                'on="mpi", or leave counters out; count=True counts messages, comparisons and memory here'
+                'on="mpi", or leave counters out; count=True counts messages, comparisons and memory here',
+                code="unsupported",
             )
         if request.options.get("leave_out") and not (request.trace or request.options.get("summary")):
-            raise MachineError("leave_out says what trace=True or summary=True does not record; give both")
+            raise MachineError(
+                "leave_out says what trace=True or summary=True does not record; give both",
+                code="conflicting-options",
+            )
         request = super().checked(request)
         refuse_for_functions(request)
         if request.ranks > MOST_RANKS:
             raise MachineError(
-                f"{self.name} has at most {MOST_RANKS:,} ranks, got {echoed(f'{request.ranks:,}')}"
+                f"{self.name} has at most {MOST_RANKS:,} ranks, got {echoed(f'{request.ranks:,}')}",
+                code="too-many-ranks",
             )
         on = platform_for(
             request.on, request.ranks, request.model, request.mapping, request.options.get("shape")
@@ -262,7 +267,9 @@ class Exploration:
 def check_tries(tries: object) -> int:
     """Refuse a number of tries that makes no sense."""
     if isinstance(tries, bool) or not isinstance(tries, int | np.integer) or not 0 <= tries <= MOST_TRIES:
-        raise MachineError(f"explore is a number of tries, 1 to {MOST_TRIES:,} (0: none), got {tries!r}")
+        raise MachineError(
+            f"explore is a number of tries, 1 to {MOST_TRIES:,} (0: none), got {tries!r}", code="out-of-range"
+        )
     return int(tries)
 
 

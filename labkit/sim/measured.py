@@ -79,7 +79,9 @@ class Measured:
         """Refuse a scale that no host has."""
         is_number = isinstance(self.scale, int | float) and not isinstance(self.scale, bool)
         if not is_number or not 0 < self.scale < math.inf:
-            raise MachineError(f"measured computation needs a finite scale > 0, got {self.scale!r}")
+            raise MachineError(
+                f"measured computation needs a finite scale > 0, got {self.scale!r}", code="out-of-range"
+            )
 
     @property
     def flops_per_cpu_s(self) -> float:
@@ -111,13 +113,14 @@ def measured_of(compute: object) -> Measured:
     if kept is None or (isinstance(kept, Records) and not kept):
         raise MachineError(
             f"this {type(compute).__name__} has no recorded computation: it was not measured; "
-            'make it with compute="measured"'
+            'make it with compute="measured"',
+            code="not-recorded",
         )
     if isinstance(kept, Computation):
         return Measured(kept.scale, replay=kept)
     if isinstance(kept, Records):
         return Measured(records=kept)
-    raise MachineError(f"compute={compute!r} is not known; {_ALLOWED}")
+    raise MachineError(f"compute={compute!r} is not known; {_ALLOWED}", code="unknown-name")
 
 
 def _from_words(compute: str) -> Measured:
@@ -126,11 +129,13 @@ def _from_words(compute: str) -> Measured:
         return Measured(records=Records.at(os.path.expanduser(rest)))
     if word not in ("charged", "measured"):
         meant = nearest(word, ("charged", "measured", "recorded"))
-        raise MachineError(f"compute={compute!r} is not known{meant}; {_ALLOWED}")
+        raise MachineError(f"compute={compute!r} is not known{meant}; {_ALLOWED}", code="unknown-name")
     try:
         return Measured(float(rest) if colon else 1.0, word == "measured")
     except ValueError:
-        raise MachineError(f"compute={compute!r}: {rest!r} is not a number; {_ALLOWED}") from None
+        raise MachineError(
+            f"compute={compute!r}: {rest!r} is not a number; {_ALLOWED}", code="wrong-type"
+        ) from None
 
 
 # The measured computation of many runs: of a study's points, or in a file.
@@ -165,23 +170,31 @@ class Records:
         Raises DataError: The file holds something else, or its folder is not there.
         """
         if not path:
-            raise MachineError('compute="recorded:FILE" needs the name of a file, as in "recorded:pi.json"')
+            raise MachineError(
+                'compute="recorded:FILE" needs the name of a file, as in "recorded:pi.json"',
+                code="missing-key",
+            )
         file = Path(path)
         if not file.parent.is_dir():
-            raise DataError(f"{path!r} cannot be written: its folder is not there; make it first")
+            raise DataError(
+                f"{path!r} cannot be written: its folder is not there; make it first", code="unwritable-file"
+            )
         if not file.exists():
             return cls(path=path)
         try:
             read = json.loads(file.read_text("utf-8"))
         except (OSError, ValueError) as error:
-            raise DataError(f"{path!r} cannot be read as recorded computation: {error}") from None
+            raise DataError(
+                f"{path!r} cannot be read as recorded computation: {error}", code="unreadable-file"
+            ) from None
         if (
             not isinstance(read, dict)
             or read.get("format") != _FORMAT
             or not isinstance(read.get("runs"), dict)
         ):
             raise DataError(
-                f"{path!r} holds no recorded computation; name a new file, or one labkit has made"
+                f"{path!r} holds no recorded computation; name a new file, or one labkit has made",
+                code="malformed-file",
             )
         return cls(read["runs"], path)
 
@@ -218,7 +231,8 @@ class Records:
             raise MachineError(
                 "no computation was recorded for these ranks, parameters and seed "
                 f"({key.partition(' given=')[0]}); "
-                'sweep again with compute="measured", or leave this point out'
+                'sweep again with compute="measured", or leave this point out',
+                code="not-comparable",
             )
         return None
 
@@ -233,7 +247,9 @@ class Records:
         try:
             replace_file(self.path, json.dumps({"format": _FORMAT, "runs": self.kept}, indent=0))
         except OSError as error:
-            raise DataError(f"{self.path!r} cannot be written: {error.strerror or error}") from None
+            raise DataError(
+                f"{self.path!r} cannot be written: {error.strerror or error}", code="unwritable-file"
+            ) from None
 
 
 def _content(program: object) -> Any:

@@ -172,7 +172,8 @@ class RankOutput:
         self._left -= len(text) if self.streams is None else 0
         if self._left < 0:
             raise MachineError(
-                f"the ranks printed more than {OUTPUT_LIMIT:,} characters, all kept in memory; print less"
+                f"the ranks printed more than {OUTPUT_LIMIT:,} characters, all kept in memory; print less",
+                code="too-large",
             )
         if self.streams is not None:
             self._stream(rank, text, is_error)

@@ -306,7 +306,7 @@ def _messages(actions: Any, on: object, choose: Any) -> bytes:
     engine = _kernels.Replay(machine.build(ranks), machine.model.build(), actions, choose)
     engine.keep_calls()
     if not engine.run(lambda: True):
-        raise DataError("the trace deadlocks; labkit.replay says where")
+        raise DataError("the trace deadlocks; labkit.replay says where", code="deadlock")
     return b"".join(engine.call_lines(rank) for rank in range(ranks))
 
 

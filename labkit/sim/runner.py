@@ -346,7 +346,8 @@ def _computation(simulation: Simulation, measured: Measured) -> Computation:
         raise MachineError(
             "the ranks made more or fewer calls than when their computation was recorded: it is that of "
             "another program or input, or of one that depends on times; record it anew with "
-            'compute="measured"'
+            'compute="measured"',
+            code="not-comparable",
         )
     return measured.replay
 

@@ -87,7 +87,8 @@ def simulate(
     """
     if n_bytes < 0 or element_bytes < 1 or n_bytes % element_bytes:
         raise ScheduleError(
-            f"n_bytes must be 0 or a multiple of element_bytes={element_bytes}, got {n_bytes}"
+            f"n_bytes must be 0 or a multiple of element_bytes={element_bytes}, got {n_bytes}",
+            code="count-mismatch",
         )
     troubled = _noise(noise, seed)
     if schedule.problem.layout == "table":
@@ -117,14 +118,17 @@ def perform(
 ) -> Simulated:
     """Carry out a collective on real data, in simulation."""
     if len(buffers) != schedule.size:
-        raise ScheduleError(f"{schedule!r} needs the buffers of {schedule.size} ranks, got {len(buffers)}")
+        raise ScheduleError(
+            f"{schedule!r} needs the buffers of {schedule.size} ranks, got {len(buffers)}",
+            code="count-mismatch",
+        )
     rows = []
     for rank, arrays in enumerate(buffers):
         rows.append(_data_row(schedule, rank, arrays, counts[rank] if counts is not None else None))
     reduction = None
     if schedule.problem.is_reduction:
         if op is None:
-            raise ScheduleError(f"{schedule!r} combines: give op=")
+            raise ScheduleError(f"{schedule!r} combines: give op=", code="missing-key")
         reduction = as_reduction(op, buffers[0]["send"].dtype)
     return _run(schedule, on, model, tuple(rows), start_s, True, reduction, 0.0, _noise(noise, seed))
 
@@ -154,7 +158,7 @@ def _run(
     network = machine.network(model)
     starts = [] if start_s is None else [float(s) for s in start_s]
     if starts and (len(starts) != schedule.size or min(starts) < 0):
-        raise ScheduleError(f"start_s needs {schedule.size} times of 0 or more")
+        raise ScheduleError(f"start_s needs {schedule.size} times of 0 or more", code="out-of-range")
     built, _ = noise.degrade(machine.build(schedule.size))
     end_s, messages, n_bytes, events = _kernels.simulate_schedule(
         built,
@@ -235,10 +239,10 @@ def _data_row(
             row.append((None, 1, 0, None, None))
             continue
         if name not in arrays:
-            raise ScheduleError(f"{schedule!r}: rank {rank} needs a buffer {name!r}")
+            raise ScheduleError(f"{schedule!r}: rank {rank} needs a buffer {name!r}", code="missing-key")
         array = arrays[name]
         if not array.flags.c_contiguous:
-            raise ScheduleError(f"buffer {name!r} of rank {rank} must be contiguous")
+            raise ScheduleError(f"buffer {name!r} of rank {rank} must be contiguous", code="not-contiguous")
         sizes = sizes_of(schedule, name, n_blocks, array.size, counts)
         table = None if sizes.counts is None else sizes.counts.tolist()
         begins = None if sizes.displacements is None else sizes.displacements.tolist()

@@ -126,7 +126,9 @@ def _read_answer(folder: Path, code: int | None, timeout_s: float | None) -> Any
     if code == NO_SPACE:
         return no_room(folder.parent, "it has no room for the run's results and output")
     if code >= 0:
-        return MachineError(f"the simulator's process {ending_text(code)} and left no result")
+        return MachineError(
+            f"the simulator's process {ending_text(code)} and left no result", code="lost-process"
+        )
     where = "\n".join(frame.text() for frame in read_stack(folder / FAULT))
     place = f"; a rank was at\n{where}" if where else ""
-    return MachineError(f"the simulator's process {ending_text(code)}{place}")
+    return MachineError(f"the simulator's process {ending_text(code)}{place}", code="lost-process")

@@ -84,14 +84,19 @@ def python_line(words: Sequence[str]) -> PythonLine:
         while left and (_ALONE.fullmatch(left[0]) or left[0] in _VALUED):
             del left[: 2 if left[0] in _VALUED else 1]
         if not left:
-            raise ProgramError(f"{interpreter} is not a program: pass a file, -m MODULE or -c CODE")
+            raise ProgramError(
+                f"{interpreter} is not a program: pass a file, -m MODULE or -c CODE", code="malformed-value"
+            )
     if not left:
-        raise ProgramError("no program given: pass a file, -m MODULE or -c CODE")
+        raise ProgramError("no program given: pass a file, -m MODULE or -c CODE", code="missing-key")
     first = left.pop(0)
     if first not in ("-m", COMMAND):
         return PythonLine(first, tuple(left))
     if not left:
-        raise ProgramError(f"{first} needs {'the name of a module' if first == '-m' else 'code'} after it")
+        raise ProgramError(
+            f"{first} needs {'the name of a module' if first == '-m' else 'code'} after it",
+            code="missing-key",
+        )
     what = left.pop(0)
     return PythonLine(what, tuple(left), COMMAND) if first == COMMAND else PythonLine("", tuple(left), what)
 
@@ -108,7 +113,8 @@ def without_runner(line: PythonLine) -> PythonLine:
         option, sign, value = words.pop(0).lstrip("-").partition("=")
         if option != "rc":
             raise ProgramError(
-                f"-m {line.module} with the option --{option} is not simulated; --rc NAME=VALUE,... is"
+                f"-m {line.module} with the option --{option} is not simulated; --rc NAME=VALUE,... is",
+                code="unsupported",
             )
         if not sign:
             value = words.pop(0) if words else ""
@@ -133,15 +139,21 @@ def module_file(name: str, folders: Iterable[str] | None = None) -> Path:
     for i in range(len(parts)):
         spec = PathFinder.find_spec(".".join(parts[: i + 1]), places)
         if spec is None:
-            raise ProgramError(f"there is no module {'.'.join(parts[: i + 1])!r} to run with -m {name}")
+            raise ProgramError(
+                f"there is no module {'.'.join(parts[: i + 1])!r} to run with -m {name}", code="unknown-name"
+            )
         places = list(spec.submodule_search_locations or ())
     assert spec is not None
     if spec.submodule_search_locations is not None:
         if PathFinder.find_spec(f"{name}.__main__", places) is None:
-            raise ProgramError(f"{name!r} is a package without __main__.py: -m {name} has nothing to run")
+            raise ProgramError(
+                f"{name!r} is a package without __main__.py: -m {name} has nothing to run", code="unsupported"
+            )
         return module_file(f"{name}.__main__", folders)
     if spec.origin is None or not spec.origin.endswith(".py"):
-        raise ProgramError(f"the module {name!r} is no Python source, which -m {name} would need")
+        raise ProgramError(
+            f"the module {name!r} is no Python source, which -m {name} would need", code="unknown-name"
+        )
     return Path(spec.origin)
 
 

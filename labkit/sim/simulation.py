@@ -28,6 +28,7 @@ from labkit.errors import (
     RankError,
     RunInterrupted,
     TimeLimitError,
+    code_of,
 )
 from labkit.local.costs import KernelCosts, find_calibration
 from labkit.program import context
@@ -296,7 +297,8 @@ class Simulation:
             raise MachineError(
                 f"the computation was recorded on {measured.replay.ranks} ranks, and this run has "
                 f"{self.ranks}; record it anew, or where ranks are spawned measure it each time: theirs is "
-                "not charged again"
+                "not charged again",
+                code="not-comparable",
             )
 
     def tolerance_use(self) -> dict[str, Any]:
@@ -466,7 +468,7 @@ class Simulation:
         text = trimmed_traceback(error)
         if isinstance(error, SystemExit):
             return RankError(rank, text, f"rank {rank} left with exit code {error.code!r}\n{text}")
-        return RankError(rank, text)
+        return RankError(rank, text, code=code_of(error))
 
     def time_up(self, frame: FrameType | None) -> None:
         """End the run because its time limit has passed."""

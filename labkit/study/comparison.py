@@ -51,7 +51,9 @@ class Comparison:
     def __init__(self, tables: Mapping[str, Mapping[str, Table]]) -> None:
         self.tables = {program: dict(machines) for program, machines in tables.items()}
         if not any(self.tables.values()):
-            raise DataError("a comparison needs at least one table: {program: {machine: table}}")
+            raise DataError(
+                "a comparison needs at least one table: {program: {machine: table}}", code="not-enough-data"
+            )
 
     @property
     def programs(self) -> list[str]:

@@ -89,7 +89,7 @@ def rank_counts(ranks: Any) -> list[int]:
         elif isinstance(one, bool) or not isinstance(one, int | np.integer) or one < 1:
             is_list = isinstance(one, str) and re.fullmatch(r"[\[\d,\s\]]+", one)
             instead = "write a list without quotes, as in [2, 4, 8]" if is_list else 'or a range, "16..256"'
-            raise DataError(f"ranks must be whole numbers >= 1; got {one!r}; {instead}")
+            raise DataError(f"ranks must be whole numbers >= 1; got {one!r}; {instead}", code="out-of-range")
         else:
             found.append(int(one))
     return found
@@ -97,7 +97,9 @@ def rank_counts(ranks: Any) -> list[int]:
 
 def _between(first: int, last: int, text: str) -> Iterator[int]:
     if not 1 <= first <= last:
-        raise DataError(f"ranks: the range {text!r} needs 1 <= first <= last, as in '16..256'")
+        raise DataError(
+            f"ranks: the range {text!r} needs 1 <= first <= last, as in '16..256'", code="out-of-range"
+        )
     inner = sorted(factor << k for factor in (1, 3) for k in range(last.bit_length()))
     yield from dict.fromkeys([first, *(p for p in inner if first < p < last), last])
 
@@ -202,14 +204,19 @@ def plan_points(
     varied = {name for name, value in (("coll", coll), ("noise", noise)) if value is not None}
     clash = sorted(set(parameters) & (_RESERVED | varied))
     if clash:
-        raise DataError(f"a parameter cannot be called {clash[0]!r}: the table has a column of that name")
+        raise DataError(
+            f"a parameter cannot be called {clash[0]!r}: the table has a column of that name",
+            code="name-taken",
+        )
     counts = rank_counts(ranks)
     choices, noises = collective_choices(coll), [None] if noise is None else list(noise)
     for one in noises:
         noise_of(one)  # refuses what cannot be read
     axes = [counts, _varied(on), _varied(model), choices, noises, *(_varied(v) for v in parameters.values())]
     if any(not axis for axis in axes):
-        raise DataError("a sweep needs at least one value of ranks and of every parameter")
+        raise DataError(
+            "a sweep needs at least one value of ranks and of every parameter", code="not-enough-data"
+        )
     points = []
     for number, (p, machine, net, choice, disturbing, *values) in enumerate(itertools.product(*axes)):
         is_maker = callable(machine) and not hasattr(machine, "hosts") and not is_cluster(machine)
@@ -221,14 +228,16 @@ def plan_points(
             if is_real(where) and not machine_of(where).takes_coll:
                 raise MachineError(
                     f"coll={choice_text(choice)!r} chooses algorithms of a simulated machine or of "
-                    f"on='mpi', and {where!r} has those of its MPI library; leave out one of them"
+                    f"on='mpi', and {where!r} has those of its MPI library; leave out one of them",
+                    code="conflicting-options",
                 )
             cells["coll"] = choice_text(choice)
         if noise is not None:
             if is_real(where):
                 raise MachineError(
                     f"noise={list(noise)!r} disturbs simulated machines, and {where!r} has its own; leave "
-                    "out one of them"
+                    "out one of them",
+                    code="conflicting-options",
                 )
             options["noise"] = disturbing
             cells["noise"] = "none" if disturbing is None else str(disturbing)

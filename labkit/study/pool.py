@@ -138,7 +138,7 @@ class LocalPool:
                 environment=environment,
             )
         except OSError as error:
-            raise MachineError(f"a worker process cannot be started: {error}") from error
+            raise MachineError(f"a worker process cannot be started: {error}", code="not-started") from error
         assert process.popen.stdin is not None
         assert process.popen.stdout is not None
         requests: Connection[Any, Any] = Connection(os.dup(process.popen.stdin.fileno()), readable=False)
@@ -194,18 +194,23 @@ class LocalPool:
         self._end(worker)
         if not is_ready:
             raise MachineError(
-                f"a worker process {how} before it could work: {words or 'it printed nothing'}"
+                f"a worker process {how} before it could work: {words or 'it printed nothing'}",
+                code="lost-process",
             )
         if point is None:
             return None
-        return point, Found(failure=MachineError(f"its worker process {how}{f': {words}' if words else ''}"))
+        return point, Found(
+            failure=MachineError(
+                f"its worker process {how}{f': {words}' if words else ''}", code="lost-process"
+            )
+        )
 
     def _late(self, worker: _Worker) -> tuple[Point, Found]:
         point, is_ready = worker.point, worker.is_ready
         assert point is not None
         self._end(worker)
         if not is_ready:
-            raise MachineError(f"a worker process did not start within {START_S:g} s")
+            raise MachineError(f"a worker process did not start within {START_S:g} s", code="not-started")
         assert self._limit_s is not None
         text = f"its worker process had not ended {GRACE_S:g} s after the time limit, and was killed"
         return point, Found(failure=TimeLimitError(text))
@@ -227,7 +232,8 @@ def check_executor(executor: Any) -> None:
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         raise MachineError(
             "executor must be an executor as in concurrent.futures, with a method submit(function, *args), "
-            f"such as ProcessPoolExecutor(4) or Client().get_executor() of dask; got {executor!r}"
+            f"such as ProcessPoolExecutor(4) or Client().get_executor() of dask; got {executor!r}",
+            code="wrong-type",
         )
 
 
@@ -314,7 +320,9 @@ def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes
     from labkit.study.worker import answer, load
 
     if version != __version__:
-        raise MachineError(f"this worker has labkit {__version__}, and its client {version}")
+        raise MachineError(
+            f"this worker has labkit {__version__}, and its client {version}", code="version-mismatch"
+        )
     with _one_at_a_time, settle(setting):
         return answer(load(job), point)
 
@@ -323,9 +331,11 @@ def failure_of(error: Exception, worker: str) -> LabkitError:
     """Return the failure of a point whose worker did not answer."""
     kind, text = getattr(error, "ename", type(error).__name__), " ".join(str(error).split())[:300]
     if kind == "ModuleNotFoundError" and "labkit" in text:
-        return MachineError(f"labkit cannot be used on the {worker}: {text}; install it there")
+        return MachineError(
+            f"labkit cannot be used on the {worker}: {text}; install it there", code="not-started"
+        )
     if kind in _DEATHS:
-        return MachineError(f"its {worker} died: {text}")
+        return MachineError(f"its {worker} died: {text}", code="lost-process")
     return MachineError(f"its {worker} failed: {kind}{f': {text}' if text else ''}")
 
 
@@ -390,7 +400,9 @@ class EnginePool:
         """Wait until a point is done, or lost."""
         while True:
             if not self._tasks:
-                raise MachineError("the cluster has no engines left that could go on; start another one")
+                raise MachineError(
+                    "the cluster has no engines left that could go on; start another one", code="not-started"
+                )
             wait_futures([task.reply for task in self._tasks], LOOK_S, FIRST_COMPLETED)
             now = time.monotonic()
             for task in self._tasks:
@@ -445,7 +457,9 @@ def _view_of(jobs: Any) -> Any:
 
     if isinstance(jobs, ipyparallel.LoadBalancedView):
         if not jobs.client.ids:
-            raise MachineError("the cluster behind this view has no engines (any more); start them anew")
+            raise MachineError(
+                "the cluster behind this view has no engines (any more); start them anew", code="not-started"
+            )
         return jobs
     target = find_target(jobs)
     chosen = None if len(target.engines) == len(target.client.ids) else target.engines

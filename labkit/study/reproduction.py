@@ -142,7 +142,8 @@ class Reproduction:
         names = [machine.name for machine in self.machines]
         if on is not None and on not in names:
             raise DataError(
-                f"{self.name} has no machine {on!r}{nearest(on, names, 1, 0.5)}; it has: {', '.join(names)}"
+                f"{self.name} has no machine {on!r}{nearest(on, names, 1, 0.5)}; it has: {', '.join(names)}",
+                code="unknown-name",
             )
         return [machine for machine in self.machines if on in (None, machine.name)]
 
@@ -242,7 +243,9 @@ class Reproduction:
                 replace_file(folder / "provenance.json", f"{text}\n".encode())
             replace_file(folder / "table.csv", _csv(cells).encode())
         except OSError as error:
-            raise DataError(f"{str(folder)!r} cannot be written: {error.strerror or error}") from error
+            raise DataError(
+                f"{str(folder)!r} cannot be written: {error.strerror or error}", code="unwritable-file"
+            ) from error
         return folder
 
     def recorded(self) -> dict[str, Study]:
@@ -300,15 +303,19 @@ def _content(path: Path) -> dict[str, Any]:
     try:
         return toml_of(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{str(path)!r} cannot be read: {error}") from error
+        raise DataError(f"{str(path)!r} cannot be read: {error}", code="unreadable-file") from error
 
 
 def _require(table: Mapping[str, object], known: Sequence[str], needed: Sequence[str], where: str) -> None:
     for key in table:
         if key not in known:
-            raise DataError(f"{where}: {key!r} is not known here; known: {', '.join(known)}")
+            raise DataError(
+                f"{where}: {key!r} is not known here; known: {', '.join(known)}", code="unknown-name"
+            )
     if missing := [key for key in needed if key not in table]:
-        raise DataError(f"{where}: {missing[0]!r} is missing; needed: {', '.join(needed)}")
+        raise DataError(
+            f"{where}: {missing[0]!r} is missing; needed: {', '.join(needed)}", code="missing-key"
+        )
 
 
 def _curve(one: Judged) -> dict[str, object]:

@@ -161,11 +161,15 @@ def tidy(rows: Iterable[Mapping[Any, Any]]) -> pd.DataFrame:
     data = pd.DataFrame(list(rows))
     if data.empty:
         raise DataError(
-            "a study holds at least one measurement, a row with metric and value; this one has no rows"
+            "a study holds at least one measurement, a row with metric and value; this one has no rows",
+            code="no-data",
         )
     missing = [c for c in ("metric", "value") if c not in data.columns]
     if missing:
-        raise DataError(f"measurements need the columns metric and value; missing: {', '.join(missing)}")
+        raise DataError(
+            f"measurements need the columns metric and value; missing: {', '.join(missing)}",
+            code="missing-key",
+        )
     defaults: dict[str, Any] = {
         "program": "",
         "on": "",

@@ -75,6 +75,8 @@ class Curve:
 class NothingMeasured(DataError):
     """A curve that is 0 everywhere: no term grows, and no ratio can be formed."""
 
+    code = "no-data"
+
     def __init__(self, curve: Curve) -> None:
         super().__init__(_nothing(curve))
         self.curve = curve
@@ -185,11 +187,15 @@ def pick_two(
     """
     rows, _, _ = _one(data, metric, phase, where)
     if len(parameters) != 2 or parameters[0] == parameters[1]:
-        raise DataError(f"a surface needs two different parameters; got {parameters!r}")
+        raise DataError(
+            f"a surface needs two different parameters; got {parameters!r}", code="duplicate-name"
+        )
     columns = [_parameter(rows, name) for name in parameters]
     others = [c for c in parameter_columns(rows) if c not in columns and rows[c].nunique() > 1]
     if others:
-        raise DataError(f"{others[0]} varies too; {_choose(others[0], rows[others[0]].unique())}")
+        raise DataError(
+            f"{others[0]} varies too; {_choose(others[0], rows[others[0]].unique())}", code="ambiguous"
+        )
     symbols = ["p" if c == "ranks" else c for c in columns]
     x1, x2 = (rows[c].to_numpy(float) for c in columns)
     return x1, x2, rows["value"].to_numpy(float), (symbols[0], symbols[1]), str(rows["unit"].iloc[0])
@@ -206,7 +212,7 @@ def _one(
     for column in FIXED:
         values = rows[column].unique()
         if len(values) > 1:
-            raise DataError(f"there are several curves; {_choose(column, values)}")
+            raise DataError(f"there are several curves; {_choose(column, values)}", code="ambiguous")
     return rows, metric, phase
 
 
@@ -238,12 +244,16 @@ def rows_where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
         if column not in data.columns:
             known = [str(name) for name in data.columns]
             raise DataError(
-                f"there is no column {column!r}{nearest(str(column), known)}; there are: {', '.join(known)}"
+                f"there is no column {column!r}{nearest(str(column), known)}; there are: {', '.join(known)}",
+                code="unknown-name",
             )
         is_several = isinstance(value, list | tuple | set | range)
         chosen = data[data[column].isin(list(value)) if is_several else data[column] == value]
         if not len(chosen):
-            raise DataError(f"no row has {column} = {value!r}; there are: {_list(data[column].unique())}")
+            raise DataError(
+                f"no row has {column} = {value!r}; there are: {_list(data[column].unique())}",
+                code="unknown-name",
+            )
         data = chosen
     return data
 
@@ -257,13 +267,15 @@ def metric_of(rows: pd.DataFrame, metric: str | None, phase: str | None = None) 
             return wanted
         if len(known) == 1:
             return known[0]
-        raise DataError(f"there are several metrics; choose one: {_list(known)}")
+        raise DataError(f"there are several metrics; choose one: {_list(known)}", code="ambiguous")
     if phase and metric == "makespan_s" and "phase_s" in known:
         return "phase_s"
     if metric not in known:
         is_time = str(metric) in _TIMES and "makespan_s" in known
         hint = "; did you mean 'makespan_s'?" if is_time else nearest(str(metric), known)
-        raise DataError(f"there is no metric {metric!r}{hint}; there are: {_list(known)}")
+        raise DataError(
+            f"there is no metric {metric!r}{hint}; there are: {_list(known)}", code="unknown-name"
+        )
     return metric
 
 
@@ -273,10 +285,12 @@ def _phase(rows: pd.DataFrame, metric: str, phase: str | None) -> tuple[pd.DataF
         if len(known) > 1 and "" in known:  # counted in all, and in each phase
             return rows[rows["phase"] == ""], ""
         if len(known) > 1:
-            raise DataError(f"{metric} was measured for several phases; choose one: {_list(known)}")
+            raise DataError(
+                f"{metric} was measured for several phases; choose one: {_list(known)}", code="ambiguous"
+            )
         return rows, known[0]
     if phase not in known:
-        raise DataError(f"there is no phase {phase!r}; there are: {_list(known)}")
+        raise DataError(f"there is no phase {phase!r}; there are: {_list(known)}", code="unknown-name")
     return rows[rows["phase"] == phase], phase
 
 
@@ -287,7 +301,9 @@ def _parameter(rows: pd.DataFrame, parameter: str | None) -> str:
         if parameter == "p" and "p" not in columns and "ranks" in columns:
             parameter = "ranks"
         if parameter not in numeric:
-            raise DataError(f"there is no numeric parameter {parameter!r}; there are: {_list(numeric)}")
+            raise DataError(
+                f"there is no numeric parameter {parameter!r}; there are: {_list(numeric)}", code="wrong-type"
+            )
         return parameter
     varying = [c for c in numeric if rows[c].nunique() > 1]
     if "ranks" in varying or (not varying and "ranks" in numeric):
@@ -295,7 +311,7 @@ def _parameter(rows: pd.DataFrame, parameter: str | None) -> str:
     if len(varying) == 1 or (not varying and len(numeric) == 1):
         return (varying or numeric)[0]
     what = "no numeric parameter" if not numeric else "several parameters vary"
-    raise DataError(f"{what}; choose one with parameter=...: {_list(varying or columns)}")
+    raise DataError(f"{what}; choose one with parameter=...: {_list(varying or columns)}", code="ambiguous")
 
 
 def _choose(column: str, values: Any) -> str:
@@ -321,7 +337,9 @@ def _others(rows: pd.DataFrame, column: str, symbol: str) -> dict[str, float | i
         if pairs[column].duplicated().any():
             numeric = pd.api.types.is_numeric_dtype(pairs[other])
             both = f"; or name both in an expectation, such as '{other} * {symbol}'" if numeric else ""
-            raise DataError(f"{other} varies too; {_choose(other, rows[other].unique())}{both}")
+            raise DataError(
+                f"{other} varies too; {_choose(other, rows[other].unique())}{both}", code="ambiguous"
+            )
         law = _power_law(pairs[column].to_numpy(float), pairs[other].to_numpy(float), symbol)
         if law:
             given[other] = law

@@ -66,7 +66,10 @@ def check_workers(jobs: Any, executor: object, plan: list[Point], options: objec
     """Return the workers of a sweep: their number (1: none), a cluster or an executor."""
     if executor is not None:
         if jobs is not None:
-            raise MachineError("jobs and executor both choose the workers of a sweep; leave one of them out")
+            raise MachineError(
+                "jobs and executor both choose the workers of a sweep; leave one of them out",
+                code="conflicting-options",
+            )
         check_executor(executor)
         _require_undisturbed("executor", plan, options)
         return executor
@@ -75,11 +78,14 @@ def check_workers(jobs: Any, executor: object, plan: list[Point], options: objec
     is_number = isinstance(jobs, numbers.Integral) and not isinstance(jobs, bool)
     most = max(32, 4 * available_cores())
     if is_number and not 1 <= jobs <= most:
-        raise MachineError(f"jobs is a number of processes from 1 to {most} here, got {jobs}")
+        raise MachineError(
+            f"jobs is a number of processes from 1 to {most} here, got {jobs}", code="out-of-range"
+        )
     if not is_number and not _is_of_ipyparallel(jobs):
         raise MachineError(
             "jobs is a number of processes, or a cluster of ipyparallel or its load-balanced view; got "
-            f"{jobs!r}"
+            f"{jobs!r}",
+            code="wrong-type",
         )
     if is_number and jobs == 1:
         return 1
@@ -92,12 +98,14 @@ def _require_undisturbed(name: str, plan: list[Point], options: Any) -> None:
     if any(is_real(point.on) for point in plan):
         raise MachineError(
             f"{name} spreads simulations: concurrent runs on real machines would disturb each other's "
-            f"times; leave out {name}, or the real machine"
+            f"times; leave out {name}, or the real machine",
+            code="conflicting-options",
         )
     if str(options.get("compute") or "charged") != "charged":
         raise MachineError(
             f'{name} and compute="measured" do not go together: concurrent workers would disturb the '
-            "CPU times that are measured; leave one of them out"
+            "CPU times that are measured; leave one of them out",
+            code="conflicting-options",
         )
 
 

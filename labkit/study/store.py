@@ -79,7 +79,8 @@ def write_zip(path: str | os.PathLike[str], files: Mapping[str, bytes], what: st
     except OSError as error:
         kept = "; the old file is as it was" if Path(path).exists() else ""
         raise DataError(
-            f"cannot save {what} to {os.fspath(path)!r}: {error.strerror or error}{kept}"
+            f"cannot save {what} to {os.fspath(path)!r}: {error.strerror or error}{kept}",
+            code="unwritable-file",
         ) from error
 
 
@@ -96,14 +97,18 @@ def check_archive(archive: zipfile.ZipFile, name: str, most: int = MOST_TABLE_BY
     """Refuse a zip that would be large unpacked; no more is unpacked than its table of contents says."""
     total = sum(info.file_size for info in archive.infolist())
     if total > most:
-        raise DataError(f"{name!r} is refused: unpacked it would have {total:,} B, over {most:,} B")
+        raise DataError(
+            f"{name!r} is refused: unpacked it would have {total:,} B, over {most:,} B", code="too-large"
+        )
 
 
 def check_table(content: bytes, name: str) -> None:
     """Refuse a table (CSV) that would take far more memory than its text."""
     cells = content.count(b",") + content.count(b"\n") + content.count(b"\r")
     if cells > MOST_CELLS:
-        raise DataError(f"{name!r} is refused: its table has {cells:,} cells, over {MOST_CELLS:,}")
+        raise DataError(
+            f"{name!r} is refused: its table has {cells:,} cells, over {MOST_CELLS:,}", code="too-large"
+        )
 
 
 def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, Any]]:
@@ -115,9 +120,13 @@ def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, An
             check_archive(archive, name)
             files = {one: archive.read(one) for one in ("study.json", "data.csv")}
     except KeyError:
-        raise DataError(f"{name!r} is a zip file, but not a saved study (no study.json in it)") from None
+        raise DataError(
+            f"{name!r} is a zip file, but not a saved study (no study.json in it)", code="malformed-file"
+        ) from None
     except (OSError, zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError) as error:
-        raise DataError(f"{name!r} cannot be read as a saved study: {error}") from error
+        raise DataError(
+            f"{name!r} cannot be read as a saved study: {error}", code="unreadable-file"
+        ) from error
     return study_of(files, name)
 
 
@@ -128,19 +137,24 @@ def study_of(files: Mapping[str, bytes], name: str) -> tuple[pd.DataFrame, dict[
     try:
         manifest, table = json_of(files["study.json"]), files["data.csv"].decode("utf-8")
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{name!r} cannot be read as a saved study: {error}") from error
+        raise DataError(
+            f"{name!r} cannot be read as a saved study: {error}", code="unreadable-file"
+        ) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise DataError(f"{name!r} is not a saved study")
+        raise DataError(f"{name!r} is not a saved study", code="malformed-file")
     if manifest.get("version") != VERSION:
         raise DataError(
-            f"{name!r} has version {manifest.get('version')!r} of the format; this labkit reads {VERSION}"
+            f"{name!r} has version {manifest.get('version')!r} of the format; this labkit reads {VERSION}",
+            code="unsupported-version",
         )
     try:
         data = _parse(table, dict(manifest["columns"]))
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{name!r} is damaged: {error}") from error
+        raise DataError(f"{name!r} is damaged: {error}", code="damaged-file") from error
     if len(data) != manifest.get("rows"):
-        raise DataError(f"{name!r} is damaged: {len(data)} rows, {manifest.get('rows')} expected")
+        raise DataError(
+            f"{name!r} is damaged: {len(data)} rows, {manifest.get('rows')} expected", code="damaged-file"
+        )
     notes = {k: v for k, v in manifest.items() if k not in ("format", "version", "columns", "rows")}
     return data, notes
 

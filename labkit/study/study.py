@@ -293,7 +293,8 @@ class Study(SuggestsNames):
             if unused := [name for name, value in options.items() if value not in (None, "auto")]:
                 raise DataError(
                     f"{unused[0]}= is of verdicts over one parameter, and both {both[0]} and {both[1]} vary; "
-                    f"leave it out, or choose one: parameter={both[1]!r}, where={{{both[0]!r}: ...}}"
+                    f"leave it out, or choose one: parameter={both[1]!r}, where={{{both[0]!r}: ...}}",
+                    code="conflicting-options",
                 )
             judged = self.surface(
                 both, metric, phase, expectation=str(expectation), where=where, tolerance=tolerance
@@ -389,7 +390,9 @@ class Study(SuggestsNames):
         unknown = sorted(set(wanted) - set(self.phases))
         if unknown:
             known = ", ".join(map(repr, self.phases)) or "none"
-            raise ExpectationError(f"there is no phase {unknown[0]!r} in this study; phases: {known}")
+            raise ExpectationError(
+                f"there is no phase {unknown[0]!r} in this study; phases: {known}", code="unknown-name"
+            )
         entries: list[tuple[str, Model | None, Verdict | None]] = []
         for phase in [*self.phases, ""]:
             metric = "phase_s" if phase else "makespan_s"

@@ -347,7 +347,10 @@ def _repeats(repeats: object, has_real: bool) -> tuple[Repeats | None, Repeats |
         asked = Repeats() if has_real else SEEDS
         return asked, SEEDS, asked.most
     if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
-        raise DataError(f"repeats is a whole number of at least 1, or labkit.Repeats(...); got {repeats!r}")
+        raise DataError(
+            f"repeats is a whole number of at least 1, or labkit.Repeats(...); got {repeats!r}",
+            code="out-of-range",
+        )
     return None, None, int(repeats)
 
 
@@ -368,7 +371,10 @@ def _simulated(
         return {}
     _require_own(option, program)
     if all(is_real(point.on) for point in plan):
-        raise MachineError(f"{option} belongs to simulated runs, not to real machines; leave it out")
+        raise MachineError(
+            f"{option} belongs to simulated runs, not to real machines; leave it out",
+            code="conflicting-options",
+        )
     return {option: read(value)}
 
 
@@ -376,7 +382,10 @@ def _recorded(compute: object) -> Measured:
     """Read the option; what is measured is kept, and what a study has is all that there is."""
     measured = measured_of(compute)
     if measured.replay is not None:
-        raise MachineError("compute=run repeats one run; for a sweep give it a study, or a file of records")
+        raise MachineError(
+            "compute=run repeats one run; for a sweep give it a study, or a file of records",
+            code="conflicting-options",
+        )
     if measured.is_everything and measured.records is None:
         return dataclasses.replace(measured, records=Records())
     return measured
@@ -408,7 +417,10 @@ def _refuse_twice(name: str, value: object, options: Mapping[str, object], progr
     if value is not None:
         _require_own(name, program)
         if name in options:
-            raise DataError(f"{name} is given twice: {name}=... and options={{{name!r}: ...}}; leave one out")
+            raise DataError(
+                f"{name} is given twice: {name}=... and options={{{name!r}: ...}}; leave one out",
+                code="duplicate-name",
+            )
 
 
 def _checked_noise(noise: Any) -> object:
@@ -430,7 +442,8 @@ def _refuse_unknown(parameters: Iterable[str], program: Any) -> None:
     for name in parameters:
         if name not in own and (hint := nearest(name, [*options, *[*own][1:]], 1)):
             raise ProgramError(
-                f"neither {program_name(program)} nor labkit.sweep has a parameter {name!r}{hint}"
+                f"neither {program_name(program)} nor labkit.sweep has a parameter {name!r}{hint}",
+                code="unknown-name",
             )
 
 
@@ -438,5 +451,6 @@ def _require_own(option: str, program: object) -> None:
     if callable(program) and option in inspect.signature(program).parameters:
         raise DataError(
             f"{option} is the simulation's own (see labkit.run), and the program has a parameter of that "
-            "name, too; give the program's another name"
+            "name, too; give the program's another name",
+            code="name-taken",
         )

@@ -61,9 +61,10 @@ def answer(job: Job, point: bytes) -> bytes:
         return dumps(found)
     except Exception as error:  # pickling runs foreign code: anything may be raised
         failure = found.failure or MachineError(
-            f"what was measured cannot be sent back from its process ({type(error).__name__}: {error})"
+            f"what was measured cannot be sent back from its process ({type(error).__name__}: {error})",
+            code="lost-result",
         )
-        plain = type(failure)(str(failure)) if type(failure) is MachineError else MachineError(str(failure))
+        plain = MachineError(str(failure), code=failure.code)
         return dumps(Found(failure=plain))
 
 
@@ -82,7 +83,7 @@ def main() -> None:
             job = load(requests.get())
         except BaseException as error:  # unpickling runs foreign code: anything may be raised
             text = f"the program cannot be read in another process: {type(error).__name__}: {error}"
-            answers.send(MachineError(text))
+            answers.send(MachineError(text, code="not-picklable"))
             return
         answers.send("ready")
         while True:

@@ -97,7 +97,7 @@ def synthesize(
     (True, True)
     """
     if method not in ("greedy", "exact"):
-        raise ScheduleError(f"method must be 'greedy' or 'exact', got {method!r}")
+        raise ScheduleError(f"method must be 'greedy' or 'exact', got {method!r}", code="unknown-name")
     members, machine, network = _members(problem, on, n_bytes, ranks, root, chunks, model)
     if method == "exact":
         check_size(len(members))
@@ -181,7 +181,9 @@ def _members(
     if problem not in allowed:
         if allowed is not COLLECTIVES:
             hint = nearest(str(problem), allowed)
-            raise ScheduleError(f"unknown collective {problem!r}{hint}; known: {', '.join(allowed)}")
+            raise ScheduleError(
+                f"unknown collective {problem!r}{hint}; known: {', '.join(allowed)}", code="unknown-name"
+            )
         is_other = problem in PROBLEMS
         hint = "" if is_other else nearest(str(problem), allowed)
         known = " It is a collective, but not one of these." if is_other else ""
@@ -190,17 +192,22 @@ def _members(
     whole = {"n_bytes": (n_bytes, 0), "root": (root, 0)} | ({} if chunks is None else {"chunks": (chunks, 1)})
     for name, (value, least) in whole.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise ScheduleError(f"{name} must be an integer of at least {least}, got {value!r}")
+            raise ScheduleError(
+                f"{name} must be an integer of at least {least}, got {value!r}", code="out-of-range"
+            )
     if problem == "reduce_scatter" and chunks not in (None, 1):
         raise ScheduleError(
             "reduce_scatter has blocks of any sizes, which are not cut; leave chunks out, or use "
-            "reduce_scatter_block"
+            "reduce_scatter_block",
+            code="conflicting-options",
         )
     machine = platform(on)
     network = machine.network(model)
     if ranks is None:
         if machine.capacity is None:
-            raise ScheduleError(f"{machine.name} grows with the ranks: say how many, as in ranks=16")
+            raise ScheduleError(
+                f"{machine.name} grows with the ranks: say how many, as in ranks=16", code="ranks-required"
+            )
         ranks = machine.capacity
     if isinstance(ranks, int) and not isinstance(ranks, bool):
         hosts = machine.rank_hosts(ranks)  # refuses what does not fit
@@ -210,11 +217,15 @@ def _members(
         members = _chosen(ranks)
         most = machine.capacity if machine.capacity is not None else max(members) + 1
         if max(members) >= most:
-            raise ScheduleError(f"{machine.name} holds ranks 0 to {most - 1}; got rank {max(members)}")
+            raise ScheduleError(
+                f"{machine.name} holds ranks 0 to {most - 1}; got rank {max(members)}", code="too-many-ranks"
+            )
         hosts = machine.rank_hosts(most)[list(members)]
         placed = machine.sized(most).mapped([int(host) for host in hosts])
     if not 0 <= root < len(members):
-        raise ScheduleError(f"root {root} is not one of the ranks 0 to {len(members) - 1}")
+        raise ScheduleError(
+            f"root {root} is not one of the ranks 0 to {len(members) - 1}", code="out-of-range"
+        )
     return members, placed, network
 
 
@@ -222,9 +233,14 @@ def _chosen(ranks: Any) -> tuple[int, ...]:
     try:
         members = tuple(ranks)
     except TypeError:
-        raise ScheduleError(f"ranks must be a number or a list of ranks, got {ranks!r}") from None
+        raise ScheduleError(
+            f"ranks must be a number or a list of ranks, got {ranks!r}", code="wrong-type"
+        ) from None
     if not members or any(isinstance(r, bool) or not isinstance(r, int) or r < 0 for r in members):
-        raise ScheduleError(f"ranks must be a number of at least 1 or a list of ranks >= 0, got {ranks!r}")
+        raise ScheduleError(
+            f"ranks must be a number of at least 1 or a list of ranks >= 0, got {ranks!r}",
+            code="out-of-range",
+        )
     if len(set(members)) < len(members):
-        raise ScheduleError(f"ranks must be distinct, got {ranks!r}")
+        raise ScheduleError(f"ranks must be distinct, got {ranks!r}", code="duplicate-name")
     return members

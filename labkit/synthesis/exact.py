@@ -133,7 +133,8 @@ def check_size(ranks: int) -> None:
     """Refuse more ranks than the exact search is for."""
     if ranks > MOST_RANKS:
         raise ScheduleError(
-            f"the exact search handles at most {MOST_RANKS} ranks, got {ranks}; use method='greedy'"
+            f"the exact search handles at most {MOST_RANKS} ranks, got {ranks}; use method='greedy'",
+            code="too-many-ranks",
         )
 
 
@@ -392,7 +393,9 @@ def exact_attempts(
         schedule = schedule_of(problem, fabric.size, root, parts, plan)
         found.append(Attempt(f"exact search: {point}", time(schedule), schedule, plan))
     if not found:
-        raise ScheduleError(f"no exact schedule of {problem} was found in time; use method='greedy'")
+        raise ScheduleError(
+            f"no exact schedule of {problem} was found in time; use method='greedy'", code="time-limit"
+        )
     return found
 
 

@@ -193,7 +193,8 @@ def read_baseline(path: Path) -> Baseline | None:
         return None
     except (OSError, ValueError, TypeError) as error:
         raise DataError(
-            f"{path} is not a baseline of scaling tests ({error}); run pytest with --scaling-update"
+            f"{path} is not a baseline of scaling tests ({error}); run pytest with --scaling-update",
+            code="malformed-file",
         ) from None
 
 

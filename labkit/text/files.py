@@ -33,9 +33,12 @@ def require_file(
         return
     name = os.fspath(path)
     if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
-        raise error(f"{name!r} is a pipe, a socket or a device; give a file")
+        raise error(f"{name!r} is a pipe, a socket or a device; give a file", code="wrong-kind-of-file")
     if is_whole and stat.S_ISREG(found.st_mode) and found.st_size > _MOST_TEXT_BYTES:
-        raise error(f"{name!r} has {found.st_size:,} B; a text may have at most {_MOST_TEXT_BYTES:,} B")
+        raise error(
+            f"{name!r} has {found.st_size:,} B; a text may have at most {_MOST_TEXT_BYTES:,} B",
+            code="too-large",
+        )
 
 
 def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
@@ -51,10 +54,14 @@ def text_of(path: Path, error: type[LabkitError] = DataError) -> str:
     except UnicodeDecodeError as wrong:
         raise error(
             f"{path} cannot be read: no text in {wrong.encoding.upper()} (byte {wrong.start}); "
-            "save it as UTF-8"
+            "save it as UTF-8",
+            code="unreadable-file",
         ) from None
     except (OSError, ValueError) as wrong:
-        raise error(f"{path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}") from None
+        code = "missing-file" if isinstance(wrong, FileNotFoundError) else "unreadable-file"
+        raise error(
+            f"{path} cannot be read: {getattr(wrong, 'strerror', None) or wrong}", code=code
+        ) from None
 
 
 def replace_file(path: str | os.PathLike[str], content: bytes | str) -> Path:
@@ -92,7 +99,9 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise DataError(f"cannot write {os.fspath(path)!r}: {error.strerror or error}") from error
+        raise DataError(
+            f"cannot write {os.fspath(path)!r}: {error.strerror or error}", code="unwritable-file"
+        ) from error
 
 
 def notebook_text(content: bytes) -> str:

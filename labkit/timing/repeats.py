@@ -69,7 +69,10 @@ class Repeats:
 
     def __post_init__(self) -> None:
         if self.statistic not in STATISTICS:
-            raise DataError(f"statistic must be one of: {', '.join(STATISTICS)}, got {self.statistic!r}")
+            raise DataError(
+                f"statistic must be one of: {', '.join(STATISTICS)}, got {self.statistic!r}",
+                code="unknown-name",
+            )
         for name, is_right, wanted in (
             ("within", _is_number(self.within) and 0 <= self.within < 1, "at least 0 and below 1"),
             ("level", _is_number(self.level) and 0 < self.level < 1, "above 0 and below 1"),
@@ -78,7 +81,9 @@ class Repeats:
             ("most_s", _is_number(self.most_s) and self.most_s > 0, "above 0 seconds"),
         ):
             if not is_right:
-                raise DataError(f"repeats: {name} must be {wanted}, got {getattr(self, name)!r}")
+                raise DataError(
+                    f"repeats: {name} must be {wanted}, got {getattr(self, name)!r}", code="out-of-range"
+                )
         needed = least_values(self.statistic, self.level)
         if self.within and self.most < needed:
             raise DataError(
@@ -372,13 +377,15 @@ def interval(values: Sequence[float], statistic: str = "median", level: float = 
     inf
     """
     if statistic not in STATISTICS:
-        raise DataError(f"statistic must be one of: median, mean; got {statistic!r}")
+        raise DataError(f"statistic must be one of: median, mean; got {statistic!r}", code="unknown-name")
     if not 0 < level < 1:
-        raise DataError(f"the confidence level must be above 0 and below 1, got {level!r}")
+        raise DataError(
+            f"the confidence level must be above 0 and below 1, got {level!r}", code="out-of-range"
+        )
     ordered = np.sort(np.asarray(values, np.float64))
     n = int(ordered.size)
     if not n or not np.isfinite(ordered).all():
-        raise DataError("an interval needs at least one value, and all must be finite")
+        raise DataError("an interval needs at least one value, and all must be finite", code="not-finite")
     if statistic == "median":
         k = _outermost(n, level)
         low, high = (-math.inf, math.inf) if k is None else (float(ordered[k]), float(ordered[n - 1 - k]))

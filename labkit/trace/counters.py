@@ -106,7 +106,8 @@ def checked_counters(given: Any) -> tuple[str, ...]:
     for name in names:
         if name not in EVENTS:
             raise MachineError(
-                f"no counter is called {name!r}{nearest(name, EVENTS)}; there are {', '.join(EVENTS)}"
+                f"no counter is called {name!r}{nearest(name, EVENTS)}; there are {', '.join(EVENTS)}",
+                code="unknown-name",
             )
     return names
 

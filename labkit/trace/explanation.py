@@ -475,7 +475,8 @@ def explain_run(run: RecordedRun) -> Explanation:
     if network.sharing != "maxmin":
         raise DataError(
             f"in the model {network.name} messages share no links, so none of them held any up; explain a "
-            "run with a model such as lab"
+            "run with a model such as lab",
+            code="unsupported",
         )
     built = disturbed(machine.build(run.ranks), run.machine.get("noise"))
     found = find_bottlenecks(trace, built, network.build(), run.makespan_s, BINS)
@@ -599,7 +600,10 @@ def explained(given: object, takes: str) -> Explanation:
     if isinstance(given, Explanation):
         return given
     if not hasattr(given, "explain"):
-        raise DataError(f"{takes}, run(..., trace=True), or its run.explain(); got {type(given).__name__}")
+        raise DataError(
+            f"{takes}, run(..., trace=True), or its run.explain(); got {type(given).__name__}",
+            code="not-recorded",
+        )
     found: Explanation = given.explain()
     return found
 
@@ -737,7 +741,9 @@ def contrast(
     first = explanations if isinstance(explanations, Sequence) else [explanations]
     found = [explained(one, "each of labkit.contrast is a recorded run") for one in (*first, *others)]
     if len(found) < 2:
-        raise DataError(f"a contrast needs at least two recorded runs, got {len(found)}")
+        raise DataError(
+            f"a contrast needs at least two recorded runs, got {len(found)}", code="not-enough-data"
+        )
     names: list[str] = []
     for e in found:
         name = e.on if len({x.program for x in found}) == 1 else f"{e.program} on {e.on}"

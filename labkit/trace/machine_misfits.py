@@ -138,12 +138,14 @@ def paired(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
         if run.trace is None or run.trace.calls is None:
             raise DataError(
                 f"{run.program} on {run.on} has no trace of calls; run the program with trace=True on both "
-                "machines"
+                "machines",
+                code="not-recorded",
             )
     if measured.ranks != predicted.ranks:
         raise DataError(
             f"the same number of ranks is needed on both machines, got {measured.ranks} measured and "
-            f"{predicted.ranks} predicted"
+            f"{predicted.ranks} predicted",
+            code="count-mismatch",
         )
     both = _calls(measured, predicted)
     hosts = _hosts(predicted)
@@ -174,7 +176,8 @@ def _calls(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
         raise DataError(
             f"{measured.program} and {predicted.program} did different things: of {len(tables[0])} calls "
             f"measured and {len(tables[1])} predicted only {len(both)} are the same; compare runs of one "
-            "program with the same arguments"
+            "program with the same arguments",
+            code="not-comparable",
         )
     found: pd.DataFrame = both.sort_values("row", ignore_index=True)
     return found
@@ -696,7 +699,8 @@ def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:
     """
     if not hasattr(predicted, "trace"):
         raise DataError(
-            f"a run is held against another one, which lk.run(...) returned; got {predicted!r:.60}"
+            f"a run is held against another one, which lk.run(...) returned; got {predicted!r:.60}",
+            code="wrong-type",
         )
     samples = paired(measured, predicted)
     found = search(samples, measured.makespan_s, predicted.makespan_s)

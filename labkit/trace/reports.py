@@ -78,15 +78,19 @@ class Expression:
         Raises DataError: It is none; it says what stands in the way.
         """
         if not isinstance(text, str) or len(text) > _MOST:
-            raise DataError(f"an expression is a text of at most {_MOST} characters")
+            raise DataError(
+                f"an expression is a text of at most {_MOST} characters", code="malformed-expression"
+            )
         try:
             tree = ast.parse(text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise DataError(f"not an expression: {text!r} ({error}); write {_ALLOWED}") from None
+            raise DataError(
+                f"not an expression: {text!r} ({error}); write {_ALLOWED}", code="malformed-expression"
+            ) from None
         names: dict[str, None] = {}
         _check(tree, names, text)
         if not names:
-            raise DataError(f"the expression {text!r} names no metric")
+            raise DataError(f"the expression {text!r} names no metric", code="malformed-expression")
         return cls(text.strip(), tuple(names))
 
     def value(self, values: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64]:
@@ -117,7 +121,10 @@ def _check(node: ast.expr, names: dict[str, None], text: str) -> None:
             _check(one, names, text)
     else:
         part = ast.get_source_segment(text.strip(), node) or text
-        raise DataError(f"{part!r} in the expression {text!r} is not allowed; write {_ALLOWED}")
+        raise DataError(
+            f"{part!r} in the expression {text!r} is not allowed; write {_ALLOWED}",
+            code="malformed-expression",
+        )
 
 
 def _value(node: ast.expr, values: Mapping[str, NDArray[np.float64]]) -> Any:
@@ -206,7 +213,10 @@ class Report:
             if one.name == name:
                 return one
         names = [one.name for one in self.metrics]
-        raise DataError(f"the report has no metric {name!r}{nearest(name, names)}; it has {', '.join(names)}")
+        raise DataError(
+            f"the report has no metric {name!r}{nearest(name, names)}; it has {', '.join(names)}",
+            code="unknown-name",
+        )
 
     def exclusive(self, name: str) -> Values:
         """Return what a metric is in each call path itself, by rank: shape (paths, ranks)."""
@@ -263,9 +273,12 @@ class Report:
         Raises DataError: The name is taken, or the expression is none.
         """
         if any(one.name == name for one in self.metrics):
-            raise DataError(f"the report has a metric {name!r} already; take another name")
+            raise DataError(f"the report has a metric {name!r} already; take another name", code="name-taken")
         if not name.isidentifier():
-            raise DataError(f"a metric's name is letters, digits and _, not a digit first; got {name!r}")
+            raise DataError(
+                f"a metric's name is letters, digits and _, not a digit first; got {name!r}",
+                code="malformed-name",
+            )
         parsed = Expression.parse(expression)
         for one in parsed.names:
             self.metric(one)
@@ -298,7 +311,10 @@ class Report:
                 return row
         known = [self.chain(row) for row in range(len(self.paths))]
         shown = "; ".join(known[:12]) + ("; ..." if len(known) > 12 else "")
-        raise DataError(f"the report has no call path {label!r}{nearest(label, known)}; it has {shown}")
+        raise DataError(
+            f"the report has no call path {label!r}{nearest(label, known)}; it has {shown}",
+            code="unknown-name",
+        )
 
     def chain(self, row: int) -> str:
         """Return the labels from the first phase on; of the program itself its own."""
@@ -393,17 +409,19 @@ def _titles(reports: tuple[Report, ...]) -> str:
 def _together(*reports: Report) -> list[Report]:
     """Return the reports with the metrics and call paths of all of them."""
     if not reports:
-        raise DataError("give at least one report")
+        raise DataError("give at least one report", code="not-enough-data")
     if wrong := [one for one in reports if not isinstance(one, Report)]:
         raise DataError(
             "reports are what run.report() returns, one after another, as in mean(one, other) or "
-            f"mean(*reports); got {type(wrong[0]).__name__}"
+            f"mean(*reports); got {type(wrong[0]).__name__}",
+            code="wrong-type",
         )
     ranks = {one.ranks for one in reports}
     if len(ranks) > 1:
         raise DataError(
             f"reports of {', '.join(map(str, sorted(ranks)))} ranks cannot be reckoned with rank by rank; "
-            "compare the means of their ranks: report.per_rank()"
+            "compare the means of their ranks: report.per_rank()",
+            code="unsupported",
         )
     metrics = _metrics(reports)
     paths, rows = _paths(reports)

@@ -66,11 +66,15 @@ class Score:
         """
         target = Path(path)
         if target.suffix not in FILTERS:
-            raise DataError(f"a filter file ends in {' or '.join(FILTERS)}, got {str(target)!r}")
+            raise DataError(
+                f"a filter file ends in {' or '.join(FILTERS)}, got {str(target)!r}", code="unknown-format"
+            )
         try:
             target.write_text(filter_text(self.leave_out, self.reading()), encoding="utf-8")
         except OSError as error:
-            raise DataError(f"{str(target)!r} cannot be written: {error.strerror or error}") from None
+            raise DataError(
+                f"{str(target)!r} cannot be written: {error.strerror or error}", code="unwritable-file"
+            ) from None
         return target
 
     @property
@@ -165,7 +169,8 @@ def score_of(run: RecordedRun) -> Score:
     if run.trace is not None and run.trace.calls is None:
         raise DataError(
             f"which calls {run.program} makes is not known, so neither is what a trace of them takes: "
-            "score a run of a program, or the replay of a time-independent trace"
+            "score a run of a program, or the replay of a time-independent trace",
+            code="not-recorded",
         )
     if run.trace is None and run.summary is not None:
         profile = summary_frame(run.summary, run.counts)

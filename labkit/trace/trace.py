@@ -58,7 +58,7 @@ def lacks_trace(run: RecordedRun, what: str) -> DataError:
             "its summary sums up time, calls and messages, and only a trace has their order; run it "
             "with trace=True, leaving out what run.score() says"
         )
-    return DataError(f"{what}: {has}")
+    return DataError(f"{what}: {has}", code="not-recorded")
 
 
 # Nonblocking collectives in a recorded run: what went on concurrently, and what it waited for.

@@ -122,7 +122,9 @@ def _axes(operation: str, machine: Platform, p: Any, n_bytes: Any) -> tuple[list
     most = _GROWN_RANKS if capacity is None else min(capacity, _MOST_RANKS)
     if operation == "barrier":
         if n_bytes not in (None, 0):
-            raise DataError(f"a barrier has no bytes; leave bytes out, got {n_bytes!r}")
+            raise DataError(
+                f"a barrier has no bytes; leave bytes out, got {n_bytes!r}", code="conflicting-options"
+            )
         n_bytes = 0
     if p is None:
         p = most
@@ -138,7 +140,8 @@ def _axes(operation: str, machine: Platform, p: Any, n_bytes: Any) -> tuple[list
     ):
         raise DataError(
             "a card goes along the ranks or along the bytes: give one number for the other one, "
-            "as in p=16 or bytes=65536"
+            "as in p=16 or bytes=65536",
+            code="ambiguous",
         )
     return _whole("p", p, 1), _whole("bytes", n_bytes, 0)
 
@@ -148,7 +151,7 @@ def _whole(name: str, value: Any, least: int) -> list[int]:
     if not values or any(
         isinstance(v, bool) or not isinstance(v, int | float) or v != int(v) or v < least for v in values
     ):
-        raise DataError(f"{name} must be integers of at least {least}, got {value!r}")
+        raise DataError(f"{name} must be integers of at least {least}, got {value!r}", code="out-of-range")
     return sorted({int(v) for v in values})
 
 
@@ -357,11 +360,15 @@ def measured_points(
     else:
         raise DataError(
             "measured takes a run with a trace, a study, or a table with ranks, bytes and time_s; got a "
-            f"{type(measured).__name__}"
+            f"{type(measured).__name__}",
+            code="wrong-type",
         )
     missing = [name for name in ("ranks", "bytes", "time_s") if name not in found]
     if missing:
-        raise DataError(f"the measurements have no {missing[0]!r}; they have: {', '.join(map(str, found))}")
+        raise DataError(
+            f"the measurements have no {missing[0]!r}; they have: {', '.join(map(str, found))}",
+            code="missing-key",
+        )
     if "algorithm" not in found:
         found = found.assign(algorithm=LIBRARY)
     here = found[found["ranks"].isin(ranks) & found["bytes"].isin(sizes)]
@@ -369,7 +376,8 @@ def measured_points(
         what = f"{sorted(set(found['ranks']))} ranks and {sorted(set(found['bytes']))} bytes"
         raise DataError(
             f"the measurements of {operation} have no point of the card, which has {list(ranks)} ranks and "
-            f"{list(sizes)} bytes; they have " + (what if len(found) else "no such call")
+            f"{list(sizes)} bytes; they have " + (what if len(found) else "no such call"),
+            code="no-data",
         )
     groups = here.groupby(["ranks", "bytes", "algorithm"], sort=False)["time_s"]
     medians: pd.DataFrame = groups.median().reset_index()
@@ -380,7 +388,9 @@ def _of_run(run: Run, operation: str) -> pd.DataFrame:
     """Every call of the collective by all ranks: from the last one's begin to the last one's end."""
     calls = None if run.trace is None else run.trace.calls
     if calls is None:
-        raise DataError(f"{run.program} on {run.on} has no noted calls; run it with trace=True")
+        raise DataError(
+            f"{run.program} on {run.on} has no noted calls; run it with trace=True", code="not-recorded"
+        )
     own = calls[(calls["call"].str.lower() == operation) & (calls["joint"] >= 0)]
     joint = own.groupby("joint").agg(
         ranks=("rank", "size"), bytes=("bytes", "max"), begin_s=("begin_s", "max"), end_s=("end_s", "max")
@@ -399,7 +409,8 @@ def _of_study(study: Study, operation: str) -> pd.DataFrame:
     if size is None:
         raise DataError(
             f"a study on a card must vary the parameter {' or '.join(_WHOLE_SIZES)}; this one has "
-            f"{', '.join(map(str, study.data.columns))}"
+            f"{', '.join(map(str, study.data.columns))}",
+            code="ambiguous",
         )
     columns = ["ranks", size, "value", *(["algorithm"] if "algorithm" in rows else [])]
     found: pd.DataFrame = rows[columns].rename(columns={size: "bytes", "value": "time_s"})

@@ -242,7 +242,8 @@ class Tune:
         if not isinstance(functions, FunctionSet):
             raise DataError(
                 "a request takes lk.tune.FunctionSet(name, [lk.tune.Codelet(name, call), ...]), "
-                f"got {functions!r}"
+                f"got {functions!r}",
+                code="wrong-type",
             )
         settings = _plan(plan)
         _require_comm(comm)
@@ -288,7 +289,10 @@ class Tune:
         Raises DataError: An option has a value that is not allowed.
         """
         if "timing" in plan:
-            raise DataError("a timer has its own timing: every=1, or more passes between two barriers")
+            raise DataError(
+                "a timer has its own timing: every=1, or more passes between two barriers",
+                code="out-of-range",
+            )
         settings = _plan(plan)
         _require_comm(comm)
         return Timer(comm, requests, every, settings)
@@ -366,10 +370,12 @@ def _plan(words: dict[str, Any]) -> Any:
     known = plan_of.__annotations__.keys() - {"return"}
     unknown = sorted(words.keys() - known)
     if unknown:
-        raise DataError(f"tuning takes {', '.join(sorted(known))}; got {', '.join(unknown)}")
+        raise DataError(
+            f"tuning takes {', '.join(sorted(known))}; got {', '.join(unknown)}", code="unknown-name"
+        )
     return plan_of(**words)
 
 
 def _require_comm(comm: object) -> None:
     if not hasattr(comm, "Allreduce"):
-        raise DataError(f"the first argument is the program's communicator, got {comm!r}")
+        raise DataError(f"the first argument is the program's communicator, got {comm!r}", code="wrong-type")

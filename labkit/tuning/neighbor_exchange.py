@@ -88,12 +88,16 @@ def grid_pattern(comm: Any, shape: tuple[int, ...], width: int) -> Pattern:
     """Return the exchange of halos of `width` cells at all faces of a grid."""
     dims = list(comm.dims)
     if len(shape) < len(dims):
-        raise DataError(f"the grid has {len(dims)} dimensions, the array only {len(shape)}: {shape}")
+        raise DataError(
+            f"the grid has {len(dims)} dimensions, the array only {len(shape)}: {shape}",
+            code="count-mismatch",
+        )
     small = [shape[d] for d in range(len(dims)) if shape[d] < 3 * width]
     if small:
         raise DataError(
             f"an array of shape {shape} has no room for halos of {width} on both sides: each of the grid's "
-            f"dimensions takes at least {3 * width} cells"
+            f"dimensions takes at least {3 * width} cells",
+            code="not-enough-data",
         )
 
     def face(along: int, begin: int) -> Region:
@@ -128,7 +132,8 @@ def graph_pattern(
     for name, (regions, edges) in ends.items():
         if len(regions) != len(edges):
             raise DataError(
-                f"{name}= has {len(regions)} regions, and the rank has {len(edges)} such neighbours"
+                f"{name}= has {len(regions)} regions, and the rank has {len(edges)} such neighbours",
+                code="count-mismatch",
             )
     steps = [Step() for _ in range(ranks)]
     for name, (regions, edges) in ends.items():
@@ -150,11 +155,13 @@ def graph_pattern(
 def _box(shape: tuple[int, ...], region: object, name: str) -> Region:
     slices = region if isinstance(region, tuple) else (region,)
     if len(slices) > len(shape) or not all(isinstance(one, slice) for one in slices):
-        raise DataError(f"{name}= takes slices, or tuples of them, one for a dimension; got {region!r}")
+        raise DataError(
+            f"{name}= takes slices, or tuples of them, one for a dimension; got {region!r}", code="wrong-type"
+        )
     bounds = [one.indices(n) for one, n in zip(slices, shape, strict=False)]
     bounds += [(0, n, 1) for n in shape[len(slices) :]]
     if any(stride != 1 for _, _, stride in bounds):
-        raise DataError(f"{name}= takes slices without a stride, got {region!r}")
+        raise DataError(f"{name}= takes slices without a stride, got {region!r}", code="wrong-type")
     return Region(shape, tuple(a for a, _, _ in bounds), tuple(max(b - a, 0) for a, b, _ in bounds))
 
 
@@ -177,7 +184,7 @@ def _agreed(comm: Any, pattern: Pattern) -> Pattern:
             )
     found: NDArray[Any] | list[str] = [text for text in comm.allgather(wrong) if text]
     if found:
-        raise DataError(f"the regions do not fit: {found[0]}")
+        raise DataError(f"the regions do not fit: {found[0]}", code="too-many-ranks")
     return pattern
 
 
@@ -459,14 +466,17 @@ def _pattern(
 ) -> Pattern:
     """Return the regions of an exchange: those of a grid's halo, or the caller's."""
     if isinstance(width, bool) or not isinstance(width, int) or width < 1:
-        raise DataError(f"width must be an integer of at least 1 (cells), got {width!r}")
+        raise DataError(f"width must be an integer of at least 1 (cells), got {width!r}", code="out-of-range")
     if (send is None) != (recv is None):
-        raise DataError("send= and recv= must be given together: regions for each neighbor")
+        raise DataError(
+            "send= and recv= must be given together: regions for each neighbor", code="missing-key"
+        )
     if send is None or recv is None:
         if not is_grid:
             raise DataError(
                 "on a graph the regions are not known: give send=[slices, ...] and recv=[slices, ...], one "
-                "for each outgoing and incoming edge"
+                "for each outgoing and incoming edge",
+                code="missing-key",
             )
         return grid_pattern(comm, shape, width)
     return graph_pattern(comm, shape, send, recv)
@@ -489,7 +499,8 @@ def neighborhood_set(
     if not isinstance(comm, mpi.Topocomm):
         raise DataError(
             "an exchange with neighbours takes a communicator with a topology: comm.Create_cart(...) or "
-            f"comm.Create_dist_graph_adjacent(...); got a {type(comm).__name__}"
+            f"comm.Create_dist_graph_adjacent(...); got a {type(comm).__name__}",
+            code="wrong-type",
         )
     is_grid = isinstance(comm, mpi.Cartcomm)
     _check(arrays)
@@ -498,7 +509,7 @@ def neighborhood_set(
     names = list(FORMS) if forms is None else list(forms)
     unknown = [name for name in names if name not in FORMS]
     if unknown:
-        raise DataError(f"unknown form {unknown[0]!r}; there are: {', '.join(FORMS)}")
+        raise DataError(f"unknown form {unknown[0]!r}; there are: {', '.join(FORMS)}", code="unknown-name")
     sent = sum(part.region.count for part in pattern.sends) * arrays[0].itemsize
     n_bytes = most_of(comm, [float(sent)])[0]
     at = Situation("neighborhood", int(comm.Get_size()), n_bytes)
@@ -513,7 +524,8 @@ def neighborhood_set(
                 return exchange
         known = "the array" if len(exchanges) == 1 else f"one of the {len(exchanges)} arrays"
         raise DataError(
-            f"this exchange takes {known} that it was made with: lk.tune.neighborhood(comm, array)"
+            f"this exchange takes {known} that it was made with: lk.tune.neighborhood(comm, array)",
+            code="wrong-arguments",
         )
 
     def free() -> None:
@@ -528,15 +540,20 @@ def neighborhood_set(
 
 def _check(arrays: Sequence[Any]) -> None:
     if not arrays:
-        raise DataError("an exchange takes at least one array, with its halos: neighborhood(comm, array)")
+        raise DataError(
+            "an exchange takes at least one array, with its halos: neighborhood(comm, array)",
+            code="not-enough-data",
+        )
     for array in arrays:
         if not isinstance(array, np.ndarray) or not array.flags.c_contiguous or not array.flags.writeable:
             raise DataError(
                 "an exchange takes NumPy arrays that are contiguous (in C order) and can be written; got "
-                f"{type(array).__name__}"
+                f"{type(array).__name__}",
+                code="not-contiguous",
             )
         if array.shape != arrays[0].shape or array.dtype != arrays[0].dtype:
             raise DataError(
                 f"the arrays of an exchange must have the same shape and dtype; "
-                f"got {arrays[0].shape} of {arrays[0].dtype} and {array.shape} of {array.dtype}"
+                f"got {arrays[0].shape} of {arrays[0].dtype} and {array.shape} of {array.dtype}",
+                code="count-mismatch",
             )

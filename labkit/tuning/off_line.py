@@ -73,7 +73,7 @@ def _checked(ranks: Sequence[int], sizes: Sequence[int], leaves: int) -> dict[st
     for name, values in wanted.items():
         least = 0 if name == "sizes" else 1
         if not values or any(isinstance(v, bool) or v != int(v) or v < least for v in values):
-            raise DataError(f"{name} must be integers of at least {least}, got {values}")
+            raise DataError(f"{name} must be integers of at least {least}, got {values}", code="out-of-range")
     return wanted
 
 

@@ -62,7 +62,9 @@ class RealMachine:
         self, on: Any = "mpi", library: str = "ompi", repeats: Repeats | None = None, **options: Any
     ) -> None:
         if library not in ("ompi", "mpich"):
-            raise DataError(f"library must be ompi or mpich on a real machine, got {library!r}")
+            raise DataError(
+                f"library must be ompi or mpich on a real machine, got {library!r}", code="unknown-name"
+            )
         self.on, self.library, self.options = on, library, options
         self.notes: list[str] = []  # what the runs have noted, such as ranks that share cores
         self.repeats = Repeats(most_s=2.0) if repeats is None else repeats
@@ -76,7 +78,7 @@ class RealMachine:
     def time(self, at: Situation, name: str) -> float:
         """Refuse: what was not measured in the campaign is not known."""
         where = f"{self.name} with {at.ranks} ranks, {at.n_bytes} B"
-        raise DataError(f"{at.operation}/{name} was not measured on {where}")
+        raise DataError(f"{at.operation}/{name} was not measured on {where}", code="no-data")
 
     def measure(
         self,
@@ -91,12 +93,16 @@ class RealMachine:
         Returns: operation, ranks, bytes, algorithm, time_s (median), low_s, high_s (its 95 % interval).
         """
         if operation not in _BUFFERS:
-            raise DataError(f"{operation} cannot be tuned on a real machine; allowed: {', '.join(_BUFFERS)}")
+            raise DataError(
+                f"{operation} cannot be tuned on a real machine; allowed: {', '.join(_BUFFERS)}",
+                code="unsupported",
+            )
         known = library_names(self.library, operation)
         names = known if algorithms is None else list(dict.fromkeys(algorithms))
         if unknown := [name for name in names if name.partition(":")[0] not in known]:
             raise DataError(
-                f"{LIBRARIES[self.library]} has no {operation}/{unknown[0]}; it has {', '.join(known)}"
+                f"{LIBRARIES[self.library]} has no {operation}/{unknown[0]}; it has {', '.join(known)}",
+                code="unknown-name",
             )
         names = [name for name in names if name != "two_process" or list(ranks) == [2]]
         rows: list[tuple[object, ...]] = []
@@ -131,7 +137,8 @@ def gain(tuned: Any) -> pd.DataFrame:
     if not isinstance(machine, RealMachine) or machine.library != "ompi":
         raise MachineError(
             "only Open MPI's rules can be checked; save the rules and set MPICH's variable manually "
-            "(MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)"
+            "(MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE)",
+            code="unsupported",
         )
     sizes = sorted({int(n) for n in tuned.times["bytes"]})
     chosen = tuned.losses().set_index(["ranks", "bytes"])["algorithm"]

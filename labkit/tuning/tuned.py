@@ -278,7 +278,7 @@ def write_rules(
         for file, text in texts.items():
             replace_file(file, text)
     except OSError as error:
-        raise DataError(f"cannot write {path}: {error.strerror or error}") from error
+        raise DataError(f"cannot write {path}: {error.strerror or error}", code="unwritable-file") from error
     return path
 
 
@@ -302,7 +302,8 @@ def _text(
         if not by_size and any(len(band.steps) > 1 for band in bands):
             raise DataError(
                 f"Open MPI's ranks do not agree on the size of a {operation}, and would wait for ever where "
-                "it decides: tune for one size"
+                "it decides: tune for one size",
+                code="unsupported",
             )
         return (open_mpi.write_classic if path.suffix == ".conf" else open_mpi.write_json)(
             operation, bands, title
@@ -316,7 +317,7 @@ def _text(
             f"  {{ {', '.join(f'{k} = {json.dumps(v)}' for k, v in row.items())} }},\n" for row in rows
         )
         return f"title = {json.dumps(title)}\n\nrules = [\n{body}]\n"
-    raise DataError(f"{path.name}: rules can be written as {_FORMS}")
+    raise DataError(f"{path.name}: rules can be written as {_FORMS}", code="unknown-format")
 
 
 def _bands(tree: Sequence[Leaf], ranks: Sequence[int]) -> list[Band]:
@@ -339,7 +340,8 @@ def _one_for_all(operation: str, tree: Sequence[Leaf], times: pd.DataFrame) -> t
     if wide.empty:
         raise DataError(
             f"none of SMPI's algorithms for {operation} was measured at all points: tune with "
-            "library='smpi', or with fewer numbers of ranks"
+            "library='smpi', or with fewer numbers of ranks",
+            code="no-data",
         )
     lost = wide.div(best.where(best > 0, 1.0), axis=0).sub(1).where(best > 0, 0.0)
     name = str(lost.mean().idxmin())

@@ -91,7 +91,8 @@ def execute(arguments: argparse.Namespace) -> int:
     except OSError as error:  # a disk that has filled up meanwhile
         raise DataError(
             f"{arguments.out} cannot be written: {error.strerror or error}; free some space, or choose "
-            "another --out"
+            "another --out",
+            code="unwritable-file",
         ) from error
     say(f"Figures and tables: {page} ({demo.seconds:.0f} s in all)")
     if arguments.json:
@@ -107,7 +108,8 @@ def _require_writable(path: Path) -> None:
             pass
     except OSError as error:
         raise DataError(
-            f"{path} cannot be written: {error.strerror or error}; choose another --out"
+            f"{path} cannot be written: {error.strerror or error}; choose another --out",
+            code="unwritable-file",
         ) from error
     if is_new:
         path.unlink()

@@ -186,7 +186,8 @@ def refuse_in_recordings(calls: Any, name: str) -> None:
     if calls.keeps_calls:
         raise UnsupportedError(
             f"{name} cannot be recorded: a time-independent trace has no nonblocking "
-            "collectives; run without the recording, or record the blocking call"
+            "collectives; run without the recording, or record the blocking call",
+            code="not-recordable",
         )
 
 

@@ -30,6 +30,8 @@ class SubmissionFailure(LabkitError):
     `is_loading`: Before the function was called.
     """
 
+    code = "submission-failed"
+
     def __init__(self, kind: str, rank: int, message: str, is_loading: bool = False) -> None:
         super().__init__(message)
         self.kind, self.rank, self.is_loading = kind, rank, is_loading

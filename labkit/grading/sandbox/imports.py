@@ -88,7 +88,7 @@ def compiled(source: str) -> bytes | None:
     except (SyntaxError, ValueError, OverflowError, RecursionError):
         return None
     if len(code) > _MOST_CODE_BYTES:
-        raise DataError(f"it compiles to more than {_MOST_CODE_BYTES >> 20} MiB of code")
+        raise DataError(f"it compiles to more than {_MOST_CODE_BYTES >> 20} MiB of code", code="too-large")
     return None if told else code
 
 

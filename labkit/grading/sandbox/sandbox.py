@@ -105,7 +105,8 @@ class Sandbox:
             ours.close()
             self._words.close()
             raise MachineError(
-                f"the sandbox's process cannot be started: {error.filename}: {error.strerror}"
+                f"the sandbox's process cannot be started: {error.filename}: {error.strerror}",
+                code="not-started",
             ) from error
         finally:
             theirs.close()
@@ -121,7 +122,8 @@ class Sandbox:
             self.close()
             raise MachineError(
                 f"this machine cannot contain a submission ({self.containment}); grade on Linux with seccomp "
-                "(a container will do), or accept the risk with --uncontained"
+                "(a container will do), or accept the risk with --uncontained",
+                code="not-contained",
             )
 
     def close(self) -> None:
@@ -143,7 +145,9 @@ class Sandbox:
             ready, _, _ = select.select([self._control], [], [], max(deadline - time.monotonic(), 0))
             data = self._control.recv(1 << 16) if ready else b""
             if not data:
-                raise MachineError(f"the sandbox's process does not answer{self._last_words()}")
+                raise MachineError(
+                    f"the sandbox's process does not answer{self._last_words()}", code="lost-process"
+                )
             text += data
         found: dict[str, object] = json.loads(text)
         return found

@@ -36,7 +36,9 @@ def rows_of(generator: Callable[[Any], Any], arguments: list[Any]) -> Rows:
             row = (rank, int(op.kind), op.peer, op.label, *op.section, *op.source, int(op.is_source_first))
             rows.append(row)
         if len(rows) > MOST_ROWS:
-            raise ScheduleError(f"the schedule has more than {MOST_ROWS} operations: does it end?")
+            raise ScheduleError(
+                f"the schedule has more than {MOST_ROWS} operations: does it end?", code="too-large"
+            )
     return np.array(rows, np.int64).reshape(-1, COLUMNS)
 
 
@@ -52,9 +54,9 @@ def schedule_from(
 ) -> Schedule:
     """Build a schedule from rows that a submission handed over."""
     if not isinstance(rows, np.ndarray) or rows.dtype != np.int64 or rows.ndim != 2:
-        raise ScheduleError("what was handed over is no schedule")
+        raise ScheduleError("what was handed over is no schedule", code="unknown-name")
     if rows.shape[1] != COLUMNS:
-        raise ScheduleError("what was handed over is no schedule")
+        raise ScheduleError("what was handed over is no schedule", code="unknown-name")
     if len(rows) > min(MOST_ROWS, 500 * size + 1000):
         raise ScheduleError(f"{len(rows)} operations for {size} ranks: far more than any schedule needs")
     table = rows.tolist()
@@ -80,7 +82,9 @@ def _require_row(row: list[int], size: int, schedule: Schedule) -> None:
     """Refuse numbers that would cost the reader memory or time: a section's blocks are listed one by one."""
     rank, kind = row[0], row[1]
     if not 0 <= rank < size or kind not in set(Kind):
-        raise ScheduleError(f"an operation of rank {rank}, kind {kind}: there is no such thing")
+        raise ScheduleError(
+            f"an operation of rank {rank}, kind {kind}: there is no such thing", code="unknown-name"
+        )
     most = max(schedule.n_blocks(rank), default=0)
     for buffer, first, length, run, stride in (row[4:9], row[9:14]):
         is_buffer = -1 <= buffer < len(schedule.buffers)

@@ -52,6 +52,8 @@ _LOOK_S = 1.0
 class WireError(LabkitError):
     """The other side does not keep to the protocol."""
 
+    code = "broken-protocol"
+
 
 class Closed(WireError):
     """The other side is gone."""
@@ -183,7 +185,10 @@ class _Encoder:
     def encode(self, value: object, depth: int) -> Any:
         self.items += 1
         if self.items > MOST_ITEMS or depth > MOST_DEPTH:
-            raise DataError(f"a value of more than {MOST_ITEMS} items or {MOST_DEPTH} levels: return arrays")
+            raise DataError(
+                f"a value of more than {MOST_ITEMS} items or {MOST_DEPTH} levels: return arrays",
+                code="too-large",
+            )
         if value is None or isinstance(value, bool | float | str):
             return value if not isinstance(value, float) else float(value)
         if isinstance(value, int):
@@ -203,12 +208,15 @@ class _Encoder:
             return {"d": pairs}
         raise DataError(
             f"a {type(value).__name__} cannot be handed over: numbers, texts, arrays of numbers, and lists, "
-            "tuples and dicts of them can"
+            "tuples and dicts of them can",
+            code="not-picklable",
         )
 
     def _array(self, array: np.ndarray[Any, Any], is_number: bool) -> object:
         if array.dtype.kind not in _KINDS or array.dtype.itemsize > 16 or not array.dtype.isnative:
-            raise DataError(f"an array of dtype {array.dtype} cannot be handed over: return numbers")
+            raise DataError(
+                f"an array of dtype {array.dtype} cannot be handed over: return numbers", code="not-picklable"
+            )
         self.parts.append(np.ascontiguousarray(array).tobytes())
         return {"a": [array.dtype.str, list(array.shape), len(self.parts) - 1, is_number]}
 

@@ -258,10 +258,10 @@ def _prepared(
 ) -> Prepared:
     """Take a collective apart, once for each version of its file."""
     if not 1 <= ranks <= MOST_RANKS:
-        raise ScheduleError(f"the player shows 1 to {MOST_RANKS} ranks, got {ranks}")
+        raise ScheduleError(f"the player shows 1 to {MOST_RANKS} ranks, got {ranks}", code="out-of-range")
     algorithm = registry.get(problem, name)
     if PROBLEMS[problem].is_rooted and not 0 <= root < ranks:
-        raise ScheduleError(f"root {root} is not one of the ranks 0 to {ranks - 1}")
+        raise ScheduleError(f"root {root} is not one of the ranks 0 to {ranks - 1}", code="out-of-range")
     schedule = algorithm.build(ranks, root if PROBLEMS[problem].is_rooted else 0)
     seconds = simulate(schedule, on, n_bytes=n_bytes).makespan_s
     cost = algorithm.cost(ranks, n_bytes) if algorithm.cost else registry.Cost(0)
@@ -594,10 +594,12 @@ def schedule(made: Synthesized | Schedule, *, on: Any = "star", n_bytes: int = 4
     True
     """
     if not isinstance(made, Synthesized | Schedule):
-        raise DataError(f"the player takes a schedule, or what lk.synthesize returned, got {made!r}")
+        raise DataError(
+            f"the player takes a schedule, or what lk.synthesize returned, got {made!r}", code="wrong-type"
+        )
     own = made.schedule if isinstance(made, Synthesized) else made
     if own.size > MOST_RANKS:
-        raise ScheduleError(f"the player shows 1 to {MOST_RANKS} ranks, got {own.size}")
+        raise ScheduleError(f"the player shows 1 to {MOST_RANKS} ranks, got {own.size}", code="out-of-range")
     if isinstance(made, Synthesized):
         seconds, n_bytes, where, how = made.time_s, made.n_bytes, made.platform.name, made.method
     else:

@@ -114,17 +114,25 @@ def _waiting(one: dict[str, Any]) -> str:
 def messages_of(run: Run) -> Messages:
     """Take a run's messages."""
     if not isinstance(run, Run):
-        raise DataError(f"the player takes a run, lk.run(..., trace=True); got {type(run).__name__}")
+        raise DataError(
+            f"the player takes a run, lk.run(..., trace=True); got {type(run).__name__}", code="not-recorded"
+        )
     if run.trace is None:
-        raise DataError(f"{run.program} on {run.on} has no record of its messages; run it with trace=True")
+        raise DataError(
+            f"{run.program} on {run.on} has no record of its messages; run it with trace=True",
+            code="not-recorded",
+        )
     table = run.trace.messages
     if not len(table):
-        raise DataError(f"{run.program} on {run.on} sent no message: there is nothing to play")
+        raise DataError(
+            f"{run.program} on {run.on} sent no message: there is nothing to play", code="no-data"
+        )
     if run.ranks > MOST_RANKS or len(table) > MOST_MESSAGES:
         raise DataError(
             f"the player shows at most {MOST_RANKS} ranks and {MOST_MESSAGES:,} messages, one by one; this "
             f"run has {run.ranks:,} and {len(table):,}: take fewer ranks, or labkit.plot.gantt and "
-            "labkit.plot.sends"
+            "labkit.plot.sends",
+            code="too-many-ranks",
         )
     order = np.lexsort((table["end_s"].to_numpy(), table["start_s"].to_numpy()))
     return Messages(run, activity(run.trace, run.waits().waits), np.asarray(order, np.int64))

@@ -131,7 +131,9 @@ def fitted(x: Sequence[float] | Floats, y: Sequence[float] | Floats, expectation
     """Fit and judge points."""
     at, values = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if at.shape != values.shape or not (np.isfinite(values) & (values > 0)).all():
-        raise DataError("every point needs a value above 0; drag it back, or press reset")
+        raise DataError(
+            "every point needs a value above 0; drag it back, or press reset", code="out-of-range"
+        )
     verdict = judge(at, values, expectation, unit=unit)
     samples = verdict.samples or Samples(at, tuple(np.array([v]) for v in values))
     return Fitted(at, values, verdict, curves_of(verdict, verdict.model, samples))
@@ -439,5 +441,8 @@ def model(
     if data is None:
         return ModelExplorer(None, None, expectation, unit)
     if values is None or len(values) != len(data) or len(data) < 2:
-        raise DataError("give as many values as numbers of ranks, at least two: model([4, 8, 16], [1, 2, 4])")
+        raise DataError(
+            "give as many values as numbers of ranks, at least two: model([4, 8, 16], [1, 2, 4])",
+            code="count-mismatch",
+        )
     return ModelExplorer(data, values, expectation, unit)

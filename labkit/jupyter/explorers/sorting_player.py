@@ -174,7 +174,7 @@ def inputs(kind: str, ranks: int, per_rank: int, seed: int) -> list[Keys]:
             other = (at + per_rank) % n
             every[[at, other]] = every[[other, at]]
     elif kind != "sorted":
-        raise DataError(f"an input is one of {', '.join(INPUTS)}; got {kind!r}")
+        raise DataError(f"an input is one of {', '.join(INPUTS)}; got {kind!r}", code="unknown-name")
     return [np.asarray(part, np.int64) for part in every.reshape(ranks, per_rank)]
 
 
@@ -212,7 +212,8 @@ def _played(
     per_rank = sorter.requirements.keys_per_rank or per_rank
     if not (1 <= ranks <= MOST_RANKS and 1 <= per_rank <= MOST_KEYS):
         raise DataError(
-            f"the player shows 1 to {MOST_RANKS} ranks of 1 to {MOST_KEYS} keys, got {ranks} of {per_rank}"
+            f"the player shows 1 to {MOST_RANKS} ranks of 1 to {MOST_KEYS} keys, got {ranks} of {per_rank}",
+            code="out-of-range",
         )
     given = inputs(kind, ranks, per_rank, seed)
     n = ranks * per_rank
@@ -236,7 +237,9 @@ def _played(
     last = [np.asarray(one, np.int64).ravel() // scale for one in run.results]
     steps = [Step("input", tuple(given), _owners(given, n), 0.0), *_steps(seen, given, run.phases, n)]
     if not (np.concatenate(last) == np.arange(n)).all():
-        raise DataError(f"{algorithm} did not sort these keys: the player has nothing to show")
+        raise DataError(
+            f"{algorithm} did not sort these keys: the player has nothing to show", code="no-data"
+        )
     taken = _samples(algorithm, n, ranks, oversampling)
     return Played(algorithm, on, steps, taken)
 

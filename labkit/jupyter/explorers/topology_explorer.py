@@ -118,14 +118,15 @@ def pairs(pattern: str, hosts: int, shift: int = 1, seed: int = 0) -> Pairs:
     """
     every = np.arange(hosts)
     if pattern not in PATTERNS:
-        raise DataError(f"a pattern is one of {', '.join(PATTERNS)}; got {pattern!r}")
+        raise DataError(f"a pattern is one of {', '.join(PATTERNS)}; got {pattern!r}", code="unknown-name")
     if pattern == "none":
         return np.empty((0, 2), np.int64)
     if pattern == "all to all":
         if hosts * hosts > MOST_PAIRS:
             raise DataError(
                 f"all to all on {hosts:,} hosts has {hosts * (hosts - 1):,} messages; at most "
-                f"{int(MOST_PAIRS**0.5)} hosts are looked at: take a smaller machine of the same kind"
+                f"{int(MOST_PAIRS**0.5)} hosts are looked at: take a smaller machine of the same kind",
+                code="out-of-range",
             )
         found = np.stack([np.repeat(every, hosts), np.tile(every, hosts)], 1)
     elif pattern == "halo":
@@ -150,7 +151,9 @@ def _targets(pattern: str, hosts: int, shift: int, seed: int) -> Pairs:
     if pattern == "transpose":
         side = round(hosts**0.5)
         if side * side != hosts:
-            raise DataError(f"a transpose needs a square number of hosts; {hosts} is not a square")
+            raise DataError(
+                f"a transpose needs a square number of hosts; {hosts} is not a square", code="unknown-name"
+            )
         row, column = np.divmod(every, side)
         return np.asarray(column * side + row, np.int64)
     # One cycle through all hosts in random order: a permutation without a fixed point.

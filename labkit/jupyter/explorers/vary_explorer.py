@@ -55,7 +55,10 @@ class Varied(Explorer):
         """Call the function with the values of the sliders."""
         made = self._function(**{name: control.value for name, control in self.controls.items()})
         if not isinstance(made, Figure):
-            raise DataError(f"the function must return a figure of labkit.plot; got {type(made).__name__}")
+            raise DataError(
+                f"the function must return a figure of labkit.plot; got {type(made).__name__}",
+                code="wrong-type",
+            )
         self.figure = made
         self.picture("figure", made)
 
@@ -105,7 +108,12 @@ def vary(function: Callable[..., Figure], **values: Sequence[object]) -> Varied:
     'It grows as p².'
     """
     if not callable(function):
-        raise DataError(f"vary takes a function that returns a figure; got {type(function).__name__}")
+        raise DataError(
+            f"vary takes a function that returns a figure; got {type(function).__name__}", code="wrong-type"
+        )
     if not values or not all(isinstance(one, Sequence) and len(one) for one in values.values()):
-        raise DataError("give the values of each argument as a sequence: vary(draw, kilobytes=[1, 8, 64])")
+        raise DataError(
+            "give the values of each argument as a sequence: vary(draw, kilobytes=[1, 8, 64])",
+            code="missing-key",
+        )
     return Varied(function, dict(values))

@@ -288,10 +288,12 @@ def waits(*runs: Run | Report) -> WaitsExplorer:
     [0.001, 0.001, 0.0, 0.001]
     """
     if not runs:
-        raise DataError("give at least one run, recorded with trace=True")
+        raise DataError("give at least one run, recorded with trace=True", code="not-recorded")
     reports = []
     for one in runs:
         if not isinstance(one, Run | Report):
-            raise DataError(f"give runs, or what run.report() returned; got {type(one).__name__}")
+            raise DataError(
+                f"give runs, or what run.report() returned; got {type(one).__name__}", code="wrong-type"
+            )
         reports.append(with_cell_names(one if isinstance(one, Report) else one.report()))
     return WaitsExplorer(reports)

@@ -115,14 +115,16 @@ class ClusterSpec(MachineSpec):
             return
         taken = KINDS.get(kind)
         if taken and taken.__module__.startswith("labkit.machines.") and taken.__module__ != cls.__module__:
-            raise PlatformError(f"a topology {kind!r} is there already, in {taken.__module__}")
+            raise PlatformError(
+                f"a topology {kind!r} is there already, in {taken.__module__}", code="name-taken"
+            )
         KINDS[kind] = cls
 
     def __post_init__(self) -> None:
         """Refuse what no cluster can be, whoever built it."""
         self._needs_partner("loopback_lat", "loopback_bw")
         if self.cores < 1:
-            raise PlatformError(f"{self.KIND} needs cores >= 1, got {self.cores}")
+            raise PlatformError(f"{self.KIND} needs cores >= 1, got {self.cores}", code="out-of-range")
         self._check_rates("bw", "speed", "limiter", "loopback_bw")
         self._check_delays("lat", "loopback_lat")
         one_of("sharing", self.sharing, SHARINGS)
@@ -133,20 +135,25 @@ class ClusterSpec(MachineSpec):
     def _needs_partner(self, name: str, partner: str) -> None:
         if getattr(self, name) is not None and getattr(self, partner) is None:
             raise PlatformError(
-                f"{self.KIND} has {name} but no {partner}; give {partner}=..., or leave {name} out"
+                f"{self.KIND} has {name} but no {partner}; give {partner}=..., or leave {name} out",
+                code="missing-key",
             )
 
     def _check_rates(self, *names: str) -> None:
         for name in names:
             rate = getattr(self, name)
             if rate is not None and not 0 < rate < float("inf"):
-                raise PlatformError(f"{self.KIND} needs {name} > 0 and finite, got {rate}")
+                raise PlatformError(
+                    f"{self.KIND} needs {name} > 0 and finite, got {rate}", code="out-of-range"
+                )
 
     def _check_delays(self, *names: str) -> None:
         for name in names:
             delay = getattr(self, name)
             if delay is not None and not 0 <= delay < float("inf"):
-                raise PlatformError(f"{self.KIND} needs {name} >= 0 and finite, got {delay}")
+                raise PlatformError(
+                    f"{self.KIND} needs {name} >= 0 and finite, got {delay}", code="out-of-range"
+                )
 
     def _check_size(self) -> None:
         """Refuse a machine that no memory holds, before anything is built."""
@@ -157,12 +164,16 @@ class ClusterSpec(MachineSpec):
         if links > MAX_LINKS:
             raise PlatformError(
                 f"{self.KIND} has {links:,} links (limiters and loopbacks included); at most 2^24 = "
-                f"{MAX_LINKS:,} are allowed"
+                f"{MAX_LINKS:,} are allowed",
+                code="out-of-range",
             )
 
     def _check_hosts(self, hosts: int) -> None:
         if hosts > MAX_HOSTS:
-            raise PlatformError(f"{self.KIND} has {hosts:,} hosts; at most 2^20 = {MAX_HOSTS:,} are allowed")
+            raise PlatformError(
+                f"{self.KIND} has {hosts:,} hosts; at most 2^20 = {MAX_HOSTS:,} are allowed",
+                code="out-of-range",
+            )
 
     @classmethod
     def options(cls) -> dict[str, Option]:
@@ -307,7 +318,7 @@ class ClusterSpec(MachineSpec):
             SimGrid has no such machine.
         """
         if self.SIMGRID is None:
-            raise PlatformError(f"SimGrid has no {self.KIND}")
+            raise PlatformError(f"SimGrid has no {self.KIND}", code="unknown-name")
         numbers = (self.size or "").replace("x", ",").replace(":", ";")
         return {"topology": self.SIMGRID, "topo_parameters": numbers}
 

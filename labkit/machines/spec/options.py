@@ -48,7 +48,9 @@ class Option(NamedTuple):
 def one_of(name: str, value: str, allowed: tuple[str, ...]) -> str:
     """Hand a value back that is allowed."""
     if value not in allowed:
-        raise PlatformError(f"{name}={value!r} is not known; allowed: {', '.join(allowed)}")
+        raise PlatformError(
+            f"{name}={value!r} is not known; allowed: {', '.join(allowed)}", code="unknown-name"
+        )
     return value
 
 
@@ -61,9 +63,13 @@ def parse_count(text: str) -> int:
     """Read a whole number from 1 on, of at most 9 digits."""
     digits = text.lstrip("0")
     if not (text.isascii() and text.isdigit()) or not digits:
-        raise PlatformError(f"{text!r} is not a count; write a whole number from 1 on")
+        raise PlatformError(
+            f"{text!r} is not a count; write a whole number from 1 on", code="malformed-value"
+        )
     if len(digits) > 9:
-        raise PlatformError(f"a count of {len(digits)} digits is too large; write at most 9")
+        raise PlatformError(
+            f"a count of {len(digits)} digits is too large; write at most 9", code="out-of-range"
+        )
     return int(digits)
 
 
@@ -82,7 +88,9 @@ def parse_counts(text: str, offset: int = 0) -> tuple[int, ...]:
 def parse_seed(text: str) -> int:
     """Read a seed: a whole number from 0 on, below 2^63."""
     if not (text.isascii() and text.isdigit() and len(text) < 20 and int(text) < 2**63):
-        raise PlatformError(f"{text!r} is not a seed; write a whole number from 0 on, below 2^63")
+        raise PlatformError(
+            f"{text!r} is not a seed; write a whole number from 0 on, below 2^63", code="malformed-value"
+        )
     return int(text)
 
 
@@ -92,7 +100,8 @@ def parse_mapping(text: str) -> str:
     if named is None:
         raise PlatformError(
             f"mapping={text!r} is not known; allowed: block, cyclic, random, random:SEED, "
-            "block:RANKS_PER_HOST, fragmented, fragmented:SEED"
+            "block:RANKS_PER_HOST, fragmented, fragmented:SEED",
+            code="unknown-name",
         )
     return str(named)
 
@@ -112,7 +121,7 @@ def _calibration(text: str) -> str:
     try:
         find_calibration(text)
     except DataError as error:
-        raise PlatformError(f"calibration={text!r}: {error}") from None
+        raise PlatformError(f"calibration={text!r}: {error}", code="malformed-value") from None
     return text
 
 

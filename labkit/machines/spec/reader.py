@@ -136,7 +136,10 @@ def parse_spec(spec: str) -> ClusterSpec:
     512
     """
     if not isinstance(spec, str):
-        raise PlatformError(f"a platform specification is text such as 'star:64', got {type(spec).__name__}")
+        raise PlatformError(
+            f"a platform specification is text such as 'star:64', got {type(spec).__name__}",
+            code="wrong-type",
+        )
     head = spec.partition(",")[0]
     kind, values = _kind_and_size(spec, head)
     options = kind.options()

@@ -111,19 +111,24 @@ class DragonflySpec(ClusterSpec):
         super().__post_init__()
         one_of("routing", self.routing, ROUTINGS)
         if not 0 <= self.seed < 2**63:
-            raise PlatformError(f"dragonfly needs a seed from 0 on, below 2^63, got {self.seed}")
+            raise PlatformError(
+                f"dragonfly needs a seed from 0 on, below 2^63, got {self.seed}", code="out-of-range"
+            )
         if self.seed and self.routing not in ("valiant", "adaptive"):
             raise PlatformError(
-                f"routing={self.routing} draws nothing, so it takes no seed; leave seed={self.seed} out"
+                f"routing={self.routing} draws nothing, so it takes no seed; leave seed={self.seed} out",
+                code="conflicting-options",
             )
         given = [getattr(self, name) for name in COUNTS]
         if all(count is None for count in given):
             return
         if None in given:
             missing = ", ".join(name for name in COUNTS if getattr(self, name) is None)
-            raise PlatformError(f"dragonfly needs all of {', '.join(COUNTS)} or none; missing: {missing}")
+            raise PlatformError(
+                f"dragonfly needs all of {', '.join(COUNTS)} or none; missing: {missing}", code="missing-key"
+            )
         if min(given) < 1:
-            raise PlatformError(f"dragonfly needs numbers from 1 on, got {self.size}")
+            raise PlatformError(f"dragonfly needs numbers from 1 on, got {self.size}", code="out-of-range")
         self._check_size()
 
     @property
@@ -312,11 +317,12 @@ class DragonflySpec(ClusterSpec):
         """
         groups, routers = self.counts[0], self.counts[4]
         if self.routing != "minimal":
-            raise PlatformError(f"SimGrid has no routing={self.routing}; it has minimal")
+            raise PlatformError(f"SimGrid has no routing={self.routing}; it has minimal", code="unknown-name")
         if groups > routers:
             raise PlatformError(
                 "SimGrid's dragonflies have at most as many groups as routers in a chassis; this one has "
-                f"{groups} groups and {routers} routers"
+                f"{groups} groups and {routers} routers",
+                code="out-of-range",
             )
         return super().simgrid_size()
 

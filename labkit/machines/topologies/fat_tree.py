@@ -84,10 +84,11 @@ class FatTreeSpec(ClusterSpec):
         if not lists[0] or len({len(part) for part in lists}) > 1:
             raise PlatformError(
                 "fattree needs as many numbers up and cables as down, at least one of each, got "
-                + ":".join("x".join(map(str, part)) for part in lists)
+                + ":".join("x".join(map(str, part)) for part in lists),
+                code="count-mismatch",
             )
         if min(map(min, lists)) < 1:
-            raise PlatformError(f"fattree needs numbers from 1 on, got {self.size}")
+            raise PlatformError(f"fattree needs numbers from 1 on, got {self.size}", code="out-of-range")
         self._check_size()
 
     @property

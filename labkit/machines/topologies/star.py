@@ -55,7 +55,7 @@ class StarSpec(ClusterSpec):
         self._needs_partner("bb_sharing", "bb_bw")
         if self.hosts is not None:
             if self.hosts < 1:
-                raise PlatformError(f"star needs hosts >= 1, got {self.hosts}")
+                raise PlatformError(f"star needs hosts >= 1, got {self.hosts}", code="out-of-range")
             self._check_size()
         self._check_rates("bb_bw")
         self._check_delays("bb_lat")
@@ -163,7 +163,9 @@ class StarSpec(ClusterSpec):
         """Read the backbone; "shared" and 0 are what it is when it says nothing."""
         if not given["bb_bw"]:
             if given["bb_lat"] and units.parse_time(given["bb_lat"], True) > 0:
-                raise PlatformError("bb_lat without bb_bw: a backbone needs a bandwidth, too")
+                raise PlatformError(
+                    "bb_lat without bb_bw: a backbone needs a bandwidth, too", code="missing-key"
+                )
             return {"hosts": hosts}
         sharing = one_of("bb_sharing_policy", given["bb_sharing_policy"][:40], ("SHARED", "FATPIPE")).lower()
         return {

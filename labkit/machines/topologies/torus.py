@@ -82,7 +82,8 @@ def _read_shape(text: str) -> str:
         return "x".join(map(str, parse_counts(text)))
     except PlatformError as error:
         raise PlatformError(
-            f"shape={text!r}: {error}; write {COMPACT}, or the sides of a block such as 4x4x2"
+            f"shape={text!r}: {error}; write {COMPACT}, or the sides of a block such as 4x4x2",
+            code="count-mismatch",
         ) from None
 
 
@@ -124,14 +125,17 @@ class TorusSpec(ClusterSpec):
             return
         if not self.sizes or min(self.sizes) < 1:
             given = "x".join(map(str, self.sizes)) or "none"
-            raise PlatformError(f"torus needs one size or more, each from 1 on, got {given}")
+            raise PlatformError(
+                f"torus needs one size or more, each from 1 on, got {given}", code="out-of-range"
+            )
         self._check_size()
         if self.shape not in (None, COMPACT):
             block = parse_counts(self.shape)
             if len(block) != len(self.sizes) or any(b > s for b, s in zip(block, self.sizes, strict=True)):
                 raise PlatformError(
                     f"shape={self.shape} is no block of a torus of {self.size} hosts; write "
-                    f"{len(self.sizes)} sides, none longer than the machine's, or {COMPACT}"
+                    f"{len(self.sizes)} sides, none longer than the machine's, or {COMPACT}",
+                    code="unknown-name",
                 )
 
     def allocated(self, hosts: int | None) -> TorusSpec:
@@ -145,7 +149,8 @@ class TorusSpec(ClusterSpec):
             if hosts is not None and math.prod(sizes) < hosts:
                 raise PlatformError(
                     f"shape={self.shape} has {math.prod(sizes):,} hosts, and the ranks fill {hosts:,}; give "
-                    f"a larger block, or shape={COMPACT}"
+                    f"a larger block, or shape={COMPACT}",
+                    code="count-mismatch",
                 )
         return replace(self, sizes=sizes, shape=None)
 

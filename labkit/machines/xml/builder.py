@@ -68,14 +68,18 @@ def radical(text: str) -> tuple[tuple[int, int], ...]:
         found = _RANGE.fullmatch(part)
         if found is None:
             raise PlatformError(
-                f"radical {part[:40]!r} is neither a number nor a range; write it like 0-9,12"
+                f"radical {part[:40]!r} is neither a number nor a range; write it like 0-9,12",
+                code="wrong-type",
             )
         first, last = int(found[1]), int(found[2] or found[1])
         if last < first:
             raise PlatformError(f"radical {part[:40]!r} runs downwards; write the smaller number first")
         count += last - first + 1
         if count > MAX_HOSTS:
-            raise PlatformError(f"radical {text[:40]!r} has more than 2^20 = {MAX_HOSTS:,} hosts, the limit")
+            raise PlatformError(
+                f"radical {text[:40]!r} has more than 2^20 = {MAX_HOSTS:,} hosts, the limit",
+                code="out-of-range",
+            )
         ranges.append((first, last))
     return tuple(ranges)
 
@@ -84,7 +88,9 @@ def first_speed(text: str, pstate: int = 0) -> float:
     """Read a speed; of several (one per pstate) the one that is chosen; the others may be 0."""
     parts = [part.strip() for part in text.split(",")]
     if pstate >= len(parts):
-        raise PlatformError(f"pstate {pstate} is not there: {len(parts)} speed(s) are given")
+        raise PlatformError(
+            f"pstate {pstate} is not there: {len(parts)} speed(s) are given", code="unknown-name"
+        )
     others = [part for number, part in enumerate(parts) if number != pstate and not _ZERO.fullmatch(part)]
     for part in others:
         units.parse_speed(part, True)
@@ -109,14 +115,19 @@ def cluster_spec(given: dict[str, str], hosts: int) -> ClusterSpec:
     topology = given["topology"].upper()
     known = {str(kind.SIMGRID): kind for kind in kinds().values() if kind.SIMGRID}
     if topology not in known:
-        raise PlatformError(f"topology={topology[:40]!r} is not known; allowed: {', '.join(known)}")
+        raise PlatformError(
+            f"topology={topology[:40]!r} is not known; allowed: {', '.join(known)}", code="unknown-name"
+        )
     if topology != "FLAT" and given["bb_bw"]:
-        raise PlatformError(f"a {topology} cluster has no backbone; take bb_bw out")
+        raise PlatformError(
+            f"a {topology} cluster has no backbone; take bb_bw out", code="conflicting-options"
+        )
     spec = known[topology](**known[topology].from_simgrid(given, hosts), **common)
     if spec.hosts != hosts:
         raise PlatformError(
             f"topo_parameters {given['topo_parameters'][:60]!r} make {spec.hosts:,} hosts, the radical has "
-            f"{hosts:,}; they must agree"
+            f"{hosts:,}; they must agree",
+            code="count-mismatch",
         )
     return spec
 
@@ -303,7 +314,9 @@ class Builder:
     def _host(self, one: _Pending) -> None:
         pstate = one.given["pstate"].removesuffix(".0")
         if not (pstate.isascii() and pstate.isdigit()) or len(pstate) > 4:
-            raise PlatformError(f"pstate={pstate[:40]!r} is not a whole number from 0 on")
+            raise PlatformError(
+                f"pstate={pstate[:40]!r} is not a whole number from 0 on", code="malformed-value"
+            )
         speed = first_speed(one.given["speed"], int(pstate))
         cores = units.parse_whole(one.given["core"], "core")
         self._zone.host(one.given["id"], speed, cores, place=one.place, props=tuple(one.props))
@@ -352,7 +365,9 @@ class Builder:
     def _add_route(self, one: _Pending, gateways: dict[str, Any]) -> None:
         word = one.given["symmetrical"].upper()
         if word not in ("YES", "NO"):
-            raise PlatformError(f"symmetrical={word[:40]!r} is not known; allowed: YES, NO")
+            raise PlatformError(
+                f"symmetrical={word[:40]!r} is not known; allowed: YES, NO", code="unknown-name"
+            )
         self._zone.route(
             one.given["src"],
             one.given["dst"],
@@ -366,7 +381,9 @@ class Builder:
         numbers = radical(one.given["radical"])
         self._hosts += sum(last - first + 1 for first, last in numbers)
         if self._hosts > 2**20:
-            raise PlatformError("the clusters so far have more than 2^20 hosts, the most there may be")
+            raise PlatformError(
+                "the clusters so far have more than 2^20 hosts, the most there may be", code="out-of-range"
+            )
         return numbers
 
     def _cabinet(self, one: _Pending) -> None:

@@ -34,7 +34,9 @@ def sharing_of(policy: str) -> str:
     """Return labkit's name of a sharing policy."""
     if policy.upper() not in _SHARINGS:
         allowed = ", ".join(_SHARINGS)
-        raise PlatformError(f"sharing_policy={policy[:40]!r} is not supported; allowed: {allowed}")
+        raise PlatformError(
+            f"sharing_policy={policy[:40]!r} is not supported; allowed: {allowed}", code="unknown-name"
+        )
     return _SHARINGS[policy.upper()]
 
 

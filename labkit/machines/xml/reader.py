@@ -53,7 +53,9 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
             reader = _Reader(str(path))
             reader.read(file)
     except OSError as error:
-        raise PlatformError(f"{path}: cannot be read ({error.strerror or error})") from None
+        raise PlatformError(
+            f"{path}: cannot be read ({error.strerror or error})", code="unreadable-file"
+        ) from None
     root, model = reader.builder.finished()
     more = (path.stem, reader.read_over, reader.host_speed)
     cluster = _as_cluster(root)

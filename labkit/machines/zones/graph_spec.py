@@ -49,7 +49,9 @@ def graph_zone(
     chosen = _hosts(pairs, nodes, hosts)
     texts = {node: str(node) for node in nodes}
     if len(set(texts.values())) < len(texts):
-        raise PlatformError("two nodes of the graph have the same text; give them different names")
+        raise PlatformError(
+            "two nodes of the graph have the same text; give them different names", code="duplicate-name"
+        )
     zone = Zone(name, routing)
     for node in [*chosen, *(node for node in nodes if node not in chosen)]:
         if node in chosen:
@@ -60,7 +62,8 @@ def graph_zone(
         unknown = sorted(set(options) - set(_OPTIONS))
         if unknown and not _is_networkx(edges):
             raise PlatformError(
-                f"edge {u!r} - {v!r} has the option {unknown[0]!r}; allowed: {', '.join(_OPTIONS)}"
+                f"edge {u!r} - {v!r} has the option {unknown[0]!r}; allowed: {', '.join(_OPTIONS)}",
+                code="unknown-name",
             )
         link = str(options.get("name", f"{texts[u]} - {texts[v]}"))
         kind = options.get("sharing", "shared" if is_directed else sharing)
@@ -84,7 +87,9 @@ def _read(graph: Any) -> tuple[list[Edge], dict[Hashable, dict[str, Any]], bool]
         nodes.update((node, dict(options)) for node, options in graph.nodes(data=True))
         given: Iterable[Any] = graph.edges(data=True)
     elif isinstance(graph, str | bytes | Mapping) or not isinstance(graph, Iterable):
-        raise PlatformError(f"a graph is a list of edges (u, v) or a graph of NetworkX, got {graph!r:.100}")
+        raise PlatformError(
+            f"a graph is a list of edges (u, v) or a graph of NetworkX, got {graph!r:.100}", code="wrong-type"
+        )
     else:
         given = graph
     seen: set[frozenset[Hashable] | tuple[Hashable, Hashable]] = set()
@@ -110,7 +115,9 @@ def _read(graph: Any) -> tuple[list[Edge], dict[Hashable, dict[str, Any]], bool]
         nodes.setdefault(v, {})
         pairs.append((u, v, dict(options)))
     if not nodes:
-        raise PlatformError("a graph without nodes is no machine; give at least one edge")
+        raise PlatformError(
+            "a graph without nodes is no machine; give at least one edge", code="not-enough-data"
+        )
     return pairs, nodes, is_directed
 
 
@@ -121,7 +128,7 @@ def _hosts(
         chosen = dict.fromkeys(hosts)
         for node in chosen:
             if node not in nodes:
-                raise PlatformError(f"host {node!r} is not a node of the graph")
+                raise PlatformError(f"host {node!r} is not a node of the graph", code="unknown-name")
         return chosen
     if any("kind" in options for options in nodes.values()):
         return dict.fromkeys(node for node, options in nodes.items() if options.get("kind") == "host")
@@ -147,7 +154,10 @@ class GraphSpec(ClusterSpec):
         """Refuse what no graph has."""
         super().__post_init__()
         if self.limiter is not None or self.loopback_bw is not None:
-            raise PlatformError(f"a {self.KIND} has neither limiters nor loopbacks; leave them out")
+            raise PlatformError(
+                f"a {self.KIND} has neither limiters nor loopbacks; leave them out",
+                code="conflicting-options",
+            )
         if self.hosts is not None:
             self._check_size()
 

@@ -575,7 +575,10 @@ def lay_out_zones(root: Zone, name: str) -> Layout:
     """Place the hosts and routers of a zone, or its zones with their hosts around them."""
     points = root.members
     if len(points) > MOST_POINTS:
-        raise PlatformError(f"{name} has {len(points):,} hosts and zones side by side: too many to be drawn")
+        raise PlatformError(
+            f"{name} has {len(points):,} hosts and zones side by side: too many to be drawn",
+            code="out-of-range",
+        )
     names = [one.name for one in points]
     cables = joints(root)
     core = next(name for name in ("core", "core of the machine", "") if name not in names)

@@ -297,9 +297,13 @@ class Zone:
             for one in zone.members:
                 hosts += (one.spec.hosts or 0) if isinstance(one, Cluster) else not isinstance(one, Zone)
         if hosts > MAX_HOSTS:
-            raise PlatformError(f"zone {self.name!r} has {hosts:,} hosts; at most 2^20 are allowed")
+            raise PlatformError(
+                f"zone {self.name!r} has {hosts:,} hosts; at most 2^20 are allowed", code="out-of-range"
+            )
         if links > MAX_LINKS:
-            raise PlatformError(f"zone {self.name!r} has {links:,} links; at most 2^24 are allowed")
+            raise PlatformError(
+                f"zone {self.name!r} has {links:,} links; at most 2^24 are allowed", code="out-of-range"
+            )
 
 
 # The parts of a zone: hosts, links, routes and whole clusters, as they were written down.

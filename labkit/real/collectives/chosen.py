@@ -327,7 +327,10 @@ def situation_of(problem: Problem, ranks: int, args: Any, kwargs: Any) -> Situat
     given = dict(zip(problem.arguments, args, strict=False)) | kwargs
     unknown = [name for name in given if name not in problem.arguments] or args[len(problem.arguments) :]
     if unknown:
-        raise DataError(f"{problem.method} takes {', '.join(problem.arguments)}; got {unknown[0]!r} besides")
+        raise DataError(
+            f"{problem.method} takes {', '.join(problem.arguments)}; got {unknown[0]!r} besides",
+            code="unknown-name",
+        )
     op = given.get("op")
     commutes = True if op is None or not problem.is_reduction else bool(op.Is_commutative())
     is_known_to_all = not problem.is_rooted and problem.shapes.get("send") != problem.shapes.get("recv")

@@ -217,7 +217,9 @@ def _elements(spec: object) -> tuple[_Array, Any]:
     buffer = spec
     if isinstance(spec, list | tuple):
         if not spec:
-            raise DataError("an empty list is no message; give a buffer, or [buffer, count, datatype]")
+            raise DataError(
+                "an empty list is no message; give a buffer, or [buffer, count, datatype]", code="missing-key"
+            )
         buffer, *rest = spec
         if rest and not _is_counts(rest[-1]):
             datatype = rest.pop()
@@ -233,7 +235,8 @@ def _elements(spec: object) -> tuple[_Array, Any]:
     if not array.flags.c_contiguous:
         raise DataError(
             "labkit's algorithms over real messages take contiguous buffers; this one has gaps: copy it, or "
-            "leave this collective to the library"
+            "leave this collective to the library",
+            code="not-contiguous",
         )
     array = array.reshape(-1)
     if datatype is not None:
@@ -269,6 +272,7 @@ def _dtype_of(datatype: Any) -> np.dtype[Any]:
 
         raise DataError(
             f"labkit's algorithms over real messages take predefined datatypes, got {type_words(datatype)}; "
-            "leave this collective to the library, or give the elements"
+            "leave this collective to the library, or give the elements",
+            code="wrong-type",
         )
     return np.dtype(code)

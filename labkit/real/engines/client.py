@@ -357,7 +357,8 @@ def failure(
         interrupted = [rank for rank, one in sorted(records.items()) if one["kind"] == "interrupted"]
         error = MachineError(
             f"{ranks_text(interrupted)} got an interrupt from outside this run, and it was ended:\n"
-            f"{grouped(_places(places, reports))}"
+            f"{grouped(_places(places, reports))}",
+            code="interrupted",
         )
     if reports.stuck:
         error.add_note(
@@ -415,7 +416,8 @@ def _from_lost(target: Target, places: list[EngineRank], reports: Reports) -> La
     if ending is None:
         ranks = ranks_text(sorted(place.rank for place in gone))
         return MachineError(
-            f"the engines of {ranks} died, and which of them died first is not known; {target.restart_hint}"
+            f"the engines of {ranks} died, and which of them died first is not known; {target.restart_hint}",
+            code="lost-process",
         )
     if ending.rank >= len(places):
         return MachineError(f"rank {ending.rank}, which took no part in the run, {ending.text()}; {advice}")
@@ -460,7 +462,8 @@ def run_on_engines(request: RunRequest) -> Run:
     memory = target.memory
     if not memory.lock.acquire(timeout=-1 if timeout_s is None else timeout_s):
         raise MachineError(
-            f"another run has used this cluster for {timeout_s:g} s; wait for it, or start a second cluster"
+            f"another run has used this cluster for {timeout_s:g} s; wait for it, or start a second cluster",
+            code="in-use",
         )
     try:
         title = f"{request.name}, {ranks:,} ranks"
@@ -492,7 +495,8 @@ def _run(
     if stuck:
         raise MachineError(
             f"{ranks_text(stuck)} of this cluster still {'hangs' if len(stuck) == 1 else 'hang'} in an "
-            f"earlier run and cannot be interrupted; {target.restart_hint}"
+            f"earlier run and cannot be interrupted; {target.restart_hint}",
+            code="in-use",
         )
     places = choose(target.ask(ANSWER_S), ranks)
     clean = memory.clean.setdefault(ranks, [])

@@ -67,9 +67,14 @@ class LocalCluster:
         check_ranks(engines)
         self._check_host(engines)
         if importlib.util.find_spec("ipyparallel") is None:
-            raise MachineError(f"a cluster of engines needs ipyparallel, which is missing; {INSTALL_HINT}")
+            raise MachineError(
+                f"a cluster of engines needs ipyparallel, which is missing; {INSTALL_HINT}",
+                code="missing-package",
+            )
         if os.environ.get(JOB_VARIABLE):
-            raise MachineError("this process is itself a rank of a run, and cannot start a cluster")
+            raise MachineError(
+                "this process is itself a rank of a run, and cannot start a cluster", code="nested-run"
+            )
         self.engines = int(engines)
         self._mpi = mpi
         self._restarts = restart
@@ -82,7 +87,10 @@ class LocalCluster:
         check_place(engines, "engines of real MPI")
         most = max(32, 4 * available_cores())
         if engines > most:
-            raise MachineError(f"{engines:,} engines are too many for this host: at most {most} are started")
+            raise MachineError(
+                f"{engines:,} engines are too many for this host: at most {most} are started",
+                code="too-many-ranks",
+            )
 
     def _new_parts(self) -> Parts:
         return Parts(find_launcher(self._mpi), self.engines)
@@ -91,7 +99,7 @@ class LocalCluster:
     def client(self) -> Any:
         """The client; a new one after a restart."""
         if self._parts is None:
-            raise MachineError("this cluster has been stopped; restart() starts it again")
+            raise MachineError("this cluster has been stopped; restart() starts it again", code="wrong-order")
         return self._parts.client
 
     def ready_client(self) -> Any:
@@ -168,7 +176,8 @@ class Parts:
             self.folders += [shared] if shared else []
         except OSError as error:
             raise MachineError(
-                f"no private folder for the cluster: {error}; set TMPDIR to a folder that can be written"
+                f"no private folder for the cluster: {error}; set TMPDIR to a folder that can be written",
+                code="unwritable-file",
             ) from error
 
     def end_command(self) -> list[str]:
@@ -192,7 +201,8 @@ class Parts:
             told = "; ".join(telling_line(text) for text in self.engine_output())
             raise MachineError(
                 f"the {self.count} MPI engines did not start within {timeout_s:g} s "
-                f"({type(error).__name__}: {error}); {self.launcher.path} says: {told}; see labkit doctor"
+                f"({type(error).__name__}: {error}); {self.launcher.path} says: {told}; see labkit doctor",
+                code="not-started",
             ) from error
 
     def _start_guard(self) -> None:
@@ -287,7 +297,8 @@ class Parts:
             shutil.rmtree(folder, ignore_errors=True)
         if left:
             raise MachineError(
-                f"processes {sorted(left)} of this cluster could not be ended; end them manually"
+                f"processes {sorted(left)} of this cluster could not be ended; end them manually",
+                code="not-started",
             )
 
 
@@ -355,19 +366,24 @@ def cluster(
     if isinstance(launcher, str) and launcher.strip().lower() == "mpi":
         if options or host:
             raise MachineError(
-                f"engines on this host have no option {', '.join(map(repr, sorted(options))) or repr('host')}"
+                f"engines on this host have no option {', '.join(map(repr, sorted(options) or ['host']))}",
+                code="unknown-name",
             )
         return LocalCluster(engines, mpi=mpi, restart=restart, timeout_s=timeout_s or START_S)
     chosen = options | ({} if mpi is None else {"mpi": mpi})
     if is_slurm(launcher):
         if host is not None:
-            raise MachineError('host= belongs to launcher="ssh"; Slurm chooses the hosts')
+            raise MachineError(
+                'host= belongs to launcher="ssh"; Slurm chooses the hosts', code="conflicting-options"
+            )
         return RemoteCluster(engines, slurm_of(launcher).changed(**chosen), None, restart, timeout_s)
     if isinstance(launcher, str) and launcher.strip().lower() == "ssh":
         if not host:
-            raise MachineError('launcher="ssh" needs host=, as in host="me@node1"')
+            raise MachineError('launcher="ssh" needs host=, as in host="me@node1"', code="missing-key")
         return RemoteCluster(engines, Slurm(**chosen), host, restart, timeout_s or START_S)
-    raise MachineError(f'launcher= takes "mpi", "slurm" (or a labkit.slurm) or "ssh", got {launcher!r}')
+    raise MachineError(
+        f'launcher= takes "mpi", "slurm" (or a labkit.slurm) or "ssh", got {launcher!r}', code="unknown-name"
+    )
 
 
 # MPI engines elsewhere: as a batch job of Slurm, or on another host by ssh, through ipyparallel's.
@@ -441,7 +457,7 @@ class _RemoteParts(Parts):
         """Say that the engines did not start."""
         told = " ".join(" ".join(text.split())[-600:] for text in self.engine_output()).strip()
         says = f"{self.describe()} says: {told or 'nothing'}"
-        return MachineError(f"the {self.count} MPI engines did not start: {why}; {says}")
+        return MachineError(f"the {self.count} MPI engines did not start: {why}; {says}", code="not-started")
 
 
 class _SlurmParts(_RemoteParts):
@@ -462,7 +478,8 @@ class _SlurmParts(_RemoteParts):
         except OSError as error:
             raise MachineError(
                 f"no folder for the cluster in {base!r}: {error}; give folder= on a file system that the "
-                "compute nodes share"
+                "compute nodes share",
+                code="unwritable-file",
             ) from error
 
     def end_command(self) -> list[str]:
@@ -475,7 +492,8 @@ class _SlurmParts(_RemoteParts):
         if shutil.which("sbatch") is None:
             raise MachineError(
                 "there is no sbatch on PATH: this is no login node of a Slurm cluster; without launcher= the "
-                "engines start on this host"
+                "engines start on this host",
+                code="missing-tool",
             )
         folder = Path(self.folders[0])
         words = self.engine_command()
@@ -565,7 +583,8 @@ class _SshParts(_RemoteParts):
         except Exception as error:  # ipyparallel raises what its commands end with
             raise MachineError(
                 f"no engines could be started by ssh on {self.host}: {' '.join(str(error).split())[-400:]}; "
-                f"check that `ssh {self.host} python3 --version` works without a password"
+                f"check that `ssh {self.host} python3 --version` works without a password",
+                code="not-started",
             ) from error
 
     def wait_for_engines(self, timeout_s: float) -> None:

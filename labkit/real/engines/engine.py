@@ -27,6 +27,7 @@ from mpi4py import MPI as MPI4PY
 import labkit
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.surface import MAKERS, METHODS, Method, add_methods
+from labkit.errors import code_of
 from labkit.process.stacks import is_framework, traceback_without
 from labkit.program import context
 from labkit.real.context import RankContext, available_cores
@@ -598,7 +599,8 @@ class _RankRun:
         if isinstance(error, SystemExit):
             last = f"the rank called sys.exit({error.code!r})"
             return self.record("exit", f"{traceback_without(error, is_framework).rstrip()}\n{last}")
-        return self.record("exception", traceback_without(error, is_framework))
+        record = self.record("exception", traceback_without(error, is_framework))
+        return {**record, "code": code_of(error)}
 
 
 def _read(output: BinaryIO, most: int) -> bytes:

@@ -120,7 +120,8 @@ class Target:
         if silent:
             raise MachineError(
                 f"{_engines(silent)} did not answer within {wait_s:g} s: busy with other work, or stuck in a "
-                f"call that cannot be interrupted; wait for it, or {self.restart_hint}"
+                f"call that cannot be interrupted; wait for it, or {self.restart_hint}",
+                code="time-limit",
             )
         try:
             found = {engine: one.get() for engine, one in asked.items()}
@@ -167,17 +168,22 @@ def find_target(on: Any) -> Target:
     else:
         raise MachineError(
             f"on= takes a Cluster, a Client or a DirectView of ipyparallel, got a {type(on).__name__}; a "
-            "program's ranks need their own engines, so no load-balanced view"
+            "program's ranks need their own engines, so no load-balanced view",
+            code="wrong-type",
         )
     if not chosen:
-        raise MachineError(f"the cluster has no engines (any more); {hint}, or {START_HINT}")
+        raise MachineError(
+            f"the cluster has no engines (any more); {hint}, or {START_HINT}", code="not-started"
+        )
     return Target(on, sorted(chosen), hint)
 
 
 def _client_of(cluster: Any) -> Any:
     """Return a client of a cluster, the same one in every run."""
     if cluster.controller is None or not cluster.engines:
-        raise MachineError("this ipyparallel.Cluster is not running; call its start_cluster_sync() first")
+        raise MachineError(
+            "this ipyparallel.Cluster is not running; call its start_cluster_sync() first", code="not-started"
+        )
     with _guard:
         client, launchers = _clients.get(cluster, (None, []))
         now = list(cluster.engines.values())
@@ -202,7 +208,8 @@ def choose(
     if ranks > len(found):
         raise MachineError(
             f"{ranks} ranks were asked for, and the cluster has {len(found)} engines; ask for fewer ranks, "
-            f"or start a cluster with as many engines: labkit.cluster({ranks})"
+            f"or start a cluster with as many engines: labkit.cluster({ranks})",
+            code="too-many-ranks",
         )
     by_rank = {int(about["rank"]): engine for engine, about in found.items()}
     missing = [rank for rank in range(ranks) if rank not in by_rank]
@@ -221,12 +228,16 @@ def _check_mpi(found: Mapping[int, Mapping[str, object]]) -> None:
     broken = {engine: about["mpi_error"] for engine, about in found.items() if "mpi_error" in about}
     if broken:
         engine, reason = next(iter(broken.items()))
-        raise MachineError(f"mpi4py cannot be used on engine {engine}: {reason}; install it there")
+        raise MachineError(
+            f"mpi4py cannot be used on engine {engine}: {reason}; install it there", code="not-started"
+        )
     alone = [engine for engine, about in found.items() if about.get("size") is None]
     if not alone and len(found) > 1:
         alone = [engine for engine, about in found.items() if about["size"] == 1]
     if alone:
-        raise MachineError(f"{_engines(alone)} run without MPI, each on its own; {START_HINT}")
+        raise MachineError(
+            f"{_engines(alone)} run without MPI, each on its own; {START_HINT}", code="unsupported"
+        )
 
 
 def _check_software(places: list[EngineRank], version: str) -> None:
@@ -237,17 +248,20 @@ def _check_software(places: list[EngineRank], version: str) -> None:
         if tuple(theirs.split(".")[:2]) != mine:
             raise MachineError(
                 f"{where} runs Python {theirs} and this process {platform.python_version()}: a program "
-                "cannot travel between them; use the same Python on both sides"
+                "cannot travel between them; use the same Python on both sides",
+                code="version-mismatch",
             )
         if "labkit" not in place.about:
             reason = place.about.get("labkit_error", "not installed")
             raise MachineError(
-                f"labkit cannot be used on {where} ({reason}); install labkit {version} in its Python"
+                f"labkit cannot be used on {where} ({reason}); install labkit {version} in its Python",
+                code="not-started",
             )
         if place.about["labkit"] != version:
             raise MachineError(
                 f"{where} has labkit {place.about['labkit']} and this process {version}; install the same "
-                "version on both sides, then restart the engines"
+                "version on both sides, then restart the engines",
+                code="version-mismatch",
             )
         if "labkit_error" in place.about:
             raise MachineError(f"labkit fails on {where}: {place.about['labkit_error']}")

@@ -26,6 +26,7 @@ import sys
 import time
 from types import ModuleType
 
+from labkit.errors import code_of
 from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank, whereabouts
 from labkit.real.context import RankContext, available_cores
 from labkit.real.mpi.environment import restore_preload
@@ -321,7 +322,7 @@ class _Child:
         elif isinstance(error, SystemExit):
             record |= {"kind": "exit", "text": _exit_text(error), "status": _exit_status(error)}
         else:
-            record |= {"kind": "exception", "text": _format(error)}
+            record |= {"kind": "exception", "text": _format(error), "code": code_of(error)}
         flush_streams()
         self._record(record)
         if self.recording is not None:

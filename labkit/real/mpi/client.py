@@ -145,7 +145,8 @@ def _full_disk(job: Launch) -> MachineError | None:
         return None
     return MachineError(
         f"the ranks ended without a result, and {os.path.dirname(job.directory)} has only {left} bytes left; "
-        "free some space, or set TMPDIR to a folder that can be written"
+        "free some space, or set TMPDIR to a folder that can be written",
+        code="lost-process",
     )
 
 
@@ -161,7 +162,8 @@ def _from_launcher(job: Launch, end: LaunchEnding, done: list[bool]) -> LabkitEr
     if not started:
         return MachineError(
             f"{job.launcher.path} failed before any rank started (exit code {end.returncode}): "
-            f"{telling_line(text)}; see labkit doctor"
+            f"{telling_line(text)}; see labkit doctor",
+            code="not-started",
         )
     printed = b"\n".join(read_output(job)).decode("utf-8", "replace")
     ending = read_ending(f"{text}\n{printed}", started)
@@ -171,12 +173,14 @@ def _from_launcher(job: Launch, end: LaunchEnding, done: list[bool]) -> LabkitEr
     if ending is None and _BROKEN in text + printed:  # the others saw it before the launcher did
         return MachineError(
             f"the connection to a rank broke, and {ranks_text(missing)} ended without a result: a rank was "
-            "killed, or its host was lost; where nobody did that, a machine ran out of memory"
+            "killed, or its host was lost; where nobody did that, a machine ran out of memory",
+            code="lost-process",
         )
     if ending is None:
         return MachineError(
             f"{ranks_text(missing)} ended without a result (exit code of mpiexec: {end.returncode}): "
-            f"{telling_line(text)}"
+            f"{telling_line(text)}",
+            code="lost-process",
         )
     where = "\n".join(frame.text() for frame in read_stack(job.rank_file(ending.rank, "stack")))
     message = f"rank {ending.rank} {ending.text()}" + (f"; it was at\n{where}" if where else "")
@@ -190,7 +194,9 @@ def run_ranks(request: RunRequest) -> Run:
     hosts = find_host_file(own.get("hostfile"))
     _check_host(request.ranks, hosts)
     if os.environ.get(JOB_VARIABLE):
-        raise MachineError('this process is itself a rank of a run on="mpi", and cannot start another one')
+        raise MachineError(
+            'this process is itself a rank of a run on="mpi", and cannot start another one', code="nested-run"
+        )
     launcher = find_launcher(own.get("mpi"))
     switches, forced = _forced(request, launcher)
     header, payload = pack_launch(request)
@@ -240,7 +246,8 @@ def _check_host(ranks: int, hosts: HostFile | None) -> None:
         raise MachineError(
             f"{echoed(f'{ranks:,}')} ranks of real MPI are too many for {where}: "
             f"with {cores} cores at most {most:,} "
-            'are started; simulate larger machines, for example with on="star"'
+            'are started; simulate larger machines, for example with on="star"',
+            code="too-many-ranks",
         )
 
 
@@ -252,7 +259,8 @@ def pack_launch(request: RunRequest) -> tuple[dict[str, Any], bytes]:
     if isinstance(request.program, Path):
         if request.repeats > 1:
             raise ProgramError(
-                "a script ends MPI when it ends, so it runs once per launch; repeats needs a function"
+                "a script ends MPI when it ends, so it runs once per launch; repeats needs a function",
+                code="wrong-type",
             )
         # A script that configures mpi4py before it imports MPI must find MPI not yet started.
         source = request.program.read_text("utf-8", "replace")
@@ -293,7 +301,9 @@ def _read_rank(job: Launch, rank: int, repeats: int) -> Share:
         with open(job.rank_file(rank, "result"), "rb") as file:
             return read_share(rank, file, repeats)
     except OSError as error:
-        raise MachineError(f"the result of rank {rank} cannot be read: {error}") from error
+        raise MachineError(
+            f"the result of rank {rank} cannot be read: {error}", code="lost-result"
+        ) from error
 
 
 def _validity(ranks: int, abouts: Sequence[Mapping[str, object]]) -> tuple[list[str], bool]:

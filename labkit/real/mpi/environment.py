@@ -74,7 +74,8 @@ def host_options(launcher: Launcher, hosts: HostFile, file: str, environment: Ma
     """Build the launcher's options for a run on several hosts."""
     if launcher.kind not in ("openmpi", "mpich"):
         raise MachineError(
-            f"a host file needs Open MPI or MPICH, and {launcher.path} is neither; choose with LABKIT_MPI"
+            f"a host file needs Open MPI or MPICH, and {launcher.path} is neither; choose with LABKIT_MPI",
+            code="missing-tool",
         )
     with open(file, "w", encoding="utf-8") as target:
         target.write(hosts.text(launcher))

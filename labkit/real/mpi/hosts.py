@@ -66,7 +66,9 @@ def find_host_file(choice: str | os.PathLike[str] | None = None) -> HostFile | N
     try:
         lines = Path(path).read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise MachineError(f"the host file {path!r} of {source} cannot be read: {error}") from error
+        raise MachineError(
+            f"the host file {path!r} of {source} cannot be read: {error}", code="unreadable-file"
+        ) from error
     counts: Counter[str] = Counter()
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()
@@ -77,15 +79,20 @@ def find_host_file(choice: str | os.PathLike[str] | None = None) -> HostFile | N
         if found is None or slots < 1:
             raise MachineError(
                 f"line {number} of the host file {path!r} is {text!r}; a host with its slots is written "
-                "as node1 slots=4"
+                "as node1 slots=4",
+                code="malformed-line",
             )
         counts[found["host"]] += slots
     if not counts:
-        raise MachineError(f"the host file {path!r} names no host; write one on each line, as node1 slots=4")
+        raise MachineError(
+            f"the host file {path!r} names no host; write one on each line, as node1 slots=4",
+            code="missing-tool",
+        )
     folder = os.environ.get(FOLDER_VARIABLE, "").strip() or os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
         raise MachineError(
-            f"{FOLDER_VARIABLE}={folder!r} is no folder; name one that all hosts of {path!r} share"
+            f"{FOLDER_VARIABLE}={folder!r} is no folder; name one that all hosts of {path!r} share",
+            code="missing-file",
         )
     return HostFile(path, tuple(counts.items()), folder)
 

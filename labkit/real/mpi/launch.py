@@ -156,7 +156,10 @@ class Launch:
         if self.process is None:
             return
         if left := self.process.end():
-            raise MachineError(f"processes {sorted(left)} of this run could not be ended; end them manually")
+            raise MachineError(
+                f"processes {sorted(left)} of this run could not be ended; end them manually",
+                code="not-started",
+            )
 
     def create(self) -> None:
         """Make the private directories, and write down what the ranks need."""
@@ -212,7 +215,7 @@ class Launch:
                 )
         except OSError as error:
             raise MachineError(
-                f"{self.launcher.path} cannot be started: {error}; see labkit doctor"
+                f"{self.launcher.path} cannot be started: {error}; see labkit doctor", code="not-started"
             ) from error
 
     def _watch(self, deadline: float | None) -> str:

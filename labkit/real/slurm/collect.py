@@ -71,12 +71,12 @@ def collect_point(
 def status_error(job: JobFolder, number: int, status: dict[str, Any]) -> LabkitError:
     """Return the error that a point ended with, as it was raised in the job."""
     record = status.get("error", {})
-    text = str(record.get("message", "no message"))
+    text, code = str(record.get("message", "no message")), record.get("code")
     if record.get("kind") == "RankError":
-        error: LabkitError = RankError(int(record["rank"]), str(record["traceback"]), text)
+        error: LabkitError = RankError(int(record["rank"]), str(record["traceback"]), text, code=code)
     else:
         kind = getattr(errors, str(record.get("kind")), MachineError)
-        error = kind(text) if issubclass(kind, LabkitError) else MachineError(text)
+        error = (kind if issubclass(kind, LabkitError) else MachineError)(text, code=code)
     printed = _printed(job, number)
     if any(printed):
         error.attach_output(printed)
@@ -88,11 +88,12 @@ def lost_error(job: JobFolder, state: State | None) -> LabkitError:
     """Say why a job that is over has left no result."""
     refused = job.refused()
     if refused:
-        return MachineError(f"Slurm job {job.job_id} could not begin: {refused}")
+        return MachineError(f"Slurm job {job.job_id} could not begin: {refused}", code="scheduler-failed")
     head = f"Slurm job {job.job_id} of {job.about['program']}"
     if state is None:
         return MachineError(
-            f"{head} left no result, and Slurm no longer lists it; run the same again to submit it anew"
+            f"{head} left no result, and Slurm no longer lists it; run the same again to submit it anew",
+            code="scheduler-failed",
         )
     if state.word in _ENDS:
         by = f" ({state.reason})" if state.reason not in ("", "None", "Cancelled") else ""
@@ -102,13 +103,15 @@ def lost_error(job: JobFolder, state: State | None) -> LabkitError:
         return MachineError(
             f"{head} could not be started on its node ({state.reason}, exit code {state.exit_code}): most "
             f"likely the compute nodes do not see {str(job.path.parent)!r}, or cannot write there; give "
-            "folder= on a file system that they share"
+            "folder= on a file system that they share",
+            code="unwritable-file",
         )
     told = f"; its last output: {' '.join(job.printed(600).split())}" if job.printed() else ""
     reason = f", {state.reason}" if state.reason else ""
     return MachineError(
         f"{head} ended ({state.word}{reason}) without a result{told or ' or output'}; {job.path} holds what "
-        "it left (is the disk full, or the quota used up?)"
+        "it left (is the disk full, or the quota used up?)",
+        code="lost-process",
     )
 
 
@@ -122,7 +125,9 @@ def _read_ranks(job: JobFolder, number: int, ranks: int, repeats: int) -> tuple[
             ]
             return shares, [archive.read(f"rank-{rank}.out") for rank in range(ranks)]
     except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise MachineError(f"the results in {str(path)!r} cannot be read: {error}") from error
+        raise MachineError(
+            f"the results in {str(path)!r} cannot be read: {error}", code="lost-result"
+        ) from error
 
 
 def _notes(job: JobFolder, number: int) -> dict[int, tuple[bytes, dict[str, Any]]]:

@@ -87,11 +87,13 @@ def submit(script: Path, options: Slurm) -> tuple[str, str]:
     try:
         done = _call(["sbatch", "--parsable", str(script)])
     except SilentError as error:
-        raise MachineError(f"the job could not be submitted: {error}; try again later") from error
+        raise MachineError(
+            f"the job could not be submitted: {error}; try again later", code="scheduler-failed"
+        ) from error
     number, _, cluster = (done.stdout.strip().splitlines() or [""])[-1].partition(";")
     if done.returncode == 0 and number.isdigit():
         return number, cluster
-    raise MachineError(_rejection(done.stderr or done.stdout, options))
+    raise MachineError(_rejection(done.stderr or done.stdout, options), code="scheduler-failed")
 
 
 def _rejection(told: str, options: Slurm) -> str:
@@ -157,9 +159,13 @@ def cancel(numbers: Iterable[str]) -> None:
     try:
         done = _call(["scancel", *numbers])
     except SilentError as error:
-        raise MachineError(f"the jobs could not be cancelled: {error}; try again later") from error
+        raise MachineError(
+            f"the jobs could not be cancelled: {error}; try again later", code="scheduler-failed"
+        ) from error
     if done.returncode:
-        raise MachineError(f"the jobs could not be cancelled: {_first_line(done.stderr)}")
+        raise MachineError(
+            f"the jobs could not be cancelled: {_first_line(done.stderr)}", code="scheduler-failed"
+        )
 
 
 def slurm_version() -> str | None:
@@ -184,7 +190,8 @@ def _call(command: list[str]) -> subprocess.CompletedProcess[str]:
     if path is None:
         raise MachineError(
             f"there is no {command[0]} on PATH: this is no login node of a Slurm cluster; run this where "
-            'sbatch works, or use on="mpi" here'
+            'sbatch works, or use on="mpi" here',
+            code="missing-tool",
         )
     try:
         done = subprocess.run(
@@ -201,7 +208,7 @@ def _call(command: list[str]) -> subprocess.CompletedProcess[str]:
     except subprocess.TimeoutExpired:
         raise SilentError(f"{command[0]} did not answer within {ANSWER_S:g} s") from None
     except OSError as error:
-        raise MachineError(f"{path} cannot be started: {error}") from error
+        raise MachineError(f"{path} cannot be started: {error}", code="not-started") from error
     if done.returncode and re.search(
         r"Unable to contact slurm controller|Socket timed out|Connection refused|Transport endpoint|"
         r"Zero Bytes were transmitted|Slurm backup controller in standby",

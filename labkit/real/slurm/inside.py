@@ -105,7 +105,9 @@ class Step(Launch):
             if self._header["waits"]:
                 self._write(NOTE_WAITS, "")
         except OSError as error:
-            raise MachineError(f"{self.directory} cannot be written: {error}") from error
+            raise MachineError(
+                f"{self.directory} cannot be written: {error}", code="unwritable-file"
+            ) from error
         self._environment = step_environment(self.launcher, self._options, os.environ, self.token)
 
     def promise_reports(self, seconds: float | None) -> None:
@@ -213,12 +215,14 @@ def _prepare(job: JobFolder) -> tuple[Launcher, list[str]]:
     if theirs.split(".")[:2] != mine.split(".")[:2]:
         raise MachineError(
             f"it has Python {mine} at {sys.executable}, and the program was packed by Python {theirs}, whose "
-            "functions it cannot read; use the same version on both sides (python=)"
+            "functions it cannot read; use the same version on both sides (python=)",
+            code="version-mismatch",
         )
     if job.about["labkit"] != __version__:
         raise MachineError(
             f"it has labkit {__version__} at {sys.executable}, and the job was written by labkit "
-            f"{job.about['labkit']}; install the same version on both sides"
+            f"{job.about['labkit']}; install the same version on both sides",
+            code="version-mismatch",
         )
     options = Slurm(**job.about["options"])
     launcher = step_launcher(options)
@@ -259,7 +263,7 @@ def _run_point(
     except LabkitError as refused:
         error = refused
     except OSError as trouble:
-        error = MachineError(f"{str(folder)!r} cannot be read or written: {trouble}")
+        error = MachineError(f"{str(folder)!r} cannot be read or written: {trouble}", code="unreadable-file")
     if isinstance(error, TimeLimitError) and is_cut:
         error = TimeLimitError(f"{_no_time(job)} {error}")
     restart = int(os.environ.get("SLURM_RESTART_COUNT", "0"))
@@ -298,7 +302,8 @@ def _no_memory(job: JobFolder, error: LabkitError) -> MachineError:
     has = f"mem={given!r}" if given else "no mem= was given"
     better = MachineError(
         f"the ranks needed more memory than the job has on a node ({has}), and Slurm ended them; give more "
-        f"mem=, or fewer ranks_per_node. {error}"
+        f"mem=, or fewer ranks_per_node. {error}",
+        code="out-of-memory",
     )
     better.attach_output(error.output)
     return better
@@ -310,7 +315,7 @@ def _no_time(job: JobFolder) -> str:
 
 def _record(error: LabkitError) -> dict[str, object]:
     """Write an error down so that it can be raised where the job was submitted."""
-    record: dict[str, object] = {"kind": type(error).__name__, "message": str(error)}
+    record: dict[str, object] = {"kind": type(error).__name__, "message": str(error), "code": error.code}
     if isinstance(error, RankError):
         record |= {"rank": error.rank, "traceback": error.traceback}
     return record
@@ -339,10 +344,13 @@ def _check_header(folder: Path) -> dict[str, Any]:
     except OSError as error:
         raise MachineError(
             f"the script {path!r} cannot be read on the compute node {platform.node()}: {error}; put it on a "
-            "file system that the compute nodes share"
+            "file system that the compute nodes share",
+            code="unreadable-file",
         ) from error
     if digest != header["digest"]:
-        raise MachineError(f"the script {path!r} was changed after this job was submitted; run it again")
+        raise MachineError(
+            f"the script {path!r} was changed after this job was submitted; run it again", code="changed-file"
+        )
     return header
 
 

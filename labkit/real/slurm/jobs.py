@@ -83,7 +83,7 @@ class SlurmJob:
         Raises MachineError: The job has not ended.
         """
         if not self.is_over:
-            raise MachineError(f"Slurm job {self.id} is {self.state}; cancel it first")
+            raise MachineError(f"Slurm job {self.id} is {self.state}; cancel it first", code="wrong-order")
         self._folder.remove()
 
     def row(self) -> tuple[str, ...]:
@@ -124,7 +124,10 @@ class SlurmJobs(Sequence[SlurmJob]):
             for job in self._jobs:
                 if job.id == index:
                     return job
-            raise MachineError(f"no job {index} here; there are: {', '.join(j.id for j in self) or 'none'}")
+            raise MachineError(
+                f"no job {index} here; there are: {', '.join(j.id for j in self) or 'none'}",
+                code="unknown-name",
+            )
         return SlurmJobs(self._jobs[index]) if isinstance(index, slice) else self._jobs[index]
 
     def __repr__(self) -> str:

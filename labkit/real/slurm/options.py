@@ -105,7 +105,8 @@ class Slurm:
         if self.ranks_per_node is not None and ranks > self.nodes * self.ranks_per_node:
             raise MachineError(
                 f"{ranks} ranks do not fit on nodes={self.nodes} with ranks_per_node={self.ranks_per_node}; "
-                "leave one of the two out, or raise it"
+                "leave one of the two out, or raise it",
+                code="too-many-ranks",
             )
         return min(self.nodes, ranks)
 
@@ -209,7 +210,9 @@ def slurm_of(on: object) -> Slurm:
     for word in words:
         name, sign, value = word.partition("=")
         if not sign or not name.strip():
-            raise MachineError(f"on={on!r}: options are written name=value, got {word!r}")
+            raise MachineError(
+                f"on={on!r}: options are written name=value, got {word!r}", code="unknown-name"
+            )
         options[name.strip()] = value.strip()
     return slurm(head.partition(":")[2].strip(), **options)
 
@@ -220,7 +223,7 @@ def known_options(options: dict[str, object]) -> dict[str, Any]:
     for name in options:
         if name not in names:
             hint = nearest(name, names, 1) or f"; known are {', '.join(names)}"
-            raise MachineError(f"Slurm machines have no option {name!r}{hint}")
+            raise MachineError(f"Slurm machines have no option {name!r}{hint}", code="unknown-name")
     return options
 
 
@@ -238,7 +241,8 @@ def time_seconds(text: str | None) -> int | None:
     if found is None:
         raise MachineError(
             f"time={text!r} is no time limit of Slurm: minutes, minutes:seconds, hours:minutes:seconds, "
-            "days-hours or days-hours:minutes:seconds"
+            "days-hours or days-hours:minutes:seconds",
+            code="malformed-value",
         )
     fields = [int(field) for field in found["fields"].split(":")]
     by_length: dict[int, tuple[int, ...]] = {1: (60,), 2: (60, 1), 3: (3600, 60, 1)}
@@ -250,14 +254,14 @@ def _read_text(name: str, value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str | os.PathLike) or any(ord(c) < 32 for c in os.fspath(value)):
-        raise MachineError(f"{name} takes one line of text, got {value!r}")
+        raise MachineError(f"{name} takes one line of text, got {value!r}", code="out-of-range")
     return os.fspath(value).strip()
 
 
 def _read_path(name: str, value: object) -> str:
     text = _read_text(name, value)
     if not text:
-        raise MachineError(f"{name} must not be empty")
+        raise MachineError(f"{name} must not be empty", code="out-of-range")
     return text
 
 
@@ -267,7 +271,7 @@ def _read_time(name: str, value: object) -> str | None:
     text = _read_text(name, value)
     seconds = time_seconds(text)
     if seconds is not None and seconds <= 0:
-        raise MachineError(f"{name}={text!r} leaves no time")
+        raise MachineError(f"{name}={text!r} leaves no time", code="out-of-range")
     return text
 
 
@@ -277,7 +281,7 @@ def _read_count(name: str, value: object) -> int | None:
     if value is None and name != "max_jobs":
         return None
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < 1:
-        raise MachineError(f"{name} must be a whole number of at least 1, got {value!r}")
+        raise MachineError(f"{name} must be a whole number of at least 1, got {value!r}", code="out-of-range")
     return int(value)
 
 
@@ -289,7 +293,9 @@ def _read_seconds(name: str, value: Any) -> float | None:
     except (TypeError, ValueError):
         seconds = math.nan
     if isinstance(value, bool) or not seconds > 0:
-        raise MachineError(f"{name} must be a number of seconds above 0, or None; got {value!r}")
+        raise MachineError(
+            f"{name} must be a number of seconds above 0, or None; got {value!r}", code="out-of-range"
+        )
     return seconds
 
 
@@ -299,7 +305,7 @@ def _read_flag(name: str, value: object) -> bool:
             value.lower(), value
         )
     if not isinstance(value, bool):
-        raise MachineError(f"{name} is True or False, got {value!r}")
+        raise MachineError(f"{name} is True or False, got {value!r}", code="wrong-type")
     return value
 
 
@@ -307,7 +313,7 @@ def _read_lines(name: str, value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         value = value.split() if name in ("modules", "extra") else value.splitlines()
     if not isinstance(value, list | tuple):
-        raise MachineError(f"{name} takes a text or a list of texts, got {value!r}")
+        raise MachineError(f"{name} takes a text or a list of texts, got {value!r}", code="wrong-type")
     lines = tuple(line for line in (_read_text(name, one) for one in value) if line)
     if name == "extra":
         for line in lines:
@@ -317,19 +323,22 @@ def _read_lines(name: str, value: object) -> tuple[str, ...]:
 
 def _check_extra(line: str) -> None:
     if not line.startswith("-"):
-        raise MachineError(f"extra takes options of sbatch such as '--gres=gpu:1', got {line!r}")
+        raise MachineError(
+            f"extra takes options of sbatch such as '--gres=gpu:1', got {line!r}", code="malformed-value"
+        )
     word = re.split(r"[=\s]", line)[0]
     if word in _OWN:
         raise MachineError(
             f"extra cannot set {word}: labkit does; ranks, nodes and ranks_per_node give the size, folder "
-            "the place"
+            "the place",
+            code="conflicting-options",
         )
 
 
 def _read_name(name: str, value: object) -> str:
     text = _read_text(name, value) or ""
     if not re.fullmatch(r"[\w.+-]*", text) or text.startswith("."):
-        raise MachineError(f"{name} takes letters, digits and _ . + -, got {value!r}")
+        raise MachineError(f"{name} takes letters, digits and _ . + -, got {value!r}", code="malformed-name")
     return text
 
 
@@ -369,11 +378,15 @@ def profile_options(profile: str) -> dict[str, Any]:
             return {}
     if not path.is_file():
         hint = f"write a table [{name}] there" if name else "give the path of a profile file"
-        raise MachineError(f"slurm profile {profile!r}: there is no file {str(path)!r}; {hint}")
+        raise MachineError(
+            f"slurm profile {profile!r}: there is no file {str(path)!r}; {hint}", code="missing-file"
+        )
     tables = _read(path)
     if name and name not in tables:
         known = ", ".join(tables) or "none"
-        raise MachineError(f"slurm profile {name!r} is not in {str(path)!r}; its tables are: {known}")
+        raise MachineError(
+            f"slurm profile {name!r} is not in {str(path)!r}; its tables are: {known}", code="unknown-name"
+        )
     return {**tables.get("default", {}), **tables.get(name or "default", {})}
 
 
@@ -391,11 +404,14 @@ def _read(path: Path) -> dict[str, dict[str, Any]]:
     try:
         tables = toml_of(text_of(path, MachineError))
     except tomllib.TOMLDecodeError as error:
-        raise MachineError(f"the slurm profiles in {str(path)!r} cannot be read: {error}") from error
+        raise MachineError(
+            f"the slurm profiles in {str(path)!r} cannot be read: {error}", code="unreadable-file"
+        ) from error
     loose = [name for name, table in tables.items() if not isinstance(table, dict)]
     if loose:
         raise MachineError(
             f"{str(path)!r}: {loose[0]!r} stands outside of a table; put [default] (or a profile's name) "
-            "above it"
+            "above it",
+            code="name-taken",
         )
     return tables

@@ -97,7 +97,8 @@ class JobFolder:
             shutil.rmtree(path, ignore_errors=True)
             raise MachineError(
                 f"the job cannot be written to {base!r}: {error}; give another folder= on a file system that "
-                "the compute nodes share and that has room"
+                "the compute nodes share and that has room",
+                code="unwritable-file",
             ) from error
         return cls(path, full)
 

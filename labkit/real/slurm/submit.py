@@ -159,7 +159,8 @@ class Batch:
             number = find_by_name(job_name(job.about["token"], job.about["program"]))
         except SilentError as error:
             raise MachineError(
-                f"{job.path.name} may have been submitted, and Slurm does not answer ({error}); try later"
+                f"{job.path.name} may have been submitted, and Slurm does not answer ({error}); try later",
+                code="scheduler-failed",
             ) from error
         if number is None:
             self._hand_in(job)
@@ -306,7 +307,9 @@ def make_point(request: RunRequest) -> Point:
     cluster: Slurm = request.on
     cluster.node_count(request.ranks)
     if os.environ.get(JOB_VARIABLE):
-        raise MachineError("this process is itself a rank of a run, and cannot submit jobs")
+        raise MachineError(
+            "this process is itself a rank of a run, and cannot submit jobs", code="nested-run"
+        )
     header, payload = pack_launch(request)
     recorded = recorded_header(request, recording_for(request))
     header |= recorded

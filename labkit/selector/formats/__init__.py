@@ -30,7 +30,7 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     if path.suffix == ".prf":
         files = sorted(path.glob("*.prf")) if path.is_dir() else [path]
         if not files:
-            raise ScheduleError(f"{where}: the folder has no profile (*.prf)")
+            raise ScheduleError(f"{where}: the folder has no profile (*.prf)", code="missing-file")
         return Rules([row for file in files for row in pgmpi.read(_text(file), str(file))], where)
     if path.suffix == ".conf":
         return open_mpi.read_classic(_text(path), where)
@@ -48,11 +48,15 @@ def _text(path: Path) -> str:
     try:
         return path.read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
+        raise ScheduleError(
+            f"cannot read rules from {str(path)!r}: {error}", code="unreadable-file"
+        ) from error
 
 
 def _json(path: Path) -> object:
     try:
         return json_of(_text(path))
     except ValueError as error:
-        raise ScheduleError(f"cannot read rules from {str(path)!r}: {error}") from error
+        raise ScheduleError(
+            f"cannot read rules from {str(path)!r}: {error}", code="unreadable-file"
+        ) from error

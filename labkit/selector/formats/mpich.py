@@ -85,7 +85,8 @@ def _leaf(operation: str, name: str | None) -> dict[str, object]:
     functions = {of: function for function, of in reversed(names_table("mpich")[operation].items())}
     if name not in functions:
         raise DataError(
-            f"MPICH has no {operation}/{name}: tune with library='mpich', which tries its own only"
+            f"MPICH has no {operation}/{name}: tune with library='mpich', which tries its own only",
+            code="unknown-name",
         )
     function, needs = functions[name], registry.get(operation, name).requirements
     function, *parameters = function.split()
@@ -106,7 +107,10 @@ def write(operation: str, bands: Sequence[Band]) -> str:
     """Write a file with a branch for every collective; see `open_mpi.write_classic`."""
     measure = _MEASURES.get(operation)
     if measure is None and any(len(band.steps) > 1 for band in bands):
-        raise DataError(f"MPICH chooses its {operation} by the number of ranks only: tune for one size")
+        raise DataError(
+            f"MPICH chooses its {operation} by the number of ranks only: tune for one size",
+            code="unsupported",
+        )
     groups = []
     for band in bands:
         factor = max(1, int(band.low)) if measure == "total_msg_size" else 1
@@ -152,12 +156,14 @@ def read(table: dict[str, object], where: str) -> Rules:
     for key, tree in table.items():
         word, _, operation = _plain(key).partition("=")
         if word != "collective":
-            raise ScheduleError(f"{where}: MPICH's trees begin with collective=NAME, got {key!r}")
+            raise ScheduleError(
+                f"{where}: MPICH's trees begin with collective=NAME, got {key!r}", code="malformed-line"
+            )
         if operation not in all_names:
             meant = nearest(operation, all_names)
-            raise ScheduleError(f"{where}: MPICH has no collective {operation!r}{meant}")
+            raise ScheduleError(f"{where}: MPICH has no collective {operation!r}{meant}", code="unknown-name")
         if operation in seen:
-            raise ScheduleError(f"{where}: {operation} has two trees")
+            raise ScheduleError(f"{where}: {operation} has two trees", code="duplicate-name")
         seen.add(operation)
         if operation in names:
             known = dict(names[operation])
@@ -176,20 +182,26 @@ def _walk(
 ) -> Iterator[tuple[dict[str, object], str | None]]:
     """Yield the conditions and the algorithm of each leaf that labkit's calls may come to, in order."""
     if not isinstance(tree, dict) or not tree:
-        raise ScheduleError(f"{where}: below {operation} there is {tree!r}, where conditions are needed")
+        raise ScheduleError(
+            f"{where}: below {operation} there is {tree!r}, where conditions are needed", code="missing-key"
+        )
     keys = [_plain(key) for key in tree]
     if any(key.startswith(("algorithm=", "composition=")) for key in keys):
         if len(keys) > 1:
             raise ScheduleError(
-                f"{where}: {operation}: an algorithm stands alone below its conditions; got {', '.join(keys)}"
+                f"{where}: {operation}: an algorithm stands alone below conditions; got {', '.join(keys)}",
+                code="malformed-line",
             )
         yield so_far, _use(keys[0], tree, operation, known, where)
         return
     if len(set(keys)) < len(keys):
-        raise ScheduleError(f"{where}: {operation}: a condition stands twice among {', '.join(keys)}")
+        raise ScheduleError(
+            f"{where}: {operation}: a condition stands twice among {', '.join(keys)}", code="duplicate-name"
+        )
     if not _is_complete(keys):
         raise ScheduleError(
-            f"{where}: {operation}: {', '.join(keys)} leave calls without an algorithm; the last one is any"
+            f"{where}: {operation}: {', '.join(keys)} leave calls without an algorithm; the last one is any",
+            code="malformed-line",
         )
     for key, branch in zip(keys, tree.values(), strict=True):
         more = _conditions(key, where)
@@ -225,7 +237,9 @@ def _conditions(key: str, where: str) -> dict[str, object] | None:
         if word == "comm_avg_ppn":
             return {} if int(value) >= (1 if suffix == "_at_most" else 2) else None
     known = ", ".join([*_FIXED, *_ASKED, *(f"{name}<N and <=N" for name in (*_AMOUNTS, "comm_avg_ppn"))])
-    raise ScheduleError(f"{where}: unknown condition of MPICH: {key!r}; it knows {known}")
+    raise ScheduleError(
+        f"{where}: unknown condition of MPICH: {key!r}; it knows {known}", code="unknown-name"
+    )
 
 
 def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -242,7 +256,8 @@ def _use(key: str, leaf: dict[str, object], operation: str, known: dict[str, str
     if not isinstance(parameters, dict) or any(parameters.values()):
         raise ScheduleError(
             f"{where}: {operation}: below {key} there are parameters such as {{'k=2': {{}}}}, "
-            f"got {str(parameters)[:200]}"
+            f"got {str(parameters)[:200]}",
+            code="malformed-line",
         )
     function = " ".join([key.partition("=")[2], *map(_plain, parameters)])
     if function.endswith(("_allcomm_nb", "_allcomm_auto")):
@@ -250,6 +265,7 @@ def _use(key: str, leaf: dict[str, object], operation: str, known: dict[str, str
     if function not in known:
         raise ScheduleError(
             f"{where}: labkit has no counterpart of MPICH's {function}; of {operation} it has "
-            f"those of {', '.join(known)}"
+            f"those of {', '.join(known)}",
+            code="no-counterpart",
         )
     return known[function]

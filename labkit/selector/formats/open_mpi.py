@@ -36,12 +36,14 @@ def _code(operation: str, name: str | None) -> tuple[int, int, int]:
     base, settings = settings_of(name)
     if base not in library_names("ompi", operation):
         raise DataError(
-            f"Open MPI has no {operation}/{name}: tune with library='ompi', which tries its own only"
+            f"Open MPI has no {operation}/{name}: tune with library='ompi', which tries its own only",
+            code="unknown-name",
         )
     chains, length = settings.pop("chains", 0), settings.pop("segment_bytes", 0)
     if settings:
         raise DataError(
-            f"Open MPI's rules have no place for {', '.join(settings)} of {operation}/{name}: leave it out"
+            f"Open MPI's rules have no place for {', '.join(settings)} of {operation}/{name}: leave it out",
+            code="conflicting-options",
         )
     return names_table("ompi")[operation]["algorithms"][base], chains, length
 
@@ -56,7 +58,8 @@ def _name(operation: str, number: int, chains: int, length: int, where: str) -> 
         numbers = ", ".join(f"{of} ({known[of]})" for of in sorted(known))
         raise ScheduleError(
             f"{where}: labkit has no counterpart of Open MPI's {operation} algorithm {number}; "
-            f"it has those of 0 (Open MPI's choice), {numbers}"
+            f"it has those of 0 (Open MPI's choice), {numbers}",
+            code="no-counterpart",
         )
     name, parameters = known[number], registry.get(operation, known[number]).parameters
     if chains and "chains" in parameters:
@@ -64,7 +67,8 @@ def _name(operation: str, number: int, chains: int, length: int, where: str) -> 
     if length and (operation, known[number]) in _WHOLE:
         raise ScheduleError(
             f"{where}: labkit's {operation}/{known[number]} has no segments, got a segment's "
-            f"length of {length}; write 0, or take an algorithm that has them"
+            f"length of {length}; write 0, or take an algorithm that has them",
+            code="unknown-name",
         )
     if length and "segments" in parameters:
         name += f":segment_bytes={length}"
@@ -104,7 +108,9 @@ def read_classic(text: str, where: str) -> Rules:
         which = _next(numbers, "a collective's number", where)
         if which not in by_id:
             known = ", ".join(f"{number} ({name})" for number, name in sorted(by_id.items()))
-            raise ScheduleError(f"{where}: collective {which} is not known to labkit; it knows {known}")
+            raise ScheduleError(
+                f"{where}: collective {which} is not known to labkit; it knows {known}", code="unknown-name"
+            )
         operation = by_id[which]
         starts: list[tuple[int, list[Step]]] = []
         for _ in range(_next(numbers, f"how many numbers of ranks {operation} has", where)):
@@ -112,7 +118,10 @@ def read_classic(text: str, where: str) -> Rules:
             count = _next(numbers, "how many sizes there are", where)
             found = [_size(numbers, operation, version, where) for _ in range(count)]
             if not found or found[0][0] != 0:
-                raise ScheduleError(f"{where}: the rules of {operation} for {ranks} ranks begin with size 0")
+                raise ScheduleError(
+                    f"{where}: the rules of {operation} for {ranks} ranks begin with size 0",
+                    code="malformed-line",
+                )
             _require_rising([size for size, _ in found], f"sizes of {operation} for {ranks} ranks", where)
             ends = [*(float(size) for size, _ in found[1:]), inf]
             steps = [Step(low, high, name) for (low, name), high in zip(found, ends, strict=True)]
@@ -124,7 +133,9 @@ def read_classic(text: str, where: str) -> Rules:
         bands = [Band(low, high, steps) for low, high, (_, steps) in zip(lows, highs, starts, strict=False)]
         rows += rows_of(operation, bands, _amount(operation))
     if (rest := next(numbers, None)) is not None:
-        raise ScheduleError(f"{where}: unexpected numbers after the last rule, from {rest} on")
+        raise ScheduleError(
+            f"{where}: unexpected numbers after the last rule, from {rest} on", code="malformed-line"
+        )
     return Rules(rows, where)
 
 
@@ -137,7 +148,8 @@ def _numbers(text: str, where: str) -> Iterator[int]:
     for word in (version, *words):
         if not (word.isascii() and word.isdecimal() and len(word) < 19):
             raise ScheduleError(
-                f"{where}: Open MPI's rules are whole numbers, with comments behind '#'; got {word[:40]!r}"
+                f"{where}: Open MPI's rules are whole numbers, with comments behind '#'; got {word[:40]!r}",
+                code="wrong-type",
             )
         yield int(word)
 
@@ -145,7 +157,7 @@ def _numbers(text: str, where: str) -> Iterator[int]:
 def _next(numbers: Iterator[int], what: str, where: str) -> int:
     found = next(numbers, None)
     if found is None:
-        raise ScheduleError(f"{where}: Open MPI's rules end where {what} should stand")
+        raise ScheduleError(f"{where}: Open MPI's rules end where {what} should stand", code="malformed-line")
     return found
 
 
@@ -160,7 +172,7 @@ def _size(numbers: Iterator[int], operation: str, version: int, where: str) -> t
 
 def _require_rising(values: list[int], what: str, where: str) -> None:
     if any(later <= earlier for earlier, later in pairwise(values)):
-        raise ScheduleError(f"{where}: {what} rise; got {', '.join(map(str, values))}")
+        raise ScheduleError(f"{where}: {what} rise; got {', '.join(map(str, values))}", code="not-sorted")
 
 
 def write_json(operation: str, bands: Sequence[Band], title: str) -> str:
@@ -190,20 +202,26 @@ def read_json(table: dict[str, object], where: str) -> Rules:
     _refuse_unknown(table, _KEYS["file"], "a file of rules", where)
     version = table.get("rule_file_version", 3)
     if version not in (1, 2, 3):
-        raise ScheduleError(f"{where}: rule_file_version is 1, 2 or 3, got {version!r}")
+        raise ScheduleError(
+            f"{where}: rule_file_version is 1, 2 or 3, got {version!r}", code="unsupported-version"
+        )
     if table.get("module", "tuned") != "tuned":
         raise ScheduleError(
-            f"{where}: these are rules of Open MPI's module {table['module']!r}; labkit reads 'tuned'"
+            f"{where}: these are rules of Open MPI's module {table['module']!r}; labkit reads 'tuned'",
+            code="no-counterpart",
         )
     by_name = {entry.get("json", name): name for name, entry in names_table("ompi").items()}
     collectives = table.get("collectives")
     if not isinstance(collectives, dict):
-        raise ScheduleError(f"{where}: 'collectives' is a table of collectives, got {collectives!r}")
+        raise ScheduleError(
+            f"{where}: 'collectives' is a table of collectives, got {collectives!r}", code="wrong-type"
+        )
     rows: list[dict[str, Any]] = []
     for name, groups in collectives.items():
         if name not in by_name:
             raise ScheduleError(
-                f"{where}: {name!r} is not known to labkit; of Open MPI it knows {', '.join(by_name)}"
+                f"{where}: {name!r} is not known to labkit; of Open MPI it knows {', '.join(by_name)}",
+                code="unknown-name",
             )
         operation = by_name[name]
         ranges = [
@@ -216,7 +234,7 @@ def read_json(table: dict[str, object], where: str) -> Rules:
 
 def _tables(value: object, what: str, where: str) -> list[dict[str, object]]:
     if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
-        raise ScheduleError(f"{where}: {what} are a list of tables, got {value!r}")
+        raise ScheduleError(f"{where}: {what} are a list of tables, got {value!r}", code="wrong-type")
     return value
 
 
@@ -232,7 +250,8 @@ def _refuse_unknown(table: dict[str, Any], known: Sequence[str], what: str, wher
     for key in table:
         if key not in known:
             raise ScheduleError(
-                f"{where}: {what} has no key {key[:80]!r}{nearest(key, known)}; it has {', '.join(known)}"
+                f"{where}: {what} has no key {key[:80]!r}{nearest(key, known)}; it has {', '.join(known)}",
+                code="unknown-name",
             )
 
 
@@ -243,7 +262,8 @@ def _checked(group: dict[str, Any], where: str) -> dict[str, Any]:
     if found != "any":
         raise ScheduleError(
             f"{where}: rules for comm_rank_distribution {found!r} cannot be read: labkit's calls do not pass "
-            "how their ranks are spread; leave the rule out, or say 'any'"
+            "how their ranks are spread; leave the rule out, or say 'any'",
+            code="unreadable-file",
         )
     return group
 
@@ -256,11 +276,14 @@ def _bounds(table: dict[str, object], key: str, where: str) -> tuple[float, floa
         if isinstance(value, str) and value.lower() == "inf":
             value = inf
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise ScheduleError(f"{where}: {key}_{suffix} must be an integer or 'inf', got {value!r}")
+            raise ScheduleError(
+                f"{where}: {key}_{suffix} must be an integer or 'inf', got {value!r}", code="wrong-type"
+            )
         ends.append(value)
     if ends[1] < ends[0]:
         raise ScheduleError(
-            f"{where}: {key}_min = {ends[0]} is above {key}_max = {ends[1]}: no call has such a size"
+            f"{where}: {key}_min = {ends[0]} is above {key}_max = {ends[1]}: no call has such a size",
+            code="malformed-line",
         )
     return ends[0], ends[1] + 1
 
@@ -283,11 +306,12 @@ def _number(operation: str, value: object, where: str) -> int:
     if isinstance(value, int) and not isinstance(value, bool):
         return value
     raise ScheduleError(
-        f"{where}: alg of {operation} is a number or one of {', '.join(names)}; got {value!r}"
+        f"{where}: alg of {operation} is a number or one of {', '.join(names)}; got {value!r}",
+        code="wrong-type",
     )
 
 
 def _whole(value: object, key: str, where: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise ScheduleError(f"{where}: {key} must be an integer, got {value!r}")
+        raise ScheduleError(f"{where}: {key} must be an integer, got {value!r}", code="wrong-type")
     return value

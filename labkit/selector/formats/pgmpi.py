@@ -24,7 +24,8 @@ def write(operation: str, bands: Sequence[Band], ranks: Sequence[int], title: st
     """Write a profile for each number of ranks that has a mock-up somewhere."""
     if operation not in names_table("pgmpi"):
         raise DataError(
-            f"PGMPITuneLib's {operation} cannot be tuned; it has {', '.join(names_table('pgmpi'))}"
+            f"PGMPITuneLib's {operation} cannot be tuned; it has {', '.join(names_table('pgmpi'))}",
+            code="no-counterpart",
         )
     entry = names_table("pgmpi")[operation]
     mock_ups, found = entry["algorithms"], {}
@@ -35,7 +36,8 @@ def write(operation: str, bands: Sequence[Band], ranks: Sequence[int], title: st
             if step.name not in mock_ups and step.name is not None and step.name not in entry["own"]:
                 raise DataError(
                     f"PGMPITuneLib has no {operation}/{step.name}: tune with library='pgmpi', which tries "
-                    "its mock-ups and what libraries do by themselves"
+                    "its mock-ups and what libraries do by themselves",
+                    code="unknown-name",
                 )
             if step.name in mock_ups and step.low <= _MOST:
                 ranges.append((int(step.low), int(min(step.high - 1, _MOST)), str(step.name)))
@@ -46,7 +48,9 @@ def write(operation: str, bands: Sequence[Band], ranks: Sequence[int], title: st
             lines += [str(len(ranges)), *(f"{a} {b} {names.index(name) + 1}" for a, b, name in ranges)]
             found[p] = "\n".join(lines) + "\n"
     if not found:
-        raise DataError(f"no mock-up of {operation} is the fastest anywhere: there is nothing to write")
+        raise DataError(
+            f"no mock-up of {operation} is the fastest anywhere: there is nothing to write", code="no-data"
+        )
     return found
 
 
@@ -58,7 +62,9 @@ def read(text: str, where: str) -> list[dict[str, Any]]:
     operation = method.removeprefix("MPI_").lower()
     if not method.startswith("MPI_") or operation not in names_table("pgmpi"):
         methods = ", ".join(f"MPI_{name.capitalize()}" for name in names_table("pgmpi"))
-        raise ScheduleError(f"{where}: labkit reads profiles of {methods}; got {method!r}")
+        raise ScheduleError(
+            f"{where}: labkit reads profiles of {methods}; got {method!r}", code="no-counterpart"
+        )
     ranks = _number(_words(lines, 1, "the number of ranks", where)[0], 1, where)
     mock_ups: dict[str, str] = names_table("pgmpi")[operation]["algorithms"]
     known = {of: name for name, of in mock_ups.items()}
@@ -67,11 +73,12 @@ def read(text: str, where: str) -> list[dict[str, Any]]:
         number, mock_up = _words(lines, 2, "a number and a mock-up", where)
         if mock_up not in known and mock_up != "default":
             raise ScheduleError(
-                f"{where}: labkit has no counterpart of the mock-up {mock_up!r}; it has {', '.join(known)}"
+                f"{where}: labkit has no counterpart of the mock-up {mock_up!r}; it has {', '.join(known)}",
+                code="no-counterpart",
             )
         which = _number(number, 0, where)
         if which in numbered:
-            raise ScheduleError(f"{where}: two mock-ups have the number {which}")
+            raise ScheduleError(f"{where}: two mock-ups have the number {which}", code="duplicate-name")
         numbered[which] = known.get(mock_up)
     ranges = []
     for _ in range(_number(_words(lines, 1, "the number of ranges", where)[0], 1, where)):
@@ -80,11 +87,14 @@ def read(text: str, where: str) -> list[dict[str, Any]]:
         if high < low or which not in numbered:
             numbers = ", ".join(map(str, numbered))
             raise ScheduleError(
-                f"{where}: a range is first size, last size and one of {numbers}; got {' '.join(words)}"
+                f"{where}: a range is first size, last size and one of {numbers}; got {' '.join(words)}",
+                code="malformed-line",
             )
         ranges.append((float(low), high + 1.0, (numbered[which],)))
     if (rest := next(lines, None)) is not None:
-        raise ScheduleError(f"{where}: unexpected text after the last range: {' '.join(rest)!r}")
+        raise ScheduleError(
+            f"{where}: unexpected text after the last range: {' '.join(rest)!r}", code="malformed-line"
+        )
     steps = first_matches(ranges, lambda low, high, name: Step(low, high, name[0]))
     return rows_of(operation, [Band(ranks, ranks + 1, steps)])
 
@@ -92,11 +102,16 @@ def read(text: str, where: str) -> list[dict[str, Any]]:
 def _words(lines: Any, count: int, what: str, where: str) -> list[str]:
     words: list[str] = next(lines, [])
     if len(words) != count:
-        raise ScheduleError(f"{where}: a profile has a line with {what} here; got {' '.join(words)[:80]!r}")
+        raise ScheduleError(
+            f"{where}: a profile has a line with {what} here; got {' '.join(words)[:80]!r}",
+            code="malformed-line",
+        )
     return words
 
 
 def _number(word: str, least: int, where: str) -> int:
     if not (word.isascii() and word.isdecimal() and len(word) < 19 and least <= int(word)):
-        raise ScheduleError(f"{where}: a whole number from {least} on is needed here; got {word[:40]!r}")
+        raise ScheduleError(
+            f"{where}: a whole number from {least} on is needed here; got {word[:40]!r}", code="out-of-range"
+        )
     return int(word)

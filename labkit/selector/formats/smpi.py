@@ -16,7 +16,10 @@ _FLAG = re.compile(r"(?:--cfg=)?smpi/([a-z_-]+):(\S+)")
 def write(operation: str, name: str, lost: str, title: str) -> str:
     """Write the flag of one algorithm, below comments that say what is lost."""
     if name not in library_names("smpi", operation):
-        raise DataError(f"SMPI has no {operation}/{name}: tune with library='smpi', which tries its own only")
+        raise DataError(
+            f"SMPI has no {operation}/{name}: tune with library='smpi', which tries its own only",
+            code="unknown-name",
+        )
     table = names_table("smpi")[operation]
     flag = next(of for of, ours in table.items() if ours == name)
     return f"# {title}\n# {lost}\n# smpirun $(grep -v '^#' FILE) ...\n--cfg=smpi/{operation}:{flag}\n"
@@ -35,23 +38,29 @@ def read(text: str, where: str) -> Rules:
             if operation == "coll_selector" and flag:
                 raise ScheduleError(
                     f"{where}: {word} is a selector of SMPI, not an algorithm; labkit's own ompi, mpich, "
-                    "mvapich2, impi and smpi decide as those do (--coll ompi)"
+                    "mvapich2, impi and smpi decide as those do (--coll ompi)",
+                    code="malformed-line",
                 )
             if flag is None:
                 continue
             if operation not in _operations():
                 if meant := nearest(operation, _operations(), 1, 0.7):
-                    raise ScheduleError(f"{where}: SMPI has no collective {flag[1]!r}{meant}")
+                    raise ScheduleError(
+                        f"{where}: SMPI has no collective {flag[1]!r}{meant}", code="unknown-name"
+                    )
                 continue
             table = names_table("smpi")[operation]
             if flag[2] not in table:
                 raise ScheduleError(
                     f"{where}: labkit has no counterpart of SMPI's {operation} {flag[2]!r}; it has those of "
-                    f"{', '.join(table)}"
+                    f"{', '.join(table)}",
+                    code="no-counterpart",
                 )
             chosen[operation] = table[flag[2]]
     if not chosen:
-        raise ScheduleError(f"{where}: no flag such as --cfg=smpi/bcast:binomial_tree is there")
+        raise ScheduleError(
+            f"{where}: no flag such as --cfg=smpi/bcast:binomial_tree is there", code="malformed-line"
+        )
     return Rules([{"operation": operation, "use": use} for operation, use in chosen.items()], where)
 
 

@@ -161,7 +161,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             if not path:
                 raise UnsupportedError(
                     f"{name} is mpi4py's own Python over the simulated module, and mpi4py is not installed; "
-                    "pip install mpi4py"
+                    "pip install mpi4py",
+                    code="missing-package",
                 )
             return None
         raise package.not_simulated(name)

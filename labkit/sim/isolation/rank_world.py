@@ -460,7 +460,8 @@ class SpawnedRanks:
     def _file_of(self, line: PythonLine) -> tuple[str, Mapping[str, object]]:
         if line.is_pool:
             raise ProgramError(
-                "-m mpi4py.futures is a pool of a whole job; use MPIPoolExecutor in the program"
+                "-m mpi4py.futures is a pool of a whole job; use MPIPoolExecutor in the program",
+                code="unsupported",
             )
         if line.module == COMMAND:
             path = self._folder / f"command-{_kernels.current_rank()}-{abs(hash(line.program))}.py"

@@ -88,7 +88,9 @@ class Rerun:
                 "$partial": self._partial,
             }
             if kind not in makers:
-                raise DataError(f"the recipe holds a value of an unknown kind, {kind}")
+                raise DataError(
+                    f"the recipe holds a value of an unknown kind, {kind}", code="malformed-value"
+                )
             self._made[key] = makers[kind](form[kind])
         return self._made[key]
 
@@ -110,7 +112,7 @@ class Rerun:
     def _inside(self, name: str) -> Path:
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder.resolve()) or not path.is_file():
-            raise DataError(f"the recipe names {name!r}, which is not in the bundle")
+            raise DataError(f"the recipe names {name!r}, which is not in the bundle", code="unknown-name")
         return path
 
 
@@ -119,7 +121,9 @@ def _imported(form: dict[str, Any]) -> object:
         return getattr(importlib.import_module(form["module"]), form["name"])
     except (ImportError, AttributeError) as error:
         needs = f" (written with {form['version']})" if form.get("version") else ""
-        raise DataError(f"{form['module']}.{form['name']} cannot be imported here{needs}: {error}") from error
+        raise DataError(
+            f"{form['module']}.{form['name']} cannot be imported here{needs}: {error}", code="unreadable-file"
+        ) from error
 
 
 def main(folder: str, memory_bytes: int, parent: int, without: Collection[str] = ()) -> int:

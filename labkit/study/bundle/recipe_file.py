@@ -138,7 +138,7 @@ class Carrier:
         try:
             content = pack_program(value, (), {})
         except ProgramError as error:
-            raise ProgramError(f"{what} cannot go into a bundle: {error}") from error
+            raise ProgramError(f"{what} cannot go into a bundle: {error}", code="not-picklable") from error
         path = f"program/{len(self.files)}_{what.strip('<>')}.pkl"
         self.files[path] = content
         # Data can be read by any Python; code that travels by value only by the one that wrote it.
@@ -217,7 +217,9 @@ def local_files(names: Iterable[str]) -> dict[str, bytes]:
         package = name if is_package else name.rpartition(".")[0]
         todo += [one for one in _imported_names(files[inside], package) if one in sys.modules]
         if sum(map(len, files.values())) > _MOST_BYTES:
-            raise DataError(f"the modules that the program imports are more than {_MOST_BYTES} bytes")
+            raise DataError(
+                f"the modules that the program imports are more than {_MOST_BYTES} bytes", code="too-large"
+            )
     return dict(sorted(files.items()))
 
 
@@ -241,7 +243,9 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise DataError(f"the program's file {path.name!r} cannot be read: {error}") from error
+        raise DataError(
+            f"the program's file {path.name!r} cannot be read: {error}", code="unreadable-file"
+        ) from error
 
 
 def _imported_names(source: bytes, package: str) -> Iterator[str]:
@@ -446,11 +450,13 @@ def decode(value: object, special: Callable[[dict[str, object]], object] | None 
         try:
             return _READERS[word](decode(value[word], special))
         except (TypeError, ValueError, KeyError) as error:
-            raise DataError(f"a value of the recipe cannot be read ({word}: {error})") from error
+            raise DataError(
+                f"a value of the recipe cannot be read ({word}: {error})", code="malformed-file"
+            ) from error
     if word == "$object":
         return _made(str(value[word]), decode(value["state"], special))
     if special is None:
-        raise DataError(f"a value of the recipe is of an unknown kind, {word}")
+        raise DataError(f"a value of the recipe is of an unknown kind, {word}", code="malformed-value")
     return special(value)
 
 
@@ -497,17 +503,21 @@ def _made(name: str, state: object) -> object:
     module, _, kind = name.partition(":")
     try:
         if not module.startswith(_HOMES):
-            raise DataError(f"the recipe asks for {name!r}, which is no description of a machine")
+            raise DataError(
+                f"the recipe asks for {name!r}, which is no description of a machine", code="wrong-type"
+            )
         found = _class(module, kind)
         if not isinstance(found, type) or not _is_own(found) or not isinstance(state, dict):
-            raise DataError(f"the recipe asks for {name!r}, which is no class of labkit")
+            raise DataError(f"the recipe asks for {name!r}, which is no class of labkit", code="wrong-type")
         thing: object = object.__new__(found)
         kept = fields(found) if is_dataclass(found) else ()  # the recipe may be older than a field
         later = {one.name: one.default for one in kept if one.default is not MISSING}
         for attribute, part in {**later, **state}.items():
             object.__setattr__(thing, str(attribute), part)
     except (ImportError, AttributeError, TypeError) as error:
-        raise DataError(f"this labkit has no {name!r} as the recipe knows it: {error}") from error
+        raise DataError(
+            f"this labkit has no {name!r} as the recipe knows it: {error}", code="unknown-name"
+        ) from error
     return thing
 
 

@@ -196,23 +196,28 @@ def open_bundle(path: str | os.PathLike[str]) -> Opened:
     """Read a bundle, and check its structure and every hash."""
     name = os.fspath(path)
     if not os.path.exists(path):
-        raise DataError(f"there is no file {name!r}")
+        raise DataError(f"there is no file {name!r}", code="missing-file")
     if os.path.isdir(path):
-        raise DataError(f"{name!r} is a folder; give the zip that study.bundle wrote")
+        raise DataError(
+            f"{name!r} is a folder; give the zip that study.bundle wrote", code="wrong-kind-of-file"
+        )
     require_file(path, is_whole=False)
     try:
         with zipfile.ZipFile(path) as archive:
             entries = _checked_entries(archive, name)
             if MANIFEST not in entries:
                 kind = "a saved study" if "study.json" in entries else "a zip file"
-                raise DataError(f"{name!r} is {kind}, but no bundle: it has no {MANIFEST}")
+                raise DataError(
+                    f"{name!r} is {kind}, but no bundle: it has no {MANIFEST}", code="malformed-file"
+                )
             content = _read(archive, entries[MANIFEST], name)
             manifest = _checked_manifest(content, name)
             files = {one: _read(archive, entry, name) for one, entry in entries.items() if one != MANIFEST}
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
         reason = str(error) or type(error).__name__
         raise DataError(
-            f"{name!r} cannot be read as a bundle, it may be cut off or damaged: {reason}"
+            f"{name!r} cannot be read as a bundle, it may be cut off or damaged: {reason}",
+            code="damaged-file",
         ) from error
     _check_files(files, manifest["files"], name)
     return Opened(name, identity(content), manifest, files)
@@ -221,14 +226,19 @@ def open_bundle(path: str | os.PathLike[str]) -> Opened:
 def _checked_entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.ZipInfo]:
     infos = archive.infolist()
     if len(infos) > MOST_FILES:
-        raise DataError(f"{name!r} is refused: {len(infos)} files, at most {MOST_FILES} are allowed")
+        raise DataError(
+            f"{name!r} is refused: {len(infos)} files, at most {MOST_FILES} are allowed", code="too-large"
+        )
     total = sum(info.file_size for info in infos)
     if total > MOST_BYTES:
-        raise DataError(f"{name!r} is refused: unpacked it would have {total:,} B, over {MOST_BYTES:,} B")
+        raise DataError(
+            f"{name!r} is refused: unpacked it would have {total:,} B, over {MOST_BYTES:,} B",
+            code="too-large",
+        )
     entries: dict[str, zipfile.ZipInfo] = {}
     for info in infos:
         if (why := _wrong(info, entries)) is not None:
-            raise DataError(f"{name!r} is refused: the file {info.filename!r} {why}")
+            raise DataError(f"{name!r} is refused: the file {info.filename!r} {why}", code="unsafe-archive")
         entries[info.filename] = info
     return entries
 
@@ -258,23 +268,30 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> bytes:
     with archive.open(info) as stream:
         content = stream.read(info.file_size + 1)
     if len(content) != info.file_size:
-        raise DataError(f"{name!r} is refused: {info.filename!r} is not as long as the zip says")
+        raise DataError(
+            f"{name!r} is refused: {info.filename!r} is not as long as the zip says", code="damaged-file"
+        )
     return content
 
 
 def _checked_manifest(content: bytes, name: str) -> dict[str, Any]:
     manifest = _json(content, f"{name!r}: {MANIFEST}")
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        raise DataError(f"{name!r} is no labkit bundle: its {MANIFEST} has another format")
+        raise DataError(
+            f"{name!r} is no labkit bundle: its {MANIFEST} has another format", code="unsupported-version"
+        )
     version = manifest.get("version")
     if type(version) is not int or version != VERSION:
         newer = ": install a newer one" if type(version) is int and version > VERSION else ""
-        raise DataError(f"{name!r} has version {version!r} of the format; this labkit reads {VERSION}{newer}")
+        raise DataError(
+            f"{name!r} has version {version!r} of the format; this labkit reads {VERSION}{newer}",
+            code="unsupported-version",
+        )
     files = manifest.get("files")
     if not isinstance(files, dict) or not all(
         isinstance(one, dict) and isinstance(one.get("sha256"), str) for one in files.values()
     ):
-        raise DataError(f"{name!r}: its {MANIFEST} lists no files with their SHA-256")
+        raise DataError(f"{name!r}: its {MANIFEST} lists no files with their SHA-256", code="damaged-file")
     return manifest
 
 
@@ -282,11 +299,14 @@ def _check_files(files: Mapping[str, bytes], listed: Mapping[str, Any], name: st
     missing = sorted({*listed, *_NEEDED} - files.keys())
     if missing:
         raise DataError(
-            f"{name!r} is not whole: {_names(missing)} {'is' if len(missing) == 1 else 'are'} missing"
+            f"{name!r} is not whole: {_names(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            code="damaged-file",
         )
     foreign = sorted(files.keys() - listed.keys())
     if foreign:
-        raise DataError(f"{name!r} holds what its manifest does not list: {_names(foreign)}")
+        raise DataError(
+            f"{name!r} holds what its manifest does not list: {_names(foreign)}", code="damaged-file"
+        )
     changed = [
         one for one in sorted(files) if hashlib.sha256(files[one]).hexdigest() != listed[one]["sha256"]
     ]
@@ -294,7 +314,8 @@ def _check_files(files: Mapping[str, bytes], listed: Mapping[str, Any], name: st
         has = "has" if len(changed) == 1 else "have"
         raise DataError(
             f"{name!r} was changed after it was written: {_names(changed)} {has} another SHA-256 than the "
-            "manifest says"
+            "manifest says",
+            code="damaged-file",
         )
 
 
@@ -307,7 +328,7 @@ def _json(content: bytes, what: str) -> object:
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"{what} is no JSON: {error}") from error
+        raise DataError(f"{what} is no JSON: {error}", code="malformed-file") from error
 
 
 def run_again(
@@ -432,7 +453,8 @@ def verify(
     is_number = isinstance(memory, numbers_abc.Integral) and not isinstance(memory, bool)
     if not is_number or not LEAST_BYTES <= memory_bytes < 1 << 50:
         raise MachineError(
-            f"memory_bytes is a whole number from {LEAST_BYTES} (64 MiB) on, got {memory_bytes!r}"
+            f"memory_bytes is a whole number from {LEAST_BYTES} (64 MiB) on, got {memory_bytes!r}",
+            code="wrong-type",
         )
     bundle = open_bundle(path)
     data, _ = study_of(bundle.files, bundle.name)
@@ -475,7 +497,8 @@ def _plan(bundle: Opened, data: pd.DataFrame, found: Verification) -> Plan:
                     plan.setdefault(index, {}).setdefault(int(data["repetition"].iloc[row]), []).append(row)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"{bundle.name!r}: its recipe.json is not what study.bundle writes ({error})"
+            f"{bundle.name!r}: its recipe.json is not what study.bundle writes ({error})",
+            code="malformed-file",
         ) from error
     if len(seen) < len(data):
         found.undecided = f"the recipe does not say where {len(data) - len(seen)} rows come from"
@@ -519,7 +542,7 @@ def _unrunnable(bundle: Opened) -> str | None:
     try:
         needed = sorted(_pickled_for(bundle.document("recipe.json")) - {here})
     except RecursionError:
-        raise DataError(f"{bundle.name!r}: its recipe.json is nested too deeply") from None
+        raise DataError(f"{bundle.name!r}: its recipe.json is nested too deeply", code="too-large") from None
     if not needed:
         return None
     return (
@@ -545,7 +568,9 @@ def _notes(bundle: Opened) -> list[str]:
 
     then = bundle.document("environment.json")
     if not isinstance(then, dict):
-        raise DataError(f"{bundle.name!r}: its environment.json is not what study.bundle writes")
+        raise DataError(
+            f"{bundle.name!r}: its environment.json is not what study.bundle writes", code="malformed-file"
+        )
     notes = []
     if then.get("labkit") != __version__:
         notes.append(f"made with labkit {then.get('labkit')}, this is {__version__}")

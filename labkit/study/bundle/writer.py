@@ -139,11 +139,17 @@ def read_notebook(path: str | os.PathLike[str]) -> tuple[str, bytes]:
     try:
         content = place.read_bytes()
     except OSError as error:
-        raise DataError(f"the notebook {str(place)!r} cannot be read: {error.strerror or error}") from error
+        raise DataError(
+            f"the notebook {str(place)!r} cannot be read: {error.strerror or error}", code="unreadable-file"
+        ) from error
     if place.suffix != ".ipynb" or not content.lstrip().startswith(b"{"):
-        raise DataError(f"{str(place)!r} is not a notebook; give the path of an .ipynb file")
+        raise DataError(
+            f"{str(place)!r} is not a notebook; give the path of an .ipynb file", code="malformed-file"
+        )
     if len(content) > _MOST_NOTEBOOK_BYTES:
-        raise DataError(f"the notebook {str(place)!r} is larger than {_MOST_NOTEBOOK_BYTES} bytes")
+        raise DataError(
+            f"the notebook {str(place)!r} is larger than {_MOST_NOTEBOOK_BYTES} bytes", code="too-large"
+        )
     return place.name, content
 
 
@@ -191,10 +197,14 @@ def write_bundle(
     unknown = sorted(set(host_metrics) - set(study.metrics))
     if unknown:
         raise DataError(
-            f"host_metrics: the study has no metric {unknown[0]!r}; it has {', '.join(study.metrics)}"
+            f"host_metrics: the study has no metric {unknown[0]!r}; it has {', '.join(study.metrics)}",
+            code="unknown-name",
         )
     if Path(path).is_dir():
-        raise DataError(f"{os.fspath(path)!r} is a folder; give the name of a file, such as study.zip")
+        raise DataError(
+            f"{os.fspath(path)!r} is a folder; give the name of a file, such as study.zip",
+            code="wrong-kind-of-file",
+        )
     files = study_files(study.data, study.notes)
     remarks, again = [], 0
     if isinstance(usable := _usable_recipe(study, recipe), str):
@@ -263,7 +273,10 @@ def _notebook_files(notebook: Any, remarks: list[str]) -> dict[str, bytes]:
     place = find_notebook() if notebook is None or notebook is True else notebook
     if place is None:
         if notebook is True:
-            raise DataError("the notebook that this runs in was not found; give its path: notebook='x.ipynb'")
+            raise DataError(
+                "the notebook that this runs in was not found; give its path: notebook='x.ipynb'",
+                code="missing-file",
+            )
         return {}
     name, content = read_notebook(place)
     if notebook is None:

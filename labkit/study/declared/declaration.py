@@ -133,22 +133,29 @@ def read_declaration(path: str | os.PathLike[str]) -> Declaration:
     try:
         content = toml_of(place.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise DataError(f"{name!r} cannot be read: {error.strerror or error}") from error
+        raise DataError(
+            f"{name!r} cannot be read: {error.strerror or error}", code="unreadable-file"
+        ) from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{name!r} is no TOML file: {error}") from error
+        raise DataError(f"{name!r} is no TOML file: {error}", code="malformed-file") from error
     _refuse_unknown(content, _TOP, f"{name}")
     parameters = _table(content, "parameters", name)
     if "ranks" not in parameters:
-        raise DataError(f"{name}: [parameters] needs ranks, as in ranks = [4, 8, 16, 32, 64]")
+        raise DataError(
+            f"{name}: [parameters] needs ranks, as in ranks = [4, 8, 16, 32, 64]", code="ranks-required"
+        )
     run = _run(_table(content, "run", name), name)
     if "noise" in run and "noise" in parameters:
-        raise DataError(f"{name}: noise is given in [run] and in [parameters]; leave out one of them")
+        raise DataError(
+            f"{name}: noise is given in [run] and in [parameters]; leave out one of them",
+            code="conflicting-options",
+        )
     program_text = _text(content, "program", name, needed=True)
     folder = place.resolve().parent
     program, files = _program(program_text, folder, name)
     args = content.get("args", [])
     if not isinstance(args, list):
-        raise DataError(f"{name}: args is a list, got {args!r}")
+        raise DataError(f"{name}: args is a list, got {args!r}", code="wrong-type")
     declaration = Declaration(
         place,
         _text(content, "title", name) or place.stem,
@@ -171,23 +178,26 @@ def _refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str
     for key in table:
         if key not in known:
             meant = nearest(key, known, 1, 0.5)
-            raise DataError(f"{where}: {key!r} is not known here{meant} Known: {', '.join(known)}")
+            raise DataError(
+                f"{where}: {key!r} is not known here{meant} Known: {', '.join(known)}", code="unknown-name"
+            )
 
 
 def _table(content: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
     table = content.get(key, {})
     if not isinstance(table, dict):
-        raise DataError(f"{where}: {key} is a table, [{key}], got {table!r}")
+        raise DataError(f"{where}: {key} is a table, [{key}], got {table!r}", code="wrong-type")
     return table
 
 
 def _text(content: Mapping[str, Any], key: str, where: str, needed: bool = False) -> str:
     value = content.get(key, "")
     if not isinstance(value, str):
-        raise DataError(f"{where}: {key} is a text, got {value!r}")
+        raise DataError(f"{where}: {key} is a text, got {value!r}", code="wrong-type")
     if needed and not value.strip():
         raise DataError(
-            f'{where}: {key} is missing: {key} = "sort.py:program" is a file and a function in it'
+            f'{where}: {key} is missing: {key} = "sort.py:program" is a file and a function in it',
+            code="missing-key",
         )
     return value
 
@@ -195,7 +205,7 @@ def _text(content: Mapping[str, Any], key: str, where: str, needed: bool = False
 def _names(content: Mapping[str, object], key: str, where: str) -> list[str]:
     value = content.get(key, [])
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise DataError(f"{where}: {key} is a list of names, got {value!r}")
+        raise DataError(f"{where}: {key} is a list of names, got {value!r}", code="wrong-type")
     return list(value)
 
 
@@ -205,7 +215,9 @@ def _run(table: dict[str, Any], where: str) -> dict[str, Any]:
     for key in ("warmup", "seed", "jobs"):
         least = 0 if key != "jobs" else 1
         if key in run and (isinstance(run[key], bool) or not isinstance(run[key], int) or run[key] < least):
-            raise DataError(f"{where}, [run]: {key} is a whole number >= {least}, got {run[key]!r}")
+            raise DataError(
+                f"{where}, [run]: {key} is a whole number >= {least}, got {run[key]!r}", code="wrong-type"
+            )
     if isinstance(run.get("repeats"), dict):
         _refuse_unknown(run["repeats"], _REPEATS, f"{where}, repeats of [run]")
         try:
@@ -214,7 +226,7 @@ def _run(table: dict[str, Any], where: str) -> dict[str, Any]:
             raise DataError(f"{where}, repeats of [run]: {error}") from error
     for key in ("calibration", "mapping", "noise", "compute"):
         if key in run and not isinstance(run[key], str):
-            raise DataError(f"{where}, [run]: {key} is a text, got {run[key]!r}")
+            raise DataError(f"{where}, [run]: {key} is a text, got {run[key]!r}", code="wrong-type")
     return run
 
 
@@ -224,17 +236,20 @@ def _parameters(table: dict[str, object], where: str) -> dict[str, object]:
         if key in taken:
             raise DataError(
                 f"{where}, [parameters]: {key!r} is an option of sweeps, which stands in [run]; a "
-                "parameter of the program needs another name"
+                "parameter of the program needs another name",
+                code="name-taken",
             )
         parts = value if isinstance(value, list) else [value]
         if not parts:
-            raise DataError(f"{where}, [parameters]: {key} has no values")
+            raise DataError(f"{where}, [parameters]: {key} has no values", code="missing-key")
         if key == "coll":
             continue
         if any(isinstance(one, dict | list) for one in parts):
             raise DataError(f"{where}, [parameters]: {key} is a value or a list of values, got {value!r}")
         if key in ("on", "model", "noise") and not all(isinstance(one, str) for one in parts):
-            raise DataError(f"{where}, [parameters]: {key} is a text or a list of texts, got {value!r}")
+            raise DataError(
+                f"{where}, [parameters]: {key} is a text or a list of texts, got {value!r}", code="wrong-type"
+            )
     return dict(table)
 
 
@@ -255,7 +270,8 @@ def _program(text: str, folder: Path, where: str) -> tuple[Any, dict[str, str]]:
             module = importlib.import_module(source)
         except Exception as error:  # importing runs foreign code: anything may be raised
             raise ProgramError(
-                f"{where}: program = {text!r}: the module {source!r} cannot be imported: {_one_line(error)}"
+                f"{where}: program = {text!r}: the module {source!r} cannot be imported: {_one_line(error)}",
+                code="unreadable-file",
             ) from error
         file = getattr(module, "__file__", None)
         files = _digests(Path(file), where, module.__package__ or "") if file else {}
@@ -265,7 +281,10 @@ def _program(text: str, folder: Path, where: str) -> tuple[Any, dict[str, str]]:
             key for key, value in vars(module).items() if callable(value) and not key.startswith("_")
         ]
         meant = nearest(name, functions, 1, 0.5) or f"; it has: {', '.join(functions[:12]) or 'none'}"
-        raise ProgramError(f"{where}: program = {text!r}: {source} has no function {name!r}{meant}")
+        raise ProgramError(
+            f"{where}: program = {text!r}: {source} has no function {name!r}{meant}",
+            code="missing-definition",
+        )
     return found, files
 
 
@@ -275,7 +294,8 @@ def _digests(path: Path, where: str, package: str = "") -> dict[str, str]:
     except OSError as error:
         raise ProgramError(
             f"{where}: the program {str(path)!r} cannot be read: {error.strerror or error}; it is looked for "
-            "next to the study's file"
+            "next to the study's file",
+            code="unreadable-file",
         ) from error
 
 
@@ -305,7 +325,9 @@ def _load_file(path: Path, where: str) -> object:
         sys.modules.pop(name, None)
         if isinstance(error, KeyboardInterrupt):
             raise
-        raise ProgramError(f"{where}: {path.name} cannot be read: {_one_line(error)}") from error
+        raise ProgramError(
+            f"{where}: {path.name} cannot be read: {_one_line(error)}", code="unreadable-file"
+        ) from error
     finally:
         sys.dont_write_bytecode = writes_no_bytecode
     return module
@@ -333,7 +355,9 @@ def _check_points(declaration: Declaration) -> None:
 def _expected(content: Mapping[str, object], declaration: Declaration, where: str) -> list[Expected]:
     entries = content.get("expect", [])
     if not isinstance(entries, list) or not all(isinstance(one, dict) for one in entries):
-        raise DataError(f"{where}: expectations are tables, each [[expect]], got {entries!r}")
+        raise DataError(
+            f"{where}: expectations are tables, each [[expect]], got {entries!r}", code="wrong-type"
+        )
     columns = _columns(declaration.parameters)
     found = []
     for number, entry in enumerate(entries, 1):
@@ -366,16 +390,19 @@ def _columns(parameters: Mapping[str, object]) -> dict[str, list[object]]:
 
 def _check_expected(expected: Expected, columns: Mapping[str, list[object]], place: str) -> None:
     if not expected.growth.strip():
-        raise ExpectationError(f'{place}: growth is missing, as in growth = "p log2(p)"')
+        raise ExpectationError(f'{place}: growth is missing, as in growth = "p log2(p)"', code="missing-key")
     for key, value in expected.where.items():
         _refuse_unknown({key: value}, list(columns), f"{place}, where")
         if value not in columns[key]:
             values = ", ".join(map(str, columns[key][:12]))
-            raise DataError(f"{place}, where: {key} is never {value!r}; its values: {values}")
+            raise DataError(
+                f"{place}, where: {key} is never {value!r}; its values: {values}", code="unknown-name"
+            )
     numeric = [k for k, v in columns.items() if all(isinstance(one, int | float) for one in v)]
     if expected.parameter is not None and expected.parameter not in ("p", *numeric):
         raise DataError(
-            f"{place}: {expected.parameter!r} is no parameter that is a number; known: {', '.join(numeric)}"
+            f"{place}: {expected.parameter!r} is no parameter that is a number; known: {', '.join(numeric)}",
+            code="wrong-type",
         )
     try:
         symbols = frozenset().union(*(one.symbols for one in parse(expected.growth)))
@@ -383,12 +410,14 @@ def _check_expected(expected: Expected, columns: Mapping[str, list[object]], pla
         if unknown := sorted(symbols - known):
             raise ExpectationError(
                 f"{expected.growth!r}: {unknown[0]!r} is not a parameter of this study; known: "
-                f"{', '.join(['p', *(one for one in numeric if one != 'ranks'), *expected.given])}"
+                f"{', '.join(['p', *(one for one in numeric if one != 'ranks'), *expected.given])}",
+                code="unknown-name",
             )
         unused = sorted(set(expected.given) - symbols)
         if unused and expected.deviation in (None, "strict"):
             raise ExpectationError(
-                f"given names {unused[0]!r}, which is not in the growth {expected.growth!r}: leave it out"
+                f"given names {unused[0]!r}, which is not in the growth {expected.growth!r}: leave it out",
+                code="conflicting-options",
             )
         if expected.deviation not in (None, "strict"):
             varied = expected.parameter or min(symbols - set(expected.given), default="p")

@@ -293,6 +293,8 @@ def write_table(judged: Sequence[Judged], path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     writer = _WRITERS.get(target.suffix.lower())
     if writer is None:
-        raise DataError(f"{os.fspath(path)!r}: a table is written as .txt, .csv or .tex (LaTeX)")
+        raise DataError(
+            f"{os.fspath(path)!r}: a table is written as .txt, .csv or .tex (LaTeX)", code="unknown-format"
+        )
     with writing(target):
         return replace_file(target, writer(judged).encode())

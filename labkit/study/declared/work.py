@@ -275,7 +275,8 @@ class DeclaredWork:
         if edited := [name for name in differences(was, now) if name != self._grows]:
             raise DataError(
                 f"{', '.join(edited)} changed while the study ran, so {point.text} belongs to neither "
-                "version; what was measured before is kept: start again"
+                "version; what was measured before is kept: start again",
+                code="changed-file",
             )
 
     def run(self, progress: bool | None = None) -> None:
@@ -310,7 +311,7 @@ class DeclaredWork:
         ]
         if not entries:
             first = f": {self.failures[0]['point']}: {self.failures[0]['error']}" if self.failures else ""
-            raise DataError(f"{self.declaration.path}: no point has been measured{first}")
+            raise DataError(f"{self.declaration.path}: no point has been measured{first}", code="no-data")
         data = pd.DataFrame([row for entry in entries for row in entry["rows"]])
         forms = form_remarks(data, [entry.get("collectives", {}) for entry in entries])
         by = list(dict.fromkeys(entry["by"] for entry in entries))
@@ -402,7 +403,9 @@ class Results:
         except FileNotFoundError:
             return 0
         except OSError as error:
-            raise DataError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
+            raise DataError(
+                f"{str(path)!r} cannot be read: {error.strerror or error}", code="unreadable-file"
+            ) from error
         for number, line in enumerate(content.splitlines(keepends=True), 1):
             if not line.endswith(b"\n"):
                 break  # a kill came between
@@ -416,7 +419,8 @@ class Results:
             except (ValueError, KeyError, TypeError) as error:
                 raise DataError(
                     f"{str(path)!r}, line {number}: it is damaged ({error}); take the line "
-                    "out, or move the folder away to measure everything again"
+                    "out, or move the folder away to measure everything again",
+                    code="damaged-file",
                 ) from error
         return whole_bytes
 
@@ -430,7 +434,9 @@ class Results:
             self.folder.mkdir(parents=True, exist_ok=True)
             lock = open(self.folder / _LOCK, "a+")  # noqa: SIM115 - held until the end
         except OSError as error:
-            raise DataError(f"{str(self.folder)!r} cannot be written: {error.strerror or error}") from error
+            raise DataError(
+                f"{str(self.folder)!r} cannot be written: {error.strerror or error}", code="unwritable-file"
+            ) from error
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -439,7 +445,8 @@ class Results:
                 who = lock.read().strip()
                 raise DataError(
                     f"another process ({who or 'unknown'}) is working on this study: wait for it, or end it; "
-                    "what it has measured is kept"
+                    "what it has measured is kept",
+                    code="in-use",
                 ) from error
             lock.truncate(0)
             lock.write(f"process {os.getpid()}\n")
@@ -463,7 +470,8 @@ class Results:
         except OSError as error:
             raise DataError(
                 f"{str(self.folder)!r} cannot be written: {error.strerror or error}; what was measured "
-                "before is kept: make room, and start again"
+                "before is kept: make room, and start again",
+                code="unwritable-file",
             ) from error
         self.current, self._whole_bytes = known, len(own)
 
@@ -503,7 +511,8 @@ class Results:
                 os.truncate(path, self._whole_bytes)
             raise DataError(
                 f"{str(path)!r} cannot be written: {error.strerror or error}; what was measured before "
-                "is kept: make room, and start again"
+                "is kept: make room, and start again",
+                code="unwritable-file",
             ) from error
         self._whole_bytes += len(text)
         self.points[key] = json.loads(text.splitlines()[-1])

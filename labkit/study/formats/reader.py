@@ -82,15 +82,17 @@ def read_data(
     name = os.fspath(path)
     _refuse_trace(Path(path), name)
     if os.path.isdir(path):
-        raise DataError(f"{name!r} is a folder; give the file with the measurements")
+        raise DataError(
+            f"{name!r} is a folder; give the file with the measurements", code="wrong-kind-of-file"
+        )
     if not os.path.exists(path):
-        raise DataError(f"there is no file {name!r}")
+        raise DataError(f"there is no file {name!r}", code="missing-file")
     require_file(path, is_whole=False)
     if zipfile.is_zipfile(path):
         return _read_zip(path, name)
     text = text_of(Path(path))
     if not text.strip():
-        raise DataError(f"{name!r} is empty")
+        raise DataError(f"{name!r} is empty", code="damaged-file")
     remarks: list[str] = []
     return _tidied(_parse(text, name, parameters, remarks), name, remarks)
 
@@ -101,7 +103,8 @@ def _refuse_trace(path: Path, name: str) -> None:
     if anchor.suffix == ".otf2" and anchor.is_file():
         raise DataError(
             f"{name!r} is an OTF2 archive, the trace of a run, and no measurements; "
-            f"labkit.read_trace({name!r}) reads it"
+            f"labkit.read_trace({name!r}) reads it",
+            code="malformed-file",
         )
 
 
@@ -110,7 +113,7 @@ def _tidied(
 ) -> tuple[pd.DataFrame, dict[str, object]]:
     rows = list(found)
     if not rows:
-        raise DataError(f"{name!r} holds no measurements")
+        raise DataError(f"{name!r} holds no measurements", code="malformed-file")
     data = tidy(rows)
     for column in parameter_columns(data):
         if data[column].dtype.kind == "f" and _is_whole(data[column]):
@@ -133,7 +136,7 @@ def _read_zip(path: str | os.PathLike[str], name: str) -> tuple[pd.DataFrame, di
             if DOCUMENT in inside and "study.json" not in inside:
                 return _tidied(_experiment(archive, name), name)
     except (OSError, zipfile.BadZipFile, RuntimeError, ValueError, EOFError) as error:
-        raise DataError(f"{name!r} cannot be unpacked: {error}") from error
+        raise DataError(f"{name!r} cannot be unpacked: {error}", code="damaged-file") from error
     return read_study(path)
 
 
@@ -146,7 +149,9 @@ def _experiment(archive: zipfile.ZipFile, name: str) -> Iterator[Row]:
 def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list[str]) -> Iterator[Row]:
     lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     if not lines:
-        raise DataError(f"{name!r} holds no measurements: every line of it is a comment or empty")
+        raise DataError(
+            f"{name!r} holds no measurements: every line of it is a comment or empty", code="malformed-file"
+        )
     if text.lstrip()[0] in "{[":
         return _json(text, name, remarks)
     if _EXTRAP.match(lines[0].strip()):
@@ -156,9 +161,9 @@ def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list
 
 def _number(text: object, where: str) -> float:
     if isinstance(text, str) and not _is_number(text):
-        raise DataError(f"{where}: {text[:80]!r} is not a number{_spelling(text)}")
+        raise DataError(f"{where}: {text[:80]!r} is not a number{_spelling(text)}", code="wrong-type")
     if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise DataError(f"{where}: {str(text)[:80]} is not a number")
+        raise DataError(f"{where}: {str(text)[:80]} is not a number", code="wrong-type")
     return float(text)
 
 
@@ -175,7 +180,9 @@ def _coordinate(text: object, where: str, parameter: str) -> float:
     """Read the value of a parameter."""
     value = _number(text, where)
     if not math.isfinite(value):
-        raise DataError(f"{where}: {parameter} is {value}; a parameter's value must be finite")
+        raise DataError(
+            f"{where}: {parameter} is {value}; a parameter's value must be finite", code="malformed-line"
+        )
     return value
 
 
@@ -183,11 +190,12 @@ def _refuse_names(parameters: Sequence[str], where: str) -> None:
     """Refuse parameters that are called alike, or as a column that every study has."""
     for number, name in enumerate(parameters):
         if name in parameters[:number]:
-            raise DataError(f"{where}: the parameter {name!r} is named twice")
+            raise DataError(f"{where}: the parameter {name!r} is named twice", code="malformed-line")
         if name in MEASURED:
             raise DataError(
                 f"{where}: a parameter cannot be called {name!r}: labkit's tables have a column of that name "
-                f"for something else (reserved: {', '.join(MEASURED)}); rename it"
+                f"for something else (reserved: {', '.join(MEASURED)}); rename it",
+                code="name-taken",
             )
 
 
@@ -224,17 +232,24 @@ def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
         value = rest[0].strip() if rest else ""
         if field in ("PARAMETER", "POINTS"):
             if at or measured:
-                raise DataError(f"{where}: {field} after DATA; all parameters and points come first")
+                raise DataError(
+                    f"{where}: {field} after DATA; all parameters and points come first",
+                    code="malformed-line",
+                )
             _declare(field, value, parameters, points, where)
         elif field in ("METRIC", "REGION"):
             if points and at not in (0, len(points)):
-                raise DataError(f"{where}: {at} DATA lines before it, but {len(points)} points")
+                raise DataError(
+                    f"{where}: {at} DATA lines before it, but {len(points)} points", code="malformed-line"
+                )
             if at:
                 measured[metric, region] = began
             metric, region, at = (value, region, 0) if field == "METRIC" else (metric, value, 0)
         elif field == "DATA":
             if at >= len(points):
-                raise DataError(f"{where}: more DATA lines than the {len(points)} points")
+                raise DataError(
+                    f"{where}: more DATA lines than the {len(points)} points", code="malformed-line"
+                )
             if at == 0:
                 began = number
                 _refuse_again(measured, metric, region, where)
@@ -246,10 +261,14 @@ def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
             at += 1
         else:
             raise DataError(
-                f"{where}: {field!r} is not a field; known: PARAMETER, POINTS, METRIC, REGION, DATA"
+                f"{where}: {field!r} is not a field; known: PARAMETER, POINTS, METRIC, REGION, DATA",
+                code="malformed-line",
             )
     if at not in (0, len(points)):
-        raise DataError(f"{where}: the file ends after {at} DATA lines, but there are {len(points)} points")
+        raise DataError(
+            f"{where}: the file ends after {at} DATA lines, but there are {len(points)} points",
+            code="malformed-line",
+        )
 
 
 def _declare(
@@ -258,14 +277,16 @@ def _declare(
     """Add the names or the points of a line to those above it."""
     if field == "PARAMETER":
         if points:
-            raise DataError(f"{where}: a PARAMETER after POINTS; all names come first")
+            raise DataError(f"{where}: a PARAMETER after POINTS; all names come first", code="malformed-line")
         if not value:
-            raise DataError(f"{where}: PARAMETER without a name")
+            raise DataError(f"{where}: PARAMETER without a name", code="missing-key")
         parameters += value.split()
         _refuse_names(parameters, where)
         return
     if not parameters:
-        raise DataError(f"{where}: points before any PARAMETER; names come first: PARAMETER p")
+        raise DataError(
+            f"{where}: points before any PARAMETER; names come first: PARAMETER p", code="malformed-line"
+        )
     points += [_point(parameters, p, where) for p in _points(value, len(parameters), where)]
     _refuse_same_points(points, where)
 
@@ -276,7 +297,10 @@ def _refuse_same_points(points: Sequence[Mapping[str, float]], where: str) -> No
         key = tuple(point.values())
         if key in seen:
             at = ", ".join(f"{name}={value:g}" for name, value in point.items())
-            raise DataError(f"{where}: the point {at} is named twice; put its repetitions on one DATA line")
+            raise DataError(
+                f"{where}: the point {at} is named twice; put its repetitions on one DATA line",
+                code="malformed-line",
+            )
         seen.add(key)
 
 
@@ -285,7 +309,8 @@ def _refuse_again(measured: Mapping[tuple[str, str], int], metric: str, region: 
     if (metric, region) in measured:
         raise DataError(
             f"{where}: metric {metric!r} of region {region!r} has data already, from line "
-            f"{measured[metric, region]} on; put the repetitions of a point on one DATA line"
+            f"{measured[metric, region]} on; put the repetitions of a point on one DATA line",
+            code="malformed-line",
         )
 
 
@@ -294,9 +319,11 @@ def _constants(text: str, where: str) -> Row:
     try:
         constants = json_of(text)
     except ValueError as error:
-        raise DataError(f"{where}: the remark of labkit is damaged: {error}") from None
+        raise DataError(f"{where}: the remark of labkit is damaged: {error}", code="malformed-line") from None
     if not isinstance(constants, dict):
-        raise DataError(f"{where}: the remark of labkit is damaged: it holds no names and values")
+        raise DataError(
+            f"{where}: the remark of labkit is damaged: it holds no names and values", code="malformed-line"
+        )
     return {str(name): value for name, value in constants.items() if name not in MEASURED}
 
 
@@ -307,7 +334,10 @@ def _points(text: str, dimensions: int, where: str) -> list[list[str]]:
     for word in text.replace("(", " ( ").replace(")", " ) ").split():
         depth += (word == "(") - (word == ")")
         if not 0 <= depth <= 2:
-            raise DataError(f"{where}: parentheses of points do not match, or are nested too deeply")
+            raise DataError(
+                f"{where}: parentheses of points do not match, or are nested too deeply",
+                code="malformed-line",
+            )
         if word == "(" and depth == 1:
             found.append([])
         elif word not in "()":
@@ -316,7 +346,7 @@ def _points(text: str, dimensions: int, where: str) -> list[list[str]]:
             else:
                 found.append([word])
     if depth:
-        raise DataError(f"{where}: a parenthesis of a point is not closed")
+        raise DataError(f"{where}: a parenthesis of a point is not closed", code="malformed-line")
     if dimensions == 1:  # as Extra-P: parentheses mean nothing here
         return [[word] for point in found for word in point]
     return found
@@ -324,10 +354,11 @@ def _points(text: str, dimensions: int, where: str) -> list[list[str]]:
 
 def _point(parameters: Sequence[str], values: Sequence[object], where: str) -> dict[str, float]:
     if not parameters:
-        raise DataError(f"{where}: points before any PARAMETER")
+        raise DataError(f"{where}: points before any PARAMETER", code="malformed-line")
     if len(values) != len(parameters):
         raise DataError(
-            f"{where}: a point has {len(values)} coordinates, but there are {len(parameters)} parameters"
+            f"{where}: a point has {len(values)} coordinates, but there are {len(parameters)} parameters",
+            code="malformed-line",
         )
     return {p: _coordinate(v, where, p) for p, v in zip(parameters, values, strict=True)}
 
@@ -372,16 +403,23 @@ def _json(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
             return _json_lines("\n".join(map(_with_commas, text.splitlines())), name, left)
         if len(lines) > 1 and all(ln.lstrip().startswith("{") for ln in lines):
             return _json_lines(text, name, left)
-        raise DataError(f"{name}, line {error.lineno}: not JSON: {error.msg}") from None
+        raise DataError(
+            f"{name}, line {error.lineno}: not JSON: {error.msg}", code="malformed-line"
+        ) from None
     if isinstance(content, dict) and "value" in content and "measurements" not in content:
         return _json_lines(text, name, left)
     if not isinstance(content, dict) or "measurements" not in content or "parameters" not in content:
-        raise DataError(f"{name}: a JSON file of measurements has the keys parameters and measurements")
+        raise DataError(
+            f"{name}: a JSON file of measurements has the keys parameters and measurements",
+            code="malformed-file",
+        )
     read = _json_ids if "callpaths" in content else _json_nested
     try:
         return iter(list(read(content, name, left)))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        raise DataError(f"{name}: the JSON does not have Extra-P's structure ({error!r})") from None
+        raise DataError(
+            f"{name}: the JSON does not have Extra-P's structure ({error!r})", code="malformed-file"
+        ) from None
 
 
 def _with_commas(line: str) -> str:
@@ -487,7 +525,9 @@ def _json_lines(text: str, name: str, left: _Left) -> Iterator[Row]:
             own = {str(k): v for k, v in dict(item.get("labkit", {})).items() if k not in ("metric", "value")}
             region, metric = _names([item.get("callpath", ""), item.get("metric", "")], "callpath and metric")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(f"{where}: not a measurement with params and value ({error})") from None
+            raise DataError(
+                f"{where}: not a measurement with params and value ({error})", code="malformed-line"
+            ) from None
         left.note(item, "measurements", (kind, "value", "callpath", "metric", "labkit"))
         if parameters is None:
             parameters = sorted(point)
@@ -495,7 +535,8 @@ def _json_lines(text: str, name: str, left: _Left) -> Iterator[Row]:
         if sorted(point) != parameters:
             raise DataError(
                 f"{where}: its parameters are {', '.join(sorted(point)) or 'none'}, but those of the lines "
-                f"above are {', '.join(parameters) or 'none'}"
+                f"above are {', '.join(parameters) or 'none'}",
+                code="malformed-line",
             )
         left.note_empty(values)
         for value in values:
@@ -518,7 +559,9 @@ def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks:
     try:
         table = list(reader)
     except csv.Error as error:  # such as a cell of more than 128 KiB
-        raise DataError(f"{name}, row {reader.line_num}: not a row of a CSV file ({error})") from None
+        raise DataError(
+            f"{name}, row {reader.line_num}: not a row of a CSV file ({error})", code="malformed-line"
+        ) from None
     table = [[cell.strip() for cell in row if cell.strip() or delimiter != " "] for row in table]
     table = _with_points(table, delimiter, name, remarks)
     head, body = table[0], table[1:]
@@ -526,7 +569,8 @@ def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks:
         head, body = ["p", *(f"value{i}" if i > 1 else "value" for i in range(1, len(head)))], table
     if len(head) < 2:
         raise DataError(
-            f"{name} is neither a saved study, nor an Extra-P file, nor a CSV file with two columns"
+            f"{name} is neither a saved study, nor an Extra-P file, nor a CSV file with two columns",
+            code="malformed-file",
         )
     for number, row in enumerate(body, 2):
         if len(row) != len(head):
@@ -534,19 +578,23 @@ def _csv(lines: list[str], name: str, parameters: Sequence[str] | None, remarks:
             hint = "; if these are decimal commas, write points, or separate the columns by semicolons"
             raise DataError(
                 f"{name}, row {number}: {len(row)} cells, but the header has {len(head)}"
-                f"{hint if are_numbers else ''}"
+                f"{hint if are_numbers else ''}",
+                code="count-mismatch",
             )
     for column, cell in enumerate(head):
         if cell in head[:column]:
             raise DataError(
                 f"{name}: columns {head.index(cell) + 1} and {column + 1} are both called {cell!r}; "
-                "rename one"
+                "rename one",
+                code="duplicate-name",
             )
         if not cell:
-            raise DataError(f"{name}: column {column + 1} has no name in the header")
+            raise DataError(f"{name}: column {column + 1} has no name in the header", code="missing-key")
     unknown = sorted(set(parameters or ()) - set(head))
     if unknown:
-        raise DataError(f"{name} has no column {unknown[0]!r}; it has: {', '.join(head)}")
+        raise DataError(
+            f"{name} has no column {unknown[0]!r}; it has: {', '.join(head)}", code="unknown-name"
+        )
     if "value" in head and "metric" in head:
         return _csv_long(head, body, name, remarks)
     chosen = list(parameters or head[:1])
@@ -581,10 +629,14 @@ def _with_points(table: list[list[str]], delimiter: str, name: str, remarks: lis
     if all(_THOUSANDS.fullmatch(cell) for cell in every):
         raise DataError(
             f"{where}: {cell!r} has a comma before three digits: a decimal comma or a separator of "
-            "thousands? Write numbers with a decimal point and without separators of thousands"
+            "thousands? Write numbers with a decimal point and without separators of thousands",
+            code="malformed-line",
         )
     if any(_is_number(cell) and "." in cell for row in body for cell in row):
-        raise DataError(f"{where}: {cell!r} has a decimal comma, but other numbers have points; use points")
+        raise DataError(
+            f"{where}: {cell!r} has a decimal comma, but other numbers have points; use points",
+            code="malformed-line",
+        )
     rows = [list(row) for row in body]
     for column, cells in found.items():
         for number, cell in cells:
@@ -616,7 +668,7 @@ def _csv_long(head: list[str], body: list[list[str]], name: str, remarks: list[s
             continue
         row["value"] = _number(row["value"], f"{where}value")
         if not row["metric"]:
-            raise DataError(f"{where}metric: the name is missing")
+            raise DataError(f"{where}metric: the name is missing", code="malformed-line")
         for column in numeric & {c for c in row if row[c]}:
             if _is_number(row[column]):
                 row[column] = _coordinate(row[column], f"{where}{column}", column)
@@ -627,12 +679,17 @@ def _csv_long(head: list[str], body: list[list[str]], name: str, remarks: list[s
         if "repetition" in row:
             repetition = _number(row["repetition"], f"{where}repetition")
             if not repetition % 1 == 0 or not 0 <= repetition < 2.0**63:
-                raise DataError(f"{where}repetition: {row['repetition']!r} is not a whole number >= 0")
+                raise DataError(
+                    f"{where}repetition: {row['repetition']!r} is not a whole number >= 0",
+                    code="malformed-line",
+                )
             row["repetition"] = int(repetition)
         if "is_valid" in row:
             truth = _TRUTHS.get(row["is_valid"].lower())
             if truth is None:
-                raise DataError(f"{where}is_valid: {row['is_valid']!r} is neither true nor false")
+                raise DataError(
+                    f"{where}is_valid: {row['is_valid']!r} is neither true nor false", code="malformed-line"
+                )
             row["is_valid"] = truth
         yield row
     _remark_empty(empty, remarks)

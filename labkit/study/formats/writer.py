@@ -68,10 +68,11 @@ def export_study(data: pd.DataFrame, notes: Mapping[str, object], path: str | os
     write = FORMATS.get(target.suffix.lower())
     if write is None:
         raise DataError(
-            f"{os.fspath(path)!r}: the ending says the format: .txt, .json, .jsonl, .extra-p (Extra-P), .csv"
+            f"{os.fspath(path)!r}: the ending says the format: .txt, .json, .jsonl, .extra-p (Extra-P), .csv",
+            code="unknown-format",
         )
     if not len(data):
-        raise DataError("there are no measurements to write")
+        raise DataError("there are no measurements to write", code="no-data")
     return write(data, notes, target)
 
 
@@ -82,7 +83,8 @@ def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
     parameters = [c for c in numeric if data[c].nunique() > 1] or numeric[:1]
     if not parameters:
         raise DataError(
-            "Extra-P's files need a parameter that is a number, such as ranks; this study has none"
+            "Extra-P's files need a parameter that is a number, such as ranks; this study has none",
+            code="no-data",
         )
     names = [c for c in (*FIXED, *columns) if c not in parameters and data[c].nunique(dropna=False) > 1]
     groups = []
@@ -115,7 +117,8 @@ def _text(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
     parameters, groups = groups_of(data)
     if len(parameters) > 4:
         raise DataError(
-            f"Extra-P's text has at most 4 parameters, and {len(parameters)} vary; write .jsonl or .extra-p"
+            f"Extra-P's text has at most 4 parameters, and {len(parameters)} vary; write .jsonl or .extra-p",
+            code="no-counterpart",
         )
     points = list(dict.fromkeys(point for group in groups for point in group.points))
     lines = [f"{REMARK}{json.dumps(_constants(data, parameters), ensure_ascii=False)}"]
@@ -128,7 +131,8 @@ def _text(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
             at = ", ".join(f"{n}={_number(v)}" for n, v in zip(parameters, missing[0], strict=True))
             raise DataError(
                 f"Extra-P's text needs a line for every point, and {group.metric} of {group.path} has none "
-                f"at {at}; write .jsonl or .extra-p instead"
+                f"at {at}; write .jsonl or .extra-p instead",
+                code="no-data",
             )
         lines += ["", f"REGION {group.path}", f"METRIC {_word(group.metric)}"]
         lines += ["DATA " + " ".join(repr(v) for v in group.points[point]) for point in points]
@@ -235,10 +239,10 @@ def read_experiment(
                     yield point, path, metric, _values(archive, entry, chunks)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, struct.error, EOFError) as error:
         raise DataError(
-            f"{name}: it is no experiment of Extra-P ({type(error).__name__}: {error})"
+            f"{name}: it is no experiment of Extra-P ({type(error).__name__}: {error})", code="malformed-file"
         ) from error
     except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, MemoryError) as error:
-        raise DataError(f"{name}: it cannot be unpacked: {error}") from error
+        raise DataError(f"{name}: it cannot be unpacked: {error}", code="damaged-file") from error
 
 
 def _values(
@@ -322,9 +326,9 @@ def rows_of_frame(
     data = _as_pandas(frame)
     data.columns = [str(column) for column in data.columns]
     if not len(data) or not len(data.columns):
-        raise DataError("there are no measurements in this frame")
+        raise DataError("there are no measurements in this frame", code="no-data")
     if twice := [c for c in data.columns if list(data.columns).count(c) > 1]:
-        raise DataError(f"two columns of this frame are called {twice[0]!r}")
+        raise DataError(f"two columns of this frame are called {twice[0]!r}", code="duplicate-name")
     is_long = {"metric", "value"} <= set(data.columns) and metrics is None
     if is_long:
         rows = data[[c for c in data.columns if c in MEASURED or c in (*FIXED, *PLACE, SEED)]].copy()
@@ -343,7 +347,9 @@ def _names(names: str | Sequence[str] | None, data: pd.DataFrame) -> list[str]:
     chosen = [names] if isinstance(names, str) else list(names or ())
     unknown = [name for name in chosen if name not in data.columns]
     if unknown:
-        raise DataError(f"this frame has no column {unknown[0]!r}; it has: {', '.join(data.columns)}")
+        raise DataError(
+            f"this frame has no column {unknown[0]!r}; it has: {', '.join(data.columns)}", code="unknown-name"
+        )
     return chosen
 
 
@@ -361,7 +367,8 @@ def _long(data: pd.DataFrame, parameters: list[str], metrics: list[str]) -> pd.D
     if not metrics:
         raise DataError(
             "this frame has no column that is a metric; name parameters and metrics: "
-            f"parameters=[...], metrics=[...]; its columns: {', '.join(data.columns)}"
+            f"parameters=[...], metrics=[...]; its columns: {', '.join(data.columns)}",
+            code="missing-key",
         )
     kept = [c for c in data.columns if c in _KEPT]
     if "repetition" not in kept:
@@ -398,10 +405,11 @@ def _as_pandas(frame: Any) -> pd.DataFrame:
         if isinstance(frame, Mapping | Sequence) and not isinstance(frame, str | bytes):
             return pd.DataFrame(frame)
     except (TypeError, ValueError) as error:
-        raise DataError(f"this is no table of measurements: {error}") from error
+        raise DataError(f"this is no table of measurements: {error}", code="malformed-file") from error
     raise DataError(
         "a study is made from a data frame (pandas, polars, pyarrow), a dict of columns or a list of rows; "
-        f"got {type(frame).__name__}"
+        f"got {type(frame).__name__}",
+        code="wrong-type",
     )
 
 
@@ -409,9 +417,14 @@ def _numbers(values: pd.Series[Any]) -> pd.Series[Any]:
     numbers = pd.to_numeric(values, errors="coerce")
     wrong = values[numbers.isna() & values.notna()]
     if len(wrong):
-        raise DataError(f"row {wrong.index[0]}: the value {wrong.iloc[0]!r} is not a number")
+        raise DataError(
+            f"row {wrong.index[0]}: the value {wrong.iloc[0]!r} is not a number", code="wrong-type"
+        )
     if np.isinf(numbers.astype(float)).any():
-        raise DataError(f"row {int(np.flatnonzero(np.isinf(numbers.astype(float)))[0])}: a value is infinite")
+        raise DataError(
+            f"row {int(np.flatnonzero(np.isinf(numbers.astype(float)))[0])}: a value is infinite",
+            code="not-finite",
+        )
     return numbers.astype(float)
 
 

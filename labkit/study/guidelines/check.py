@@ -108,7 +108,7 @@ def guidelines(
     is_noisy = not is_real and not noise_of(options.get("noise")).is_quiet if options.get("noise") else False
     number = launches if launches is not None else 3 if is_real else 20 if is_noisy else 1
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise DataError(f"launches is a whole number of at least 1, got {launches!r}")
+        raise DataError(f"launches is a whole number of at least 1, got {launches!r}", code="out-of-range")
     plan = _Plan(statements, counts, lengths)
     (asked,) = whole_numbers(repeats, "repeats", 1)
     is_exact = not is_real and not is_noisy
@@ -329,7 +329,8 @@ def check_names(names: Sequence[str]) -> None:
     if lost:
         raise DataError(
             f"{lost[0]!r} is no operation that can be run here; there are {', '.join(sorted(OPERATIONS))}; "
-            "for other names measure yourself, and ask study.guideline(...)"
+            "for other names measure yourself, and ask study.guideline(...)",
+            code="unknown-name",
         )
 
 
@@ -387,5 +388,7 @@ def whole_numbers(values: Any, name: str, least: int) -> list[int]:
     """Return whole numbers, each once and in order."""
     some = [values] if isinstance(values, int | np.integer) else list(values)
     if not some or any(isinstance(v, bool) or not isinstance(v, int | np.integer) or v < least for v in some):
-        raise DataError(f"{name} are whole numbers of at least {least}, one or more; got {values!r}")
+        raise DataError(
+            f"{name} are whole numbers of at least {least}, one or more; got {values!r}", code="out-of-range"
+        )
     return sorted({int(v) for v in some})

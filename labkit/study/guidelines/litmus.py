@@ -180,7 +180,9 @@ def litmus(
     """
     counts = [p for p in whole_numbers(ranks, "ranks", 1) if p > 1]
     if not counts:
-        raise DataError(f"the litmus test takes numbers of ranks from 2 on; got {ranks!r}")
+        raise DataError(
+            f"the litmus test takes numbers of ranks from 2 on; got {ranks!r}", code="out-of-range"
+        )
     (n,) = whole_numbers(n_bytes, "n_bytes", 1)
     is_real = machine_of(on).is_real
     number = launches or (3 if is_real else 1)

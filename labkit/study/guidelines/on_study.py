@@ -50,7 +50,9 @@ def check_study(
     some = [statements] if isinstance(statements, str | Statement) else list(statements)
     read = [read_statement(one) for one in some]
     if not read:
-        raise DataError('no guideline was given; one is such as "allreduce <= reduce + bcast"')
+        raise DataError(
+            'no guideline was given; one is such as "allreduce <= reduce + bcast"', code="missing-key"
+        )
     rows = rows_where(data, where or {})
     is_exact = Facts(rows, notes).is_deterministic
     tables = [_Table(rows, one, metric, size, is_exact) for one in read]
@@ -194,7 +196,7 @@ def _column_of(data: pd.DataFrame, statement: Statement) -> str:
     found = {v.lower() for values in known.values() for v in values}
     lost = [name for name in statement.names if name.lower() not in found]
     what = f"{listed(lost)} is not in this study" if lost else "its operations are not in one column"
-    raise DataError(f"guideline {str(statement)!r}: {what}; there are {there}")
+    raise DataError(f"guideline {str(statement)!r}: {what}; there are {there}", code="malformed-expression")
 
 
 def _size_column(rows: pd.DataFrame, statement: Statement) -> str | None:
@@ -208,5 +210,6 @@ def _size_column(rows: pd.DataFrame, statement: Statement) -> str | None:
     numeric = [c for c in columns if rows[c].dtype.kind in "iuf" and c != "ranks"]
     raise DataError(
         f"guideline {str(statement)!r} speaks of message sizes: say which column holds them with size=...; "
-        f"numbers are in {listed(numeric) or 'none'}"
+        f"numbers are in {listed(numeric) or 'none'}",
+        code="ambiguous",
     )

@@ -291,7 +291,8 @@ def catalogue(only: str | Statement | Iterable[str | Statement] | None = None) -
             raise ExpectationError(
                 f"no guideline is called {word!r}; there are kinds ({', '.join(KINDS)}), operations "
                 f"({names}) "
-                'and statements such as "allreduce <= reduce + bcast"'
+                'and statements such as "allreduce <= reduce + bcast"',
+                code="unknown-name",
             )
         found += some
     return list(dict.fromkeys(found))

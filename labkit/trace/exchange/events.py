@@ -303,7 +303,7 @@ def events_of(run: RecordedRun, limit: int = LIMIT) -> Events:
         also = "" if run.summary is None else " except as .cubex"
         raise lacks_trace(run, f"{run.program} on {run.on} cannot be exported{also}")
     if isinstance(limit, bool) or not isinstance(limit, (int, np.integer)) or limit < 2:
-        raise DataError(f"the limit is a number of events, at least 2; got {limit!r}")
+        raise DataError(f"the limit is a number of events, at least 2; got {limit!r}", code="out-of-range")
     waits = find_waiting(run).waits
     names, slices = _slices(run, waits)
     messages = _messages(run)

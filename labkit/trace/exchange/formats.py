@@ -334,7 +334,9 @@ def hatchet_frame(report: Report) -> Any:
         from hatchet.graph import Graph
         from hatchet.node import Node
     except ImportError as error:
-        raise DataError(f"Hatchet's frame needs Hatchet ({error}): pip install llnl-hatchet") from None
+        raise DataError(
+            f"Hatchet's frame needs Hatchet ({error}): pip install llnl-hatchet", code="missing-package"
+        ) from None
     import pandas as pd
 
     nodes: list[Any] = []
@@ -618,7 +620,8 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
     target = Path(path)
     if form is not None and form not in FORMATS:
         raise DataError(
-            f"no format is called {form!r}{nearest(form, FORMATS)}; there are {', '.join(FORMATS)}"
+            f"no format is called {form!r}{nearest(form, FORMATS)}; there are {', '.join(FORMATS)}",
+            code="unknown-name",
         )
     name = target.name.lower()
     packed = name.endswith(".gz")
@@ -630,19 +633,30 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
     )
     if found is None:
         known = ", ".join(f"{one.endings[0]} ({key})" for key, one in FORMATS.items())
-        raise DataError(f"the name's ending says as what a run is exported: {known}; got {str(target)!r}")
+        raise DataError(
+            f"the name's ending says as what a run is exported: {known}; got {str(target)!r}",
+            code="unknown-format",
+        )
     if packed and not found.may_be_packed:
-        raise DataError(f"a file {found.endings[0]} is not packed; leave out .gz in {str(target)!r}")
+        raise DataError(
+            f"a file {found.endings[0]} is not packed; leave out .gz in {str(target)!r}",
+            code="unknown-format",
+        )
     if form == "paraver" and ending != ".prv":
-        raise DataError(f"Paraver's file ends in .prv, next to its .pcf and .row; got {str(target)!r}")
+        raise DataError(
+            f"Paraver's file ends in .prv, next to its .pcf and .row; got {str(target)!r}",
+            code="unknown-format",
+        )
     parent = target.absolute().parent
     if not parent.is_dir() or not os.access(parent, os.W_OK):
         what = "cannot be written to" if parent.is_dir() else "does not exist"
-        raise DataError(f"{str(target)!r} cannot be written: the folder {str(parent)!r} {what}")
+        raise DataError(
+            f"{str(target)!r} cannot be written: the folder {str(parent)!r} {what}", code="unwritable-file"
+        )
     if found.write is write_otf2:
         check_archive(target)
     elif target.is_dir():
-        raise DataError(f"{str(target)!r} is a folder; give the name of a file")
+        raise DataError(f"{str(target)!r} is a folder; give the name of a file", code="wrong-kind-of-file")
     return target, found
 
 
@@ -656,7 +670,9 @@ def export(
     try:
         files = _written_whole(found, target, what)
     except OSError as error:
-        raise DataError(f"{str(target)!r} cannot be written: {error.strerror or error}") from None
+        raise DataError(
+            f"{str(target)!r} cannot be written: {error.strerror or error}", code="unwritable-file"
+        ) from None
     if events is not None and (said := events.said()):
         print(f"labkit: {target} is {said}", file=sys.stderr)
     return files
@@ -690,4 +706,4 @@ def frame_of(run: RecordedRun, form: str, limit: int = LIMIT) -> Any:
         if said := events.said():
             print(f"labkit: the frame is {said}", file=sys.stderr)
         return pipit_frame(events)
-    raise DataError(f"frames are those of 'pipit' and 'hatchet'; got {form!r}")
+    raise DataError(f"frames are those of 'pipit' and 'hatchet'; got {form!r}", code="unknown-name")

@@ -204,7 +204,8 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
         import otf2
     except ImportError as error:
         raise DataError(
-            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2"
+            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2",
+            code="missing-package",
         ) from None
     with otf2.writer.open(
         str(path), timer_resolution=_TICKS, chunk_size_events=_CHUNK, chunk_size_definitions=_CHUNK
@@ -219,9 +220,15 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
 def check_archive(path: Path) -> None:
     """Refuse a place where an archive would replace something else than an archive."""
     if path.exists() and not path.is_dir():
-        raise DataError(f"an OTF2 archive is a folder, and {str(path)!r} is a file; give another name")
+        raise DataError(
+            f"an OTF2 archive is a folder, and {str(path)!r} is a file; give another name",
+            code="wrong-kind-of-file",
+        )
     if path.is_dir() and any(path.iterdir()) and not (path / "traces.otf2").is_file():
-        raise DataError(f"the folder {str(path)!r} holds something else than an archive; give another name")
+        raise DataError(
+            f"the folder {str(path)!r} holds something else than an archive; give another name",
+            code="name-taken",
+        )
 
 
 def _write(otf2: Any, archive: Any, events: Events) -> None:  # noqa: C901

@@ -190,11 +190,12 @@ def read_otf2(path: Path) -> Archive:
         import otf2
     except ImportError as error:
         raise DataError(
-            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2"
+            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2",
+            code="missing-package",
         ) from None
     anchor = path / "traces.otf2" if path.is_dir() else path
     if not anchor.is_file():
-        raise DataError(f"there is no OTF2 archive: {str(anchor)!r} does not exist")
+        raise DataError(f"there is no OTF2 archive: {str(anchor)!r} does not exist", code="missing-file")
     files = (anchor, anchor.with_suffix(".def"), *anchor.with_suffix("").rglob("*"))
     n_bytes = sum(one.stat().st_size for one in files if one.is_file())
     limits = ReadLimits(
@@ -213,7 +214,9 @@ def _opened(otf2: Any, anchor: Path) -> Archive:
     except (DataError, MemoryError):
         raise
     except Exception as error:  # the library raises errors of several kinds
-        raise DataError(f"{str(anchor)!r} cannot be read: {type(error).__name__}: {error}") from error
+        raise DataError(
+            f"{str(anchor)!r} cannot be read: {type(error).__name__}: {error}", code="unreadable-file"
+        ) from error
 
 
 def _repair(kind: Any) -> None:
@@ -262,7 +265,8 @@ def _played(archive: Any, reading: _Reading) -> list[str]:
         if now_s < rank.last_s:
             raise DataError(
                 f"the events of rank {rank.number} are not in the order of time: {type(event).__name__} at "
-                f"tick {event.time} follows a later one; the archive is damaged"
+                f"tick {event.time} follows a later one; the archive is damaged",
+                code="damaged-file",
             )
         rank.first_s, rank.last_s = min(rank.first_s, now_s), max(rank.last_s, now_s)
         if event.attributes:
@@ -273,7 +277,7 @@ def _played(archive: Any, reading: _Reading) -> list[str]:
         elif type(event).__name__ not in _WITHOUT_CONTENT:
             unused[type(event).__name__] += 1
     if zero is None:
-        raise DataError("the archive has no event of a rank of MPI")
+        raise DataError("the archive has no event of a rank of MPI", code="no-data")
     rows = list(ranks.values())
     for rank in rows:
         rank.first_s, rank.last_s = min(rank.first_s, rank.last_s, 0.0), max(rank.last_s, 0.0)
@@ -357,7 +361,8 @@ class _Reading:
             if others := [str(one.name) for one in group.members if one not in self.ranks]:
                 raise DataError(
                     f"the group {str(group.name)!r} has members that are no ranks of MPI: "
-                    f"{', '.join(others[:3])}; the archive is damaged"
+                    f"{', '.join(others[:3])}; the archive is damaged",
+                    code="damaged-file",
                 )
             self.members[group] = [self.ranks[one].number for one in group.members]
         return self.members[group]
@@ -381,7 +386,8 @@ class _Reading:
         if peer >= len(others):
             raise DataError(
                 f"rank {rank.number} has a message with rank {peer} of the communicator {str(comm.name)!r}, "
-                f"which has {len(others)} ranks; the archive is damaged"
+                f"which has {len(others)} ranks; the archive is damaged",
+                code="damaged-file",
             )
         return {"peer": others[peer], "tag": tag, "context": number}
 
@@ -415,7 +421,8 @@ class _Reading:
         if event.message_id not in rank.found:
             raise DataError(
                 f"rank {rank.number} receives message {event.message_id}, which none of its MpiProbe events "
-                "has; the archive is damaged"
+                "has; the archive is damaged",
+                code="damaged-file",
             )
         return rank.found.pop(event.message_id)
 
@@ -444,7 +451,8 @@ class _Reading:
         if rank.number not in own:
             raise DataError(
                 f"rank {rank.number} takes part in a collective of the communicator {str(comm.name)!r}, "
-                "of which it is no member; the archive is damaged"
+                "of which it is no member; the archive is damaged",
+                code="damaged-file",
             )
         every = own if own is other else self.group(rank, comm.groupA) + self.group(rank, comm.groupB)
         rank.calls[call].update(

@@ -34,7 +34,7 @@ def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[byte
                 yield piece
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise DataError(f"{path}: cannot be read: {reason}") from None
+        raise DataError(f"{path}: cannot be read: {reason}", code="unreadable-file") from None
 
 
 def first_line(path: Path, still: Callable[[], None] | None = None) -> tuple[str, int]:
@@ -65,7 +65,9 @@ def list_of_files(path: Path, still: Callable[[], None] | None = None) -> list[P
     for piece in pieces(path, still):
         read.append(piece)
         if len(read) * PIECE_BYTES > _MOST_LIST_BYTES:
-            raise DataError(f"{path}: a list of more than {_MOST_LIST_BYTES >> 20} MiB of files' names")
+            raise DataError(
+                f"{path}: a list of more than {_MOST_LIST_BYTES >> 20} MiB of files' names", code="too-large"
+            )
     text = b"".join(read).decode("utf-8", "replace")
     for number, line in enumerate(text.split("\n"), 1):
         if still is not None and number % 10_000 == 0:
@@ -79,7 +81,8 @@ def list_of_files(path: Path, still: Callable[[], None] | None = None) -> list[P
             shown = name if len(name) <= 60 else name[:60] + "..."
             raise DataError(
                 f"{path}, line {number}: neither an action (`rank action arguments`) nor the name of a file: "
-                f"{shown!r}"
+                f"{shown!r}",
+                code="malformed-line",
             )
         found.append(existing[0])
     return found
@@ -101,7 +104,7 @@ def open_out(path: str | os.PathLike[str]) -> BinaryIO:
             return _Packed(raw)  # type: ignore[return-value]
         return open(path, "wb")
     except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror}") from None
+        raise DataError(f"{path}: cannot be written: {error.strerror}", code="unwritable-file") from None
 
 
 class _Packed(gzip.GzipFile):

@@ -52,12 +52,16 @@ def check_target(target: str | os.PathLike[str]) -> Path:
             path.mkdir(exist_ok=True)
         except OSError as error:
             raise DataError(
-                f"the folder {str(path)!r} for a trace cannot be made: {error.strerror}"
+                f"the folder {str(path)!r} for a trace cannot be made: {error.strerror}",
+                code="unwritable-file",
             ) from None
     folder = path if path.is_dir() else path.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         what = "cannot be written to" if folder.is_dir() else "does not exist"
-        raise DataError(f"a trace cannot be written to {str(path)!r}: the folder {str(folder)!r} {what}")
+        raise DataError(
+            f"a trace cannot be written to {str(path)!r}: the folder {str(folder)!r} {what}",
+            code="unwritable-file",
+        )
     return path
 
 
@@ -77,7 +81,9 @@ def write_actions(target: Path, ranks: int, lines: Callable[[int], bytes]) -> Pa
         listed.write_text("".join(f"{name}\n" for name in names))
         return listed
     except OSError as error:
-        raise DataError(f"the trace cannot be written to {str(target)!r}: {error.strerror}") from None
+        raise DataError(
+            f"the trace cannot be written to {str(target)!r}: {error.strerror}", code="unwritable-file"
+        ) from None
 
 
 def write_plain(target: str | os.PathLike[str], trace: str | os.PathLike[str]) -> Path:
@@ -91,7 +97,9 @@ def write_plain(target: str | os.PathLike[str], trace: str | os.PathLike[str]) -
     path = Path(trace)
     target = check_target(target)
     if target.is_dir():
-        raise DataError(f"a plain trace is one file, and {str(target)!r} is a folder")
+        raise DataError(
+            f"a plain trace is one file, and {str(target)!r} is a folder", code="wrong-kind-of-file"
+        )
     read_actions(path)
     with writing(target), open_out(target) as file:
         _write_out(file, (line for one in _files(path, None)[0] for line in _lines(one)))
@@ -239,11 +247,16 @@ def _files(path: Path, still: Callable[[], None] | None) -> tuple[list[Path], bo
     """Return the files that hold the actions, and whether a single one holds those of all ranks."""
     line, number = first_line(path, still)
     if not line:
-        raise DataError(f"{path}: the file is empty; a trace has lines such as `0 send 1 0 1024`")
+        raise DataError(
+            f"{path}: the file is empty; a trace has lines such as `0 send 1 0 1024`", code="damaged-file"
+        )
     if is_action_line(line):
         return [path], True
     if line.split()[0].lstrip("-").isdigit():
-        raise DataError(f"{path}, line {number}: a line is `rank action arguments`, got {line[:60]!r}")
+        raise DataError(
+            f"{path}, line {number}: a line is `rank action arguments`, got {line[:60]!r}",
+            code="malformed-line",
+        )
     files = list_of_files(path, still)
     return files, len(files) == 1
 
@@ -335,7 +348,8 @@ class _Graph:
         if peer < 0 or tag < 0 or size < 0:
             raise DataError(
                 f"rank {self.rank} receives from any source, with any tag or of any size, which GOAL cannot "
-                "say; record the run with labkit, which writes what it got"
+                "say; record the run with labkit, which writes what it got",
+                code="no-counterpart",
             )
         yield from self.add(f"{verb} {size}b {side} {peer} tag {tag}", is_blocking)
         if not is_blocking:

@@ -38,6 +38,8 @@ _WORLD, _SELF, _FIRST = 0, 2, 4
 class Undetermined(UnsupportedError):
     """A call whose part in the trace is not known."""
 
+    code = "not-recordable"
+
 
 @dataclass
 class Known:

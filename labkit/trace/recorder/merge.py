@@ -67,7 +67,8 @@ class Recording:
         silent = [rank for rank, about in enumerate(abouts) if about is None]
         if silent:
             raise MachineError(
-                f"rank {silent[0]} noted nothing for the trace: its program never imported mpi4py"
+                f"rank {silent[0]} noted nothing for the trace: its program never imported mpi4py",
+                code="not-recorded",
             )
         found = [about for about in abouts if about is not None]
         numbering = Numbering(lambda rank, number: found[rank]["communicators"][str(number)])
@@ -131,7 +132,8 @@ def recording_header(
     """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both."""
     if recording is not None and leave_out:
         raise MachineError(
-            "leave_out belongs to trace=True: with calls left out, what trace_ti writes could not be replayed"
+            "leave_out belongs to trace=True: what trace_ti writes could not be replayed without all calls",
+            code="conflicting-options",
         )
     computation, scale = ("charged", 1.0) if recording is None else (recording.computation, recording.scale)
     return {
@@ -164,13 +166,19 @@ def recording_of(target: Any, compute: str | None) -> Recording:
     path = check_target(target)
     word, colon, factor = ("measured" if compute is None else str(compute)).partition(":")
     if word not in ("measured", "charged", "none") or (colon and word != "measured"):
-        raise MachineError(f"compute={compute!r} is not known for a recorded real run; {_ALLOWED}")
+        raise MachineError(
+            f"compute={compute!r} is not known for a recorded real run; {_ALLOWED}", code="unknown-name"
+        )
     try:
         scale = float(factor) if colon else 1.0
     except ValueError:
-        raise MachineError(f"compute={compute!r}: {factor!r} is not a number; {_ALLOWED}") from None
+        raise MachineError(
+            f"compute={compute!r}: {factor!r} is not a number; {_ALLOWED}", code="wrong-type"
+        ) from None
     if not 0 < scale < float("inf"):
-        raise MachineError(f"measured computation needs a finite factor > 0, got {scale!r}")
+        raise MachineError(
+            f"measured computation needs a finite factor > 0, got {scale!r}", code="out-of-range"
+        )
     return Recording(path, word, scale)
 
 
@@ -187,7 +195,9 @@ def _lines(directory: str, rank: int) -> bytes:
     try:
         return (Path(directory) / f"rank-{rank}.ti").read_bytes()
     except OSError as error:
-        raise DataError(f"the notes of rank {rank} cannot be read: {error.strerror}") from None
+        raise DataError(
+            f"the notes of rank {rank} cannot be read: {error.strerror}", code="unreadable-file"
+        ) from None
 
 
 def _unended(lines: bytes) -> bytes:

@@ -620,4 +620,6 @@ def write_notes(path: str, about: str, lines: bytes, record: dict[str, object]) 
             json.dump(record, text)
         os.replace(f"{about}.part", about)
     except OSError as error:
-        raise MachineError(f"the trace of a rank cannot be written: {error}") from None
+        raise MachineError(
+            f"the trace of a rank cannot be written: {error}", code="unwritable-file"
+        ) from None

@@ -293,7 +293,9 @@ class Waiting(Told):
         columns = list(by) or ["state", "phase", "call"]
         known = [name for name in self.waits.columns if name not in ("seconds", "direct_s", "passed_s")]
         if wrong := [name for name in columns if name not in known]:
-            raise DataError(f"waiting is summed up by {', '.join(known)}; not by {wrong[0]!r}")
+            raise DataError(
+                f"waiting is summed up by {', '.join(known)}; not by {wrong[0]!r}", code="unknown-name"
+            )
         sums = self.waits.groupby(columns, observed=True, sort=False)["seconds"]
         table = sums.agg(count="size", seconds="sum", longest_s="max").reset_index()
         spent = self.ranks * self.makespan_s
@@ -310,7 +312,10 @@ class Waiting(Told):
         """
         columns = list(by) or ["rank", "phase", "call"]
         if wrong := [name for name in columns if name not in ("rank", "phase", "call", "path")]:
-            raise DataError(f"delays are summed up by rank, phase, call and path; not by {wrong[0]!r}")
+            raise DataError(
+                f"delays are summed up by rank, phase, call and path; not by {wrong[0]!r}",
+                code="unknown-name",
+            )
         groups = self.delays.groupby(columns, observed=True, sort=False)
         table = groups.agg(
             direct_s=("direct_s", "sum"),

@@ -186,11 +186,12 @@ def try_it(
     if len(named) != 1:
         raise DataError(
             f"what_if changes one thing: give one of {', '.join(given)}; "
-            f"got {', '.join(named) or 'none of them'}"
+            f"got {', '.join(named) or 'none of them'}",
+            code="conflicting-options",
         )
     _check(run, named[0], factor, ranks)
     if every_visit and balanced is None:
-        raise DataError("every_visit belongs to balanced=...; leave it out")
+        raise DataError("every_visit belongs to balanced=...; leave it out", code="conflicting-options")
     if on is not None:
         return WhatIf(f"the machine {on}", run, run.again(on=on), None)
     if coll is not None:
@@ -221,22 +222,27 @@ def _check(run: RecordedRun, named: str, factor: float | None, ranks: Iterable[i
     if run.model is None:
         raise DataError(
             f"{run.program} ran on a real machine, where nothing can be tried; run it with trace=True on a "
-            'simulated one, as in on="star", and ask that run'
+            'simulated one, as in on="star", and ask that run',
+            code="not-recorded",
         )
     if run.again is None:
         raise DataError(
             f"{run.program} cannot be run again: only a run that labkit.run returned here can; "
-            "one that was loaded, replayed or sent from another process cannot"
+            "one that was loaded, replayed or sent from another process cannot",
+            code="in-use",
         )
     if (factor is not None) != (named in ("phase", "links")):
         raise DataError(
             "a factor belongs to phase=... or links=...; "
-            + ("give one, as in factor=0.5" if factor is None else "leave it out")
+            + ("give one, as in factor=0.5" if factor is None else "leave it out"),
+            code="conflicting-options",
         )
     if factor is not None and not _is_factor(factor):
-        raise DataError(f"the factor must be a number above 0 and finite, got {factor!r}")
+        raise DataError(
+            f"the factor must be a number above 0 and finite, got {factor!r}", code="out-of-range"
+        )
     if ranks is not None and named != "phase":
-        raise DataError("ranks belong to phase=...; leave them out")
+        raise DataError("ranks belong to phase=...; leave them out", code="conflicting-options")
 
 
 def _is_factor(given: Any) -> bool:
@@ -255,13 +261,15 @@ def _in_phase(
         known = sorted({str(one) for one in waiting.paths["name"]} - {NO_PHASE})
         have = f"its phases are {', '.join(known)}" if known else "it has none; mark one with lk.phase(...)"
         if not isinstance(name, str):
-            raise DataError(f"a phase is given by its name, got {name!r}: {run.program}: {have}")
-        raise DataError(f"{run.program} has no phase {name!r}: {have}")
+            raise DataError(
+                f"a phase is given by its name, got {name!r}: {run.program}: {have}", code="wrong-type"
+            )
+        raise DataError(f"{run.program} has no phase {name!r}: {have}", code="unknown-name")
     works = inside & (waiting.paths["call"] == COMPUTATION).to_numpy()
     rows = waiting.totals[works[waiting.totals["path"].to_numpy()]]
     sums = [np.bincount(rows["rank"], rows[column], run.ranks) for column in ("seconds", "critical_s")]
     if not sums[0].any():
-        raise DataError(f"in phase {name!r} nothing is computed: there is nothing to scale")
+        raise DataError(f"in phase {name!r} nothing is computed: there is nothing to scale", code="no-data")
     return sums[0], sums[1]
 
 
@@ -275,7 +283,7 @@ def _on_ranks(
         return factors, change
     chosen = sorted({int(rank) for rank in ranks})
     if not chosen or chosen[0] < 0 or chosen[-1] >= run.ranks:
-        raise DataError(f"ranks are numbers from 0 to {run.ranks - 1}, got {chosen}")
+        raise DataError(f"ranks are numbers from 0 to {run.ranks - 1}, got {chosen}", code="out-of-range")
     factors[:] = 1.0
     factors[chosen] = factor
     return factors, f"{change} on {ranks_text(chosen)}"
@@ -302,7 +310,10 @@ def _with_links(run: RecordedRun, kinds: tuple[str, ...], faster: float) -> What
     explained = explain_run(run)
     known = sorted(set(explained.links["kind"]))
     if unknown := [kind for kind in kinds if kind not in known]:
-        raise DataError(f"no links of the kind {unknown[0]!r} carried anything; there are {', '.join(known)}")
+        raise DataError(
+            f"no links of the kind {unknown[0]!r} carried anything; there are {', '.join(known)}",
+            code="unknown-name",
+        )
     held = explained.totals()
     on_path = float(sum(held.get(kind, 0.0) for kind in kinds))
     change = f"{faster:g} times the bandwidth of {' and '.join(kinds)}"
@@ -325,7 +336,9 @@ def _check_called(run: RecordedRun, coll: Mapping[object, object]) -> None:
     if coll and not any(str(name).lower() in called for name in coll):
         known = ", ".join(sorted(called - {""}))
         have = f"its collectives are {known}" if known else "it has no collectives"
-        raise DataError(f"{run.program} calls no {' and no '.join(map(str, coll))}: {have}")
+        raise DataError(
+            f"{run.program} calls no {' and no '.join(map(str, coll))}: {have}", code="unknown-name"
+        )
 
 
 def _with_collectives(run: RecordedRun, coll: Any) -> WhatIf:

@@ -57,9 +57,12 @@ class Codelet:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
-            raise DataError(f"a codelet needs a name, got {self.name!r}")
+            raise DataError(f"a codelet needs a name, got {self.name!r}", code="missing-key")
         if not callable(self.call):
-            raise DataError(f"codelet {self.name!r} needs a function call(comm, ...), got {self.call!r}")
+            raise DataError(
+                f"codelet {self.name!r} needs a function call(comm, ...), got {self.call!r}",
+                code="wrong-type",
+            )
 
     def differs_in(self, other: Codelet) -> list[str]:
         """Return the attributes that both have, with other values."""
@@ -100,12 +103,17 @@ class FunctionSet:
         object.__setattr__(self, "codelets", tuple(self.codelets))
         wrong = [one for one in self.codelets if not isinstance(one, Codelet)]
         if wrong:
-            raise DataError(f"function set {self.name!r} takes Codelet(name, call), got {wrong[0]!r}")
+            raise DataError(
+                f"function set {self.name!r} takes Codelet(name, call), got {wrong[0]!r}", code="wrong-type"
+            )
         if not self.codelets:
-            raise DataError(f"function set {self.name!r} needs at least one codelet")
+            raise DataError(f"function set {self.name!r} needs at least one codelet", code="not-enough-data")
         twice = {name for name in self.names if self.names.count(name) > 1}
         if twice:
-            raise DataError(f"function set {self.name!r} has two codelets called {', '.join(sorted(twice))}")
+            raise DataError(
+                f"function set {self.name!r} has two codelets called {', '.join(sorted(twice))}",
+                code="duplicate-name",
+            )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -149,7 +157,9 @@ class FunctionSet:
 
     def __getitem__(self, name: str) -> Codelet:
         if name not in self.names:
-            raise DataError(f"{self.name} has no codelet {name!r}; it has: {', '.join(self.names)}")
+            raise DataError(
+                f"{self.name} has no codelet {name!r}; it has: {', '.join(self.names)}", code="unknown-name"
+            )
         return self.codelets[self.names.index(name)]
 
     def only(self, names: Sequence[str]) -> FunctionSet:
@@ -174,7 +184,9 @@ def combined(sets: Sequence[tuple[str, FunctionSet]]) -> FunctionSet:
 
 
 def _no_call(*args: object, **kwargs: object) -> None:
-    raise DataError("a combination cannot be called directly; the requests of its timer run it")
+    raise DataError(
+        "a combination cannot be called directly; the requests of its timer run it", code="wrong-order"
+    )
 
 
 # The machine of a rank, real or simulated, as tuning at run time needs it: clock, module, name.

@@ -239,7 +239,9 @@ class Verification:
     def __post_init__(self) -> None:
         counts = {len(times) for times in self.times.values()}
         if len(self.times) < 2 or len(counts) != 1 or 0 in counts:
-            raise DataError("verification takes at least two codelets, and as many runs of each")
+            raise DataError(
+                "verification takes at least two codelets, and as many runs of each", code="count-mismatch"
+            )
 
     @property
     def table(self) -> pd.DataFrame:
@@ -292,7 +294,7 @@ class Verification:
         """
         unknown = set(estimates) - set(self.times)
         if unknown:
-            raise DataError(f"there are no verification runs of {', '.join(sorted(unknown))}")
+            raise DataError(f"there are no verification runs of {', '.join(sorted(unknown))}", code="no-data")
         low, mean, high = (self._overhead(of) for of in (np.min, np.mean, np.max))
         errors: dict[str, list[float]] = {"least": [0.0], "average": [0.0], "most": [0.0]}
         for c, d in permutations(estimates, 2):
@@ -331,7 +333,7 @@ def verify(
     from labkit.launch.run import run
 
     if isinstance(runs, bool) or not isinstance(runs, int) or runs < 1:
-        raise DataError(f"runs must be an integer of at least 1, got {runs!r}")
+        raise DataError(f"runs must be an integer of at least 1, got {runs!r}", code="out-of-range")
     first = int(options.pop("seed", 0))
     times: dict[str, list[float]] = {}
     for name in codelets:
@@ -342,7 +344,7 @@ def verify(
             else:
                 rows = found.phases[found.phases["phase"] == phase]
                 if rows.empty:
-                    raise DataError(f"{found.program} has no phase {phase!r}")
+                    raise DataError(f"{found.program} has no phase {phase!r}", code="unknown-name")
                 took = float((rows["end_s"] - rows["begin_s"]).groupby(rows["rank"]).sum().max())
             times.setdefault(name, []).append(took)
     return Verification(times)

@@ -181,9 +181,12 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
         if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
             raise DataError(
                 f"history {path}: another program has kept it locked for {_WAIT_S:g} s; a transaction takes "
-                "milliseconds; end that program, or use another file"
+                "milliseconds; end that program, or use another file",
+                code="in-use",
             ) from error
-        raise DataError(f"history {path}: {error}; it must be an SQLite file in a writable folder") from error
+        raise DataError(
+            f"history {path}: {error}; it must be an SQLite file in a writable folder", code="malformed-file"
+        ) from error
 
 
 def farthest_similar(records: Sequence[Record], similar: float) -> float:

@@ -62,9 +62,14 @@ class Monitor:
         for name, least in (("calls", 1), ("every", self.calls)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise DataError(f"monitor: {name} must be an integer of at least {least}, got {value!r}")
+                raise DataError(
+                    f"monitor: {name} must be an integer of at least {least}, got {value!r}",
+                    code="out-of-range",
+                )
         if not 0 < self.tolerance < float("inf"):
-            raise DataError(f"monitor: tolerance must be above 0, got {self.tolerance!r}")
+            raise DataError(
+                f"monitor: tolerance must be above 0, got {self.tolerance!r}", code="out-of-range"
+            )
 
     def is_off(self, ratio: float) -> bool:
         """Whether this multiple of the first estimate is a change."""
@@ -128,7 +133,9 @@ class Estimator(ABC):
         """
         values = np.asarray(times, np.float64)
         if values.size == 0 or not np.isfinite(values).all() or (values < 0).any():
-            raise DataError(f"an estimate takes at least one time in seconds >= 0, got {times!r}")
+            raise DataError(
+                f"an estimate takes at least one time in seconds >= 0, got {times!r}", code="not-enough-data"
+            )
         return self.joined(self.local(values))
 
 
@@ -296,7 +303,8 @@ def estimator_of(value: object) -> Estimator:
         return ESTIMATORS[value]()
     raise DataError(
         f"estimator must be one of: {', '.join(ESTIMATORS)}, or an object such as "
-        f"labkit.tune.Drop(bound=3); got {value!r}"
+        f"labkit.tune.Drop(bound=3); got {value!r}",
+        code="unknown-name",
     )
 
 
@@ -307,7 +315,9 @@ def _allowed(share: float, count: int) -> int:
 
 def _require(what: Estimator, name: str, is_right: bool, wanted: str) -> None:
     if not is_right:
-        raise DataError(f"estimator {what.name}: {name} is {wanted}, got {getattr(what, name)!r}")
+        raise DataError(
+            f"estimator {what.name}: {name} is {wanted}, got {getattr(what, name)!r}", code="out-of-range"
+        )
 
 
 @dataclass(frozen=True)
@@ -341,17 +351,22 @@ def plan_of(
     if timing not in TIMINGS:
         raise DataError(
             f"timing must be one of: {', '.join(map(repr, TIMINGS))}, got {timing!r}; a region with "
-            "communication and computation is timed by lk.tune.timer(comm, request, every=...)"
+            "communication and computation is timed by lk.tune.timer(comm, request, every=...)",
+            code="unknown-name",
         )
     for name, value, least in (("measurements", measurements, 1), ("warmup", warmup, 0)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise DataError(f"{name} must be an integer of at least {least}, got {value!r}")
+            raise DataError(
+                f"{name} must be an integer of at least {least}, got {value!r}", code="out-of-range"
+            )
     if isinstance(similar, bool) or not isinstance(similar, int | float) or not 0 <= similar < 1:
-        raise DataError(f"similar must be at least 0 and below 1, got {similar!r}")
+        raise DataError(f"similar must be at least 0 and below 1, got {similar!r}", code="out-of-range")
     if monitor is True:
         monitor = Monitor()
     if monitor and not isinstance(monitor, Monitor):
-        raise DataError(f"monitor must be True or labkit.tune.Monitor(every=...), got {monitor!r}")
+        raise DataError(
+            f"monitor must be True or labkit.tune.Monitor(every=...), got {monitor!r}", code="wrong-type"
+        )
     return Plan(
         search,
         estimator_of(estimator),
@@ -427,7 +442,7 @@ class Search(ABC):
     def tell(self, time_s: float, error_s: float = 0.0) -> None:
         """Say what the current codelet took, and its standard error; the next one is then the current one."""
         if self.current is None:
-            raise DataError("the search is over")
+            raise DataError("the search is over", code="wrong-order")
         self.times[self.current.name], self.errors[self.current.name] = time_s, error_s
         self.current = next(self._plan, None)
 
@@ -653,5 +668,7 @@ SEARCHES: dict[str, type[Search]] = {kind.name: kind for kind in (BruteForce, By
 def search_of(value: str) -> type[Search]:
     """Return a search by its name."""
     if value not in SEARCHES:
-        raise DataError(f"search must be one of: {', '.join(map(repr, SEARCHES))}, got {value!r}")
+        raise DataError(
+            f"search must be one of: {', '.join(map(repr, SEARCHES))}, got {value!r}", code="unknown-name"
+        )
     return SEARCHES[value]

@@ -101,7 +101,8 @@ class Request:
         if tuning.phase != "production":
             raise DataError(
                 f"{self.name}: a call that is begun and waited for later is measured with what it overlaps "
-                f"with: put the region into `with timer:`, of lk.tune.timer(comm, {self.name})"
+                f"with: put the region into `with timer:`, of lk.tune.timer(comm, {self.name})",
+                code="wrong-order",
             )
         tuning.passed()
         return Handle(tuning.current.started(self._comm, *args, **kwargs))
@@ -147,7 +148,7 @@ class Request:
 
     def _require_open(self) -> None:
         if not self._is_open:
-            raise DataError(f"{self.name}: its `with` is over; call it inside")
+            raise DataError(f"{self.name}: its `with` is over; call it inside", code="wrong-order")
 
     def _tuning(self, args: Any, kwargs: Any) -> Tuning:
         at = None if self.functions.situation is None else self.functions.situation(*args, **kwargs)
@@ -199,7 +200,8 @@ class Request:
             if why is not None:
                 raise DataError(
                     f"{self.name}: {codelet.name} {why}; make the request with algorithms=[...] that all "
-                    "calls of the timer's region can use"
+                    "calls of the timer's region can use",
+                    code="unsupported",
                 )
         return codelet
 
@@ -216,7 +218,9 @@ class Handle:
         Raises DataError: It was waited for already.
         """
         if self._finish is None:
-            raise DataError("this call has already been waited for: call wait once for each start")
+            raise DataError(
+                "this call has already been waited for: call wait once for each start", code="wrong-order"
+            )
         finish, self._finish = self._finish, None
         return finish()
 
@@ -242,10 +246,13 @@ class Timer:
         if not requests or wrong:
             raise DataError(
                 f"a timer takes requests, as lk.tune.allreduce(comm) makes them; got "
-                f"{repr(wrong[0]) if wrong else 'none'}"
+                f"{repr(wrong[0]) if wrong else 'none'}",
+                code="wrong-type",
             )
         if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-            raise DataError(f"every must be an integer of at least 1 (passes), got {every!r}")
+            raise DataError(
+                f"every must be an integer of at least 1 (passes), got {every!r}", code="out-of-range"
+            )
         self._comm, self._requests, self._every = comm.Dup(), list(requests), every
         labels = [one.name for one in requests]
         labels = [f"{name} {i + 1}" if labels.count(name) > 1 else name for i, name in enumerate(labels)]
@@ -273,7 +280,9 @@ class Timer:
     def __enter__(self) -> Self:
         if not self._is_open or self._is_inside:
             state = "is closed" if not self._is_open else "is in a pass already"
-            raise DataError(f"this timer {state}: a pass is `with timer:`, one after the other")
+            raise DataError(
+                f"this timer {state}: a pass is `with timer:`, one after the other", code="wrong-order"
+            )
         self._is_inside = True
         if self._passes == 0:
             self._assign()
@@ -385,7 +394,9 @@ class Tuning:
         self._suspect = False
         self._since = 0
         if not self.codelets:
-            raise DataError(f"{what}: no codelet can be used ({'; '.join(self._left_out)})")
+            raise DataError(
+                f"{what}: no codelet can be used ({'; '.join(self._left_out)})", code="unsupported"
+            )
         if plan.use is not None:
             self._preselect(plan.use)
         elif self._history is None or not (self._remember() or self._resume()):
@@ -474,7 +485,10 @@ class Tuning:
         if name not in self.codelets:
             why = next((text for text in self._left_out if text.startswith(f"{name} ")), "")
             known = ", ".join(self.codelets)
-            raise DataError(f"{self.what}: {why or f'there is no codelet {name!r}'}; there are: {known}")
+            raise DataError(
+                f"{self.what}: {why or f'there is no codelet {name!r}'}; there are: {known}",
+                code="unknown-name",
+            )
         self.events.append(f"{name} was preselected (use={name!r}): nothing was searched")
         self._decide(name)
 
