@@ -50,15 +50,20 @@ def check_ranks(ranks: object) -> None:
 
 
 def _meant(ranks: object) -> str:
-    """Say what was meant by some numbers of ranks, or by a number with quotes or a point."""
+    """Say what was meant by some numbers of ranks, or by a machine in their place."""
     if isinstance(ranks, list | tuple | range):
         return "; several numbers of ranks are a sweep: labkit.sweep(program, [2, 4, 8])"
-    if isinstance(ranks, str) and ranks.strip().isdecimal():
-        return f"; write {int(ranks)}, without quotes"
-    if isinstance(ranks, str):
+    if isinstance(ranks, str) and not ranks.strip().isdecimal():
         return f"; the machine comes behind the ranks, as in labkit.run(program, 4, on={ranks!r})"
-    if isinstance(ranks, float) and ranks.is_integer():
-        return f"; write {int(ranks)}, or int(...)"
+    return _number_meant(ranks)
+
+
+def _number_meant(value: object) -> str:
+    """Say what was meant by a whole number with quotes or a point."""
+    if isinstance(value, str) and value.strip().isdecimal():
+        return f"; write {int(value)}, without quotes"
+    if isinstance(value, float) and value.is_integer():
+        return f"; write {int(value)}, or int(...)"
     return ""
 
 
@@ -80,7 +85,9 @@ def check_limit(timeout_s: object) -> None:
 def check_seed(seed: object) -> None:
     """Refuse a seed that is not a whole number."""
     if not isinstance(seed, numbers.Integral):
-        raise MachineError(f"seed must be a whole number, got {seed!r}{_meant(seed)}", code="wrong-type")
+        raise MachineError(
+            f"seed must be a whole number, got {seed!r}{_number_meant(seed)}", code="wrong-type"
+        )
 
 
 def check_switch(name: str, value: object) -> None:

@@ -22,6 +22,7 @@ from numpydoc.docscrape import NumpyDocString
 
 from labkit import registry
 from labkit.cli.main import COMMANDS, main
+from labkit.errors import CODES
 from labkit.machines import named
 from labkit.machines.spec import kinds
 from labkit.trace.exchange import FORMATS as EXPORTS
@@ -32,7 +33,7 @@ from prose import as_typed, as_written, table, title
 
 ROOT = Path(__file__).parents[2]
 #: pages of strings and files, each made by the function of its name
-WORDS = ("algorithms", "platforms", "models", "options", "metrics", "formats", "commands")
+WORDS = ("algorithms", "platforms", "models", "options", "metrics", "formats", "commands", "codes")
 #: modules whose public names have a page each, and what they are about
 MODULES = {
     "labkit": "What a program and a notebook begin with: ``import labkit as lk``.",
@@ -248,6 +249,16 @@ def formats() -> Iterator[str]:
         for name, form in EXPORTS.items()
     ]  # fmt: skip
     yield from table(("what opens it", "format", "ending", "what it holds"), rows)
+
+
+def codes() -> Iterator[str]:
+    """Yield the page of the codes of errors: what each means, and what to do."""
+    yield from title("Codes of errors")
+    yield "Every error of labkit has a ``code``, the kind of its fault: messages may change, codes do not."
+    yield "``error.values`` has what was wrong, by name, where a check has noted it."
+    yield ""
+    rows = [(f"``{code}``", *(text.replace("`", "``") for text in texts)) for code, texts in CODES.items()]
+    yield from table(("code", "what it means", "what to do"), rows)
 
 
 def commands() -> Iterator[str]:

@@ -259,16 +259,14 @@ def execute(arguments: argparse.Namespace) -> int:
     start = find_notebooks(arguments.notebooks)[0]
     if importlib.util.find_spec("jupyterlab") is None:
         raise LabkitError(
-            "JupyterLab is missing; install it with: python -m pip install 'labkit[lab]'",
+            "JupyterLab is missing: python -m pip install 'labkit[lab]'",
             code="missing-package",
         )
-    is_own = not (arguments.teacher or arguments.in_place)
-    if is_own:
+    if is_own := not (arguments.teacher or arguments.in_place):
         root, page = _work_folder(arguments.work, start.parent), start.name
     elif arguments.work or arguments.refresh:
         raise LabkitError(
-            "--work and --refresh are about a working copy; --teacher and --in-place open the course itself: "
-            "leave one of them out",
+            "--work and --refresh are for a working copy, --teacher and --in-place for the course: omit one",
             code="conflicting-options",
         )
     else:

@@ -81,11 +81,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
     Raises LabkitError: For input that cannot be used: exit code 3.
     """
-    from labkit.errors import DataError
+    from labkit.text.files import writing
     from labkit.tuning.off_line import off_line
     from labkit.tuning.real_machine import RealMachine, gain
 
-    names = arguments.algorithms
     ranks = numbers_of(arguments.ranks, "--ranks") if arguments.ranks else None
     tuned = off_line(
         arguments.operation,
@@ -95,17 +94,13 @@ def execute(arguments: argparse.Namespace) -> int:
         model=arguments.model,
         mapping=arguments.mapping,
         library=arguments.library,
-        algorithms=names.split(",") if names else None,
+        algorithms=arguments.algorithms.split(",") if arguments.algorithms else None,
         leaves=arguments.leaves,
     )
     written = [str(tuned.save(path)) for path in arguments.out]
     if arguments.times:
-        try:
+        with writing(arguments.times):
             tuned.times.to_csv(arguments.times, index=False)
-        except OSError as error:
-            raise DataError(
-                f"cannot write {arguments.times}: {error.strerror or error}", code="unwritable-file"
-            ) from error
         written.append(arguments.times)
     if arguments.plot:
         from labkit.plot import regions

@@ -122,10 +122,8 @@ def utilisation(explanation: Explanation | Run, *, width: int = 760) -> Figure:
     found = _need_links(explanation)
     links = explanation.links.head(_SHOWN)
     if not len(links):
-        raise DataError(
-            f"{explanation.program} on {explanation.on} sent nothing: there is no use to be drawn",
-            code="no-data",
-        )
+        told = f"{explanation.program} on {explanation.on} sent nothing"
+        raise DataError(f"{told}: there is no use to be drawn", code="no-data")
     names = [str(name) for name in links["link"]]
     table = np.clip(found.utilisation[links["number"].to_numpy()], 0.0, 1.0)
     fig = figure(
@@ -189,10 +187,8 @@ def critical_path(explanation: Explanation | Run, *, width: int = 760, height: i
     explanation = explained(explanation, _TAKES)
     path = explanation.path
     if path.empty:
-        raise DataError(
-            f"{explanation.program} on {explanation.on} took no time: its critical path has no steps",
-            code="no-data",
-        )
+        told = f"{explanation.program} on {explanation.on} took no time"
+        raise DataError(f"{told}: its critical path has no steps", code="no-data")
     messages = explanation.trace.messages
     fig = figure(width=width, height=height, x_range=(0.0, explanation.makespan_s), tools=TOOLS)
     for state in STATES:

@@ -337,16 +337,8 @@ def _simulate(request: RunRequest, folder: Path) -> object:
     SimulatedName(simulated_module()).__enter__()  # for the rest of this process
     simulate_all_clocks()
     worlds: dict[int, RankWorld] = {}
-    own = OwnModules(lambda: _running(worlds))
-    own.when_imported["asyncio"] = _own_event_loops
-    own.when_imported["socket"] = _patient_sockets
-    own.when_imported["matplotlib._pylab_helpers"] = RankFigures.__enter__  # for the rest of this process
-    own.when_imported["pandas"] = RankOptions.__enter__
     watched = WatchedModules()
-    if request.ranks > 1:
-        own.after_import = watched.imported
-    own.at_import |= dict.fromkeys(("threading", "concurrent", "asyncio", "multiprocessing"), _begin_threads)
-    own.install()
+    own = _own_modules(worlds, watched if request.ranks > 1 else None)
     exits = RankExits()
     exits.install()
     whole_pid = os.getpid
@@ -409,6 +401,20 @@ def _simulate(request: RunRequest, folder: Path) -> object:
     for printed in folder.glob("forked-*"):
         run.output[int(printed.name.partition("-")[2])] += printed.read_text("utf-8", "replace")
     return run
+
+
+def _own_modules(worlds: dict[int, RankWorld], watched: WatchedModules | None) -> OwnModules:
+    """Give each rank its own modules, and labkit a say when some are imported."""
+    own = OwnModules(lambda: _running(worlds))
+    own.when_imported["asyncio"] = _own_event_loops
+    own.when_imported["socket"] = _patient_sockets
+    own.when_imported["matplotlib._pylab_helpers"] = RankFigures.__enter__  # for the rest of this process
+    own.when_imported["pandas"] = RankOptions.__enter__
+    if watched is not None:
+        own.after_import = watched.imported
+    own.at_import |= dict.fromkeys(("threading", "concurrent", "asyncio", "multiprocessing"), _begin_threads)
+    own.install()
+    return own
 
 
 class _LiveFile:

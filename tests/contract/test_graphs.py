@@ -13,6 +13,7 @@ from labkit import registry
 from labkit.datasets import graphs
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError, RankError
+from tests.support.refusals import raises_code
 
 ODD = {
     "one vertex": (1, []),
@@ -136,21 +137,21 @@ def test_rmat_is_uneven_and_shallow_and_a_grid_is_neither() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "says"),
+    ("name", "given", "wanted"),
     [
-        ("bfs_1d", (3, np.array([[0, 3]]), 0), "vertices must be 0 to 2, got 0 to 3"),
-        ("bfs_2d", (3, np.array([0, 1]), 0), r"edges must be integers of shape \(m, 2\)"),
-        ("bfs_2d", (3, np.array([[0, 1]]), 3), "root must be a vertex from 0 to 2, got 3"),
-        ("delta_stepping", (3, np.array([[0, 1]]), np.array([0]), 0, 1), "of at least 1, got"),
-        ("delta_stepping", (3, np.array([[0, 1]]), np.array([1]), 0, 0), "delta must be at least 1, got 0"),
-        ("boruvka", (3, np.array([[0, 1]]), np.array([1, 2])), "weights must be 1 integers"),
+        ("bfs_1d", (3, np.array([[0, 3]]), 0), ("out-of-range", "vertices", "0", "2", "3")),
+        ("bfs_2d", (3, np.array([0, 1]), 0), ("wrong-type", "edges", "2")),
+        ("bfs_2d", (3, np.array([[0, 1]]), 3), ("out-of-range", "root", "0", "2", "3")),
+        ("delta_stepping", (3, np.array([[0, 1]]), np.array([0]), 0, 1), ("out-of-range", "1")),
+        ("delta_stepping", (3, np.array([[0, 1]]), np.array([1]), 0, 0), ("out-of-range", "delta", "1", "0")),
+        ("boruvka", (3, np.array([[0, 1]]), np.array([1, 2])), ("wrong-type", "weights", "1")),
     ],
 )
-def test_what_is_no_graph_is_refused(name: str, given: Any, says: str) -> None:
+def test_what_is_no_graph_is_refused(name: str, given: Any, wanted: tuple[str, ...]) -> None:
     def program(comm: Any) -> None:
         registry.get("graphs", name).function(comm, *given)
 
-    with pytest.raises((DataError, RankError), match=says):
+    with raises_code((DataError, RankError), *wanted):
         lk.run(program, 1, "star")
 
 

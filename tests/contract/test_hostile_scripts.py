@@ -11,6 +11,8 @@ import time
 
 import pytest
 
+from tests.support.refusals import raises_code
+
 HEAD = "import os, signal, sys\nfrom mpi4py import MPI\ncomm = MPI.COMM_WORLD\n"
 
 
@@ -117,7 +119,7 @@ def test_output_has_a_limit(monkeypatch):
         while True:
             print("x" * 99)
 
-    with pytest.raises(lk.errors.RankError, match="printed more than 1,000 characters"):
+    with raises_code(lk.errors.RankError, "too-large", "1,000"):
         lk.run(program, 2)
 
 
@@ -128,5 +130,5 @@ def test_no_room_for_the_answer(tmp_path, monkeypatch):
 
     monkeypatch.setattr(script, "_run_child", lambda *given: script.NO_SPACE)
     (tmp_path / "prog.py").write_text("")
-    with pytest.raises(MachineError, match=r"no room .* set TMPDIR"):
+    with raises_code(MachineError, "unwritable-file", "TMPDIR"):
         run(tmp_path / "prog.py", 2, on="star")

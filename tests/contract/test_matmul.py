@@ -13,6 +13,7 @@ from labkit import registry
 from labkit.algorithms.matmul import summa_25d
 from labkit.datasets import matrices
 from labkit.errors import DataError, RankError
+from tests.support.refusals import raises_code
 
 NAMES = registry.names("matmul")
 SHAPES = [(13, 7, 11), (16, 16, 16), (2, 3, 1), (0, 4, 4), (5, 0, 3)]
@@ -147,30 +148,34 @@ def test_blocks_without_content_take_the_same_time() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "ranks", "a", "b", "says"),
+    ("name", "ranks", "a", "b", "wanted"),
     [
-        ("cannon", 6, (2, 2), (2, 2), "cannon needs a square number of ranks .* got 6; summa"),
-        ("ring", 2, (2, 3), (2, 2), "must be the same, got 3, 4"),
-        ("summa", 4, (2, 3), (2, 2), "the columns of A and the rows of B must be the same, got 6, 4"),
-        ("cannon", 4, (2, 3), (2, 2), "the widths of A's blocks and the heights of B's must be the same"),
-        ("summa", 4, (4,), (2, 2), r"a must be a block of a matrix of numbers.* got float64 of shape \(4,\)"),
-        ("summa_25d", 1, (2, 3), (2, 2), "the columns of A and the rows of B must be the same, got 3, 2"),
+        ("cannon", 6, (2, 2), (2, 2), ("count-mismatch", "cannon", "6")),
+        ("ring", 2, (2, 3), (2, 2), ("count-mismatch", "3", "4")),
+        ("summa", 4, (2, 3), (2, 2), ("count-mismatch", "6", "4")),
+        ("cannon", 4, (2, 3), (2, 2), ("count-mismatch", "'s blocks and the heights of B'")),
+        ("summa", 4, (4,), (2, 2), ("wrong-type", "4")),
+        ("summa_25d", 1, (2, 3), (2, 2), ("count-mismatch", "3", "2")),
     ],
 )
-def test_blocks_that_do_not_fit_are_refused(name: str, ranks: int, a: Any, b: Any, says: str) -> None:
+def test_blocks_that_do_not_fit_are_refused(
+    name: str, ranks: int, a: Any, b: Any, wanted: tuple[str, ...]
+) -> None:
     def program(comm: Any) -> None:
         registry.get("matmul", name).function(comm, np.ones(a), np.ones(b))
 
-    with pytest.raises((DataError, RankError), match=says):
+    with raises_code((DataError, RankError), *wanted):
         lk.run(program, ranks, "star")
 
 
-@pytest.mark.parametrize(("how", "says"), [({"layers": 3}, "divide"), ({"width": 0}, "at least 1, got 0")])
-def test_options_that_make_no_sense_are_refused(how: dict[str, int], says: str) -> None:
+@pytest.mark.parametrize(
+    ("how", "wanted"), [({"layers": 3}, ("out-of-range",)), ({"width": 0}, ("out-of-range", "1", "0"))]
+)
+def test_options_that_make_no_sense_are_refused(how: dict[str, int], wanted: tuple[str, ...]) -> None:
     def program(comm: Any) -> None:
         registry.get("matmul", "summa_25d").function(comm, np.ones((2, 2)), np.ones((2, 2)), **how)
 
-    with pytest.raises((DataError, RankError), match=says):
+    with raises_code((DataError, RankError), *wanted):
         lk.run(program, 4, "star")
 
 

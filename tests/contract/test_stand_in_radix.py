@@ -15,6 +15,7 @@ from labkit.datasets.standins import STAND_INS, stand_in
 from labkit.errors import DataError, RankError
 from labkit.local import Range, StandIn
 from labkit.local.standin import Passes
+from tests.support.refusals import raises_code
 
 Words = NDArray[np.uint64]
 WIDTH = 64
@@ -206,16 +207,16 @@ def test_what_cannot_be_followed_is_refused_with_the_reason(monkeypatch: pytest.
     for rank in range(8):
         values = np.unique(rng.integers(0, 2**64, 300, dtype=np.uint64)).tolist()
         given.append(local.stand_in([Range(1, value, 1) for value in values], rank))
-    with pytest.raises(RankError, match=r"cannot be followed on 8 ranks: .* pieces differ"):
+    with raises_code(RankError, "unsupported", "8"):
         lk.run(sort, 8, "star:8", args=(given, {}))
 
 
 def test_digits_are_known_in_a_sort_on_a_simulated_machine_only() -> None:
-    with pytest.raises(DataError, match="sorters send all ranks"):
+    with raises_code(DataError, "unsupported"):
         local.digit_counts(stand_in("uniform", 0, 1, 100), 0, 8)
 
     class RealComm:
         size, rank = 1, 0
 
-    with pytest.raises(DataError, match="on a simulated machine only"):
+    with raises_code(DataError, "unsupported"):
         radix_sort(RealComm(), stand_in("uniform", 0, 1, 100))

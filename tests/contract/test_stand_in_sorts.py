@@ -19,6 +19,7 @@ from labkit.datasets import inputs
 from labkit.datasets.standins import STAND_INS, stand_in
 from labkit.errors import DataError, RankError
 from labkit.local import Range
+from tests.support.refusals import raises_code
 
 SORTERS = {"sample": sample_sort, "histogram": histogram_sort, "exact": exact_splitting_sort}
 Sorter = Callable[..., Any]
@@ -79,7 +80,7 @@ def test_it_takes_no_memory_and_says_what_it_assumes() -> None:
 
 
 def test_mini_sort_refuses_it() -> None:
-    with pytest.raises(RankError, match="one key per rank, which memory holds"):
+    with raises_code(RankError, "unsupported"):
         lk.run(sort, 4, "star:4", args=(mini_sort, "uniform", 100, False))
 
 
@@ -88,7 +89,7 @@ def test_there_is_nothing_to_check(sorter: Sorter) -> None:
     def program(comm: MPI.Comm) -> None:
         sorter(comm, stand_in("uniform", comm.rank, comm.size, 100), check="global")
 
-    with pytest.raises(RankError, match='no keys to check: pass check="off"'):
+    with raises_code(RankError, "unsupported", 'check="off"'):
         lk.run(program, 2, "star:2")
 
 
@@ -97,7 +98,7 @@ def test_keys_and_stand_ins_do_not_mix() -> None:
         mine: Any = stand_in("uniform", comm.rank, comm.size, 100)
         sample_sort(comm, mine if comm.rank else mine.sorted().keys())
 
-    with pytest.raises(RankError, match=r"the ranks disagree: .*stand-in data of int64"):
+    with raises_code(RankError, "collective-mismatch"):
         lk.run(program, 3, "star:3")
 
 
@@ -107,11 +108,11 @@ def test_kernels_that_look_at_every_key_refuse_it() -> None:
         lambda k: local.histogram(k, np.array([0])),
         lambda k: local.merge_order(k, np.array([100])),
     ):
-        with pytest.raises(DataError, match="needs every key"):
+        with raises_code(DataError, "unsupported"):
             kernel(mine)
     with pytest.raises(TypeError, match="no content"):
         np.sort(mine)
-    with pytest.raises(DataError, match="sort it first"):
+    with raises_code(DataError, "unsupported"):
         mine[np.array([3])]
 
 
@@ -139,22 +140,22 @@ def test_counting_agrees_with_the_keys_themselves(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ranges", "says"),
+    ("ranges", "code"),
     [
-        ([Range(5, 100, 50), Range(5, 120, 50)], "must not overlap"),
-        ([Range(5, 100, 50), Range(5, 0, 50)], "increasing order"),
-        ([Range(100, 0, 50)], "cut it into single values"),
+        ([Range(5, 100, 50), Range(5, 120, 50)], "not-sorted"),
+        ([Range(5, 100, 50), Range(5, 0, 50)], "not-sorted"),
+        ([Range(100, 0, 50)], "count-mismatch"),
     ],
 )
-def test_ranges_that_make_no_sense_are_refused(ranges: list[Range], says: str) -> None:
-    with pytest.raises(DataError, match=says):
+def test_ranges_that_make_no_sense_are_refused(ranges: list[Range], code: str) -> None:
+    with raises_code(DataError, code):
         local.stand_in(ranges, 0)
 
 
 def test_unknown_inputs_are_refused() -> None:
-    with pytest.raises(DataError, match="no stand-in is called 'worst_regular'; there are uniform"):
+    with raises_code(DataError, "unknown-name", "'worst_regular'"):
         stand_in("worst_regular", 0, 4, 10)
-    with pytest.raises(DataError, match="does not take these options"):
+    with raises_code(DataError, "wrong-arguments"):
         stand_in("uniform", 0, 4, 10, values=3)
-    with pytest.raises(DataError, match="0 <= rank < ranks"):
+    with raises_code(DataError, "out-of-range", "0"):
         stand_in("uniform", 4, 4, 10)

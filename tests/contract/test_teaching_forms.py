@@ -16,6 +16,7 @@ from labkit import registry
 from labkit.cli.demo.simulated import SORTERS
 from labkit.errors import RankError, ScheduleError
 from labkit.machines import models
+from tests.support.refusals import raises_code
 
 FORMS = registry.teaching_forms()
 COLLECTIVES = [pair for pair in FORMS if pair[0] != "sorting"]
@@ -116,9 +117,9 @@ def test_a_form_is_short_and_stands_beside_the_one_that_is_used(problem: str, na
 def test_nobody_chooses_a_form() -> None:
     assert "teaching" not in registry.problems()
     assert not [name for name, _ in registry.schedules() if "teaching" in name]
-    with pytest.raises(ScheduleError, match=r"no readable form; there are: .*bcast/binomial"):
+    with raises_code(ScheduleError, "unsupported", "bcast/binomial"):
         registry.teaching_form("bcast", "ring")
-    with pytest.raises(ScheduleError, match="no problem is called 'teaching'"):
+    with raises_code(ScheduleError, "unknown-name", "'teaching'"):
         registry.names("teaching")
 
 
@@ -137,7 +138,7 @@ def test_a_collective_gives_what_it_promises_in_as_many_rounds_and_messages(prob
 
 
 def test_recursive_doubling_refuses_other_numbers_of_ranks() -> None:
-    with pytest.raises(RankError, match=r"needs 1, 2, 4, 8, \.\.\. ranks, got 6"):
+    with raises_code(RankError, "rank-failed", "1", "2", "4", "8"):
         lk.run(called, 6, "star", args=("allreduce", "recursive_doubling", 0))
 
 

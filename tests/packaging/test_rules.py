@@ -18,7 +18,9 @@ from pathlib import Path
 import pytest
 
 import labkit
+from labkit import errors
 from labkit.cli.main import COMMANDS
+from labkit.errors import CODES, LabkitError
 from tests.packaging.test_import_direction import MODULES, ROOT, home_of, imports, tree_of
 
 STORED = Path(__file__).with_name("not_yet.txt")
@@ -38,6 +40,8 @@ MOST_OF = {
 }
 #: files of labkit/, and those of its modules that a run on a simulated machine loads
 MOST_MODULES, MOST_LOADED = 452, 150
+#: messages of labkit's errors that tests compare
+MOST_COMPARED = 134
 A_RUN = """
 import sys
 import labkit as lk
@@ -207,6 +211,24 @@ def test_rules_are_kept_by_all_but_the_list() -> None:
 def test_exceptions_do_not_become_more(pattern: str) -> None:
     text = "\n".join(path.read_text() for path in PACKAGE.values())
     assert len(re.findall(pattern, text, re.MULTILINE)) <= MOST_OF[pattern]
+
+
+def test_errors_have_codes_of_the_table_and_the_table_no_others() -> None:
+    text = "\n".join(path.read_text() for path in MODULES.values())
+    assert set(re.findall(r'\bcode(?:: str)? ?= ?"([\w-]+)"', text)) == set(CODES) - {"aborted"}
+
+
+OURS = {name for name, one in vars(errors).items() if isinstance(one, type) and issubclass(one, LabkitError)}
+
+
+def test_messages_are_compared_in_few_places() -> None:
+    """What an error is, is its code; that its message reads well is seen in a gallery of some."""
+    calls = (
+        node for path in (ROOT / "tests").rglob("*.py") for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Call) and any(one.arg == "match" for one in node.keywords)
+    )  # fmt: skip
+    compared = [one for one in calls if one.args and OURS & {*re.findall(r"\w+", ast.unparse(one.args[0]))}]
+    assert len(compared) <= MOST_COMPARED
 
 
 def test_modules_do_not_become_more() -> None:

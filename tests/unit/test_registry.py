@@ -10,6 +10,7 @@ import pytest
 from labkit import registry, selector
 from labkit.errors import ScheduleError
 from labkit.schedule import PROBLEMS, check
+from tests.support.refusals import raises_code
 
 
 def test_every_file_is_registered() -> None:
@@ -63,13 +64,13 @@ def test_defaults_follow_size_and_operator() -> None:
 
 
 def test_what_is_missing_is_said() -> None:
-    with pytest.raises(ScheduleError, match=r"ring needs a commutative operator; use one of: .*rabenseifner"):
+    with raises_code(ScheduleError, "malformed-schedule", "ring"):
         registry.get("allreduce", "ring").build(4, commutative=False)
-    with pytest.raises(ScheduleError, match=r"allreduce has no algorithm 'rign'; it has: .*ring"):
+    with raises_code(ScheduleError, "unknown-name", "allreduce", "'rign'"):
         registry.get("allreduce", "rign")
-    with pytest.raises(ScheduleError, match="no problem is called 'allreduec'"):
+    with raises_code(ScheduleError, "unknown-name", "'allreduec'"):
         registry.names("allreduec")
-    with pytest.raises(ScheduleError, match="at least 1 rank, got 0"):
+    with raises_code(ScheduleError, "not-enough-data", "1", "0"):
         registry.get("allreduce", "ring").build(0)
-    with pytest.raises(ScheduleError, match=r"root 4 is not one of 0\.\.3"):
+    with raises_code(ScheduleError, "out-of-range", "4", "0..3"):
         registry.get("bcast", "binomial").build(4, root=4)

@@ -146,7 +146,9 @@ class CollectiveCalls:
             raise MismatchError(
                 f"{mine} with {fact}={value!r} at rank {self.hub.rank}, but {fact}={before!r} at "
                 f"rank {call.first}: all ranks must give the same {fact}{_perhaps(mine, fact, before, value)}"
-                f"{self._places(call)}"
+                f"{self._places(call)}",
+                code="root-mismatch" if fact == "root" else None,
+                **{fact: value},
             )
 
     def _other_call(self, call: _kernels.SharedCall, mine: str, theirs: str) -> MismatchError:

@@ -75,20 +75,18 @@ class Sandbox:
         Raises MachineError: It does not start, or the machine cannot contain a submission.
         """
         ours, theirs = socket.socketpair()
-        environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-        environment.update(
-            {
-                "OPENBLAS_NUM_THREADS": "1",
-                "OMP_NUM_THREADS": "1",
-                "LANG": "C.UTF-8",
-                "PYTHONHASHSEED": "0",
-                "PYTHONDONTWRITEBYTECODE": "1",
-                "HOME": "/nonexistent",
-                "PYTHONUSERBASE": site.getuserbase(),
-                # else every process can read in its own memory which core it is on
-                "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
-            }
-        )
+        environment = {
+            **{name: os.environ[name] for name in _KEPT if name in os.environ},
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+            "LANG": "C.UTF-8",
+            "PYTHONHASHSEED": "0",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "HOME": "/nonexistent",
+            "PYTHONUSERBASE": site.getuserbase(),
+            # else every process can read in its own memory which core it is on
+            "GLIBC_TUNABLES": "glibc.pthread.rseq=0",
+        }
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the process
         name = "labkit.grading.sandbox.zygote"
         words = module_words("labkit.process.unhooked", name, theirs.fileno(), os.getpid(), *self.without)
@@ -104,9 +102,9 @@ class Sandbox:
         except OSError as error:
             ours.close()
             self._words.close()
+            said = f"{error.filename}: {error.strerror}"
             raise MachineError(
-                f"the sandbox's process cannot be started: {error.filename}: {error.strerror}",
-                code="not-started",
+                f"the sandbox's process cannot be started: {said}", code="not-started"
             ) from error
         finally:
             theirs.close()

@@ -317,7 +317,9 @@ class DragonflySpec(ClusterSpec):
         """
         groups, routers = self.counts[0], self.counts[4]
         if self.routing != "minimal":
-            raise PlatformError(f"SimGrid has no routing={self.routing}; it has minimal", code="unknown-name")
+            raise PlatformError(
+                f"SimGrid has no routing={self.routing}; it has minimal", code="no-counterpart"
+            )
         if groups > routers:
             raise PlatformError(
                 "SimGrid's dragonflies have at most as many groups as routers in a chassis; this one has "

@@ -135,7 +135,7 @@ class TorusSpec(ClusterSpec):
                 raise PlatformError(
                     f"shape={self.shape} is no block of a torus of {self.size} hosts; write "
                     f"{len(self.sizes)} sides, none longer than the machine's, or {COMPACT}",
-                    code="unknown-name",
+                    code="out-of-range",
                 )
 
     def allocated(self, hosts: int | None) -> TorusSpec:

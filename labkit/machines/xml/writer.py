@@ -41,15 +41,14 @@ def host_file(platform: Platform, ranks: int) -> str:
 def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
     """List the ``--cfg`` items that make SimGrid 3.32 use this network model."""
     model = get(model)
+    lacks = f"SimGrid has no model like {model.name!r}"
     if model.sharing != "maxmin":
-        raise PlatformError(
-            f"SimGrid has no model like {model.name!r}, whose messages share no links", code="unsupported"
-        )
+        raise PlatformError(f"{lacks}, whose messages share no links", code="no-counterpart")
     if model.message_latency or model.collective_network or model.match_s:
         raise PlatformError(
-            f"SimGrid has no model like {model.name!r}, which has a latency of messages in addition to that "
-            "of links, a network for collectives, or a cost of long matching queues",
-            code="unknown-name",
+            f"{lacks}, which has a latency of messages in addition to that of links, a network for "
+            "collectives, or a cost of long matching queues",
+            code="no-counterpart",
         )
     name = model.name.partition("(")[0]
     if name not in _NATIVE:

@@ -263,7 +263,7 @@ def _checked(group: dict[str, Any], where: str) -> dict[str, Any]:
         raise ScheduleError(
             f"{where}: rules for comm_rank_distribution {found!r} cannot be read: labkit's calls do not pass "
             "how their ranks are spread; leave the rule out, or say 'any'",
-            code="unreadable-file",
+            code="no-counterpart",
         )
     return group
 

@@ -161,9 +161,9 @@ def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list
 
 def _number(text: object, where: str) -> float:
     if isinstance(text, str) and not _is_number(text):
-        raise DataError(f"{where}: {text[:80]!r} is not a number{_spelling(text)}", code="wrong-type")
+        raise _malformed(where, f"{text[:80]!r} is not a number{_spelling(text)}")
     if isinstance(text, bool) or not isinstance(text, str | int | float):
-        raise DataError(f"{where}: {str(text)[:80]} is not a number", code="wrong-type")
+        raise _malformed(where, f"{str(text)[:80]} is not a number")
     return float(text)
 
 
@@ -180,17 +180,19 @@ def _coordinate(text: object, where: str, parameter: str) -> float:
     """Read the value of a parameter."""
     value = _number(text, where)
     if not math.isfinite(value):
-        raise DataError(
-            f"{where}: {parameter} is {value}; a parameter's value must be finite", code="malformed-line"
-        )
+        raise _malformed(where, f"{parameter} is {value}; a parameter's value must be finite")
     return value
+
+
+def _malformed(where: str, why: str) -> DataError:
+    return DataError(f"{where}: {why}", code="malformed-line")
 
 
 def _refuse_names(parameters: Sequence[str], where: str) -> None:
     """Refuse parameters that are called alike, or as a column that every study has."""
     for number, name in enumerate(parameters):
         if name in parameters[:number]:
-            raise DataError(f"{where}: the parameter {name!r} is named twice", code="malformed-line")
+            raise _malformed(where, f"the parameter {name!r} is named twice")
         if name in MEASURED:
             raise DataError(
                 f"{where}: a parameter cannot be called {name!r}: labkit's tables have a column of that name "
@@ -232,24 +234,17 @@ def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
         value = rest[0].strip() if rest else ""
         if field in ("PARAMETER", "POINTS"):
             if at or measured:
-                raise DataError(
-                    f"{where}: {field} after DATA; all parameters and points come first",
-                    code="malformed-line",
-                )
+                raise _malformed(where, f"{field} after DATA; all parameters and points come first")
             _declare(field, value, parameters, points, where)
         elif field in ("METRIC", "REGION"):
             if points and at not in (0, len(points)):
-                raise DataError(
-                    f"{where}: {at} DATA lines before it, but {len(points)} points", code="malformed-line"
-                )
+                raise _malformed(where, f"{at} DATA lines before it, but {len(points)} points")
             if at:
                 measured[metric, region] = began
             metric, region, at = (value, region, 0) if field == "METRIC" else (metric, value, 0)
         elif field == "DATA":
             if at >= len(points):
-                raise DataError(
-                    f"{where}: more DATA lines than the {len(points)} points", code="malformed-line"
-                )
+                raise _malformed(where, f"more DATA lines than the {len(points)} points")
             if at == 0:
                 began = number
                 _refuse_again(measured, metric, region, where)
@@ -260,15 +255,11 @@ def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
                 yield row if own is None else {**row, **own, **dict(columns_of(region))}
             at += 1
         else:
-            raise DataError(
-                f"{where}: {field!r} is not a field; known: PARAMETER, POINTS, METRIC, REGION, DATA",
-                code="malformed-line",
+            raise _malformed(
+                where, f"{field!r} is not a field; known: PARAMETER, POINTS, METRIC, REGION, DATA"
             )
     if at not in (0, len(points)):
-        raise DataError(
-            f"{where}: the file ends after {at} DATA lines, but there are {len(points)} points",
-            code="malformed-line",
-        )
+        raise _malformed(where, f"the file ends after {at} DATA lines, but there are {len(points)} points")
 
 
 def _declare(
@@ -277,16 +268,14 @@ def _declare(
     """Add the names or the points of a line to those above it."""
     if field == "PARAMETER":
         if points:
-            raise DataError(f"{where}: a PARAMETER after POINTS; all names come first", code="malformed-line")
+            raise _malformed(where, "a PARAMETER after POINTS; all names come first")
         if not value:
             raise DataError(f"{where}: PARAMETER without a name", code="missing-key")
         parameters += value.split()
         _refuse_names(parameters, where)
         return
     if not parameters:
-        raise DataError(
-            f"{where}: points before any PARAMETER; names come first: PARAMETER p", code="malformed-line"
-        )
+        raise _malformed(where, "points before any PARAMETER; names come first: PARAMETER p")
     points += [_point(parameters, p, where) for p in _points(value, len(parameters), where)]
     _refuse_same_points(points, where)
 
@@ -297,20 +286,17 @@ def _refuse_same_points(points: Sequence[Mapping[str, float]], where: str) -> No
         key = tuple(point.values())
         if key in seen:
             at = ", ".join(f"{name}={value:g}" for name, value in point.items())
-            raise DataError(
-                f"{where}: the point {at} is named twice; put its repetitions on one DATA line",
-                code="malformed-line",
-            )
+            raise _malformed(where, f"the point {at} is named twice; put its repetitions on one DATA line")
         seen.add(key)
 
 
 def _refuse_again(measured: Mapping[tuple[str, str], int], metric: str, region: str, where: str) -> None:
     """Refuse data of a metric and a region that has some."""
     if (metric, region) in measured:
-        raise DataError(
-            f"{where}: metric {metric!r} of region {region!r} has data already, from line "
+        raise _malformed(
+            where,
+            f"metric {metric!r} of region {region!r} has data already, from line "
             f"{measured[metric, region]} on; put the repetitions of a point on one DATA line",
-            code="malformed-line",
         )
 
 
@@ -319,11 +305,9 @@ def _constants(text: str, where: str) -> Row:
     try:
         constants = json_of(text)
     except ValueError as error:
-        raise DataError(f"{where}: the remark of labkit is damaged: {error}", code="malformed-line") from None
+        raise _malformed(where, f"the remark of labkit is damaged: {error}") from None
     if not isinstance(constants, dict):
-        raise DataError(
-            f"{where}: the remark of labkit is damaged: it holds no names and values", code="malformed-line"
-        )
+        raise _malformed(where, "the remark of labkit is damaged: it holds no names and values")
     return {str(name): value for name, value in constants.items() if name not in MEASURED}
 
 
@@ -334,10 +318,7 @@ def _points(text: str, dimensions: int, where: str) -> list[list[str]]:
     for word in text.replace("(", " ( ").replace(")", " ) ").split():
         depth += (word == "(") - (word == ")")
         if not 0 <= depth <= 2:
-            raise DataError(
-                f"{where}: parentheses of points do not match, or are nested too deeply",
-                code="malformed-line",
-            )
+            raise _malformed(where, "parentheses of points do not match, or are nested too deeply")
         if word == "(" and depth == 1:
             found.append([])
         elif word not in "()":
@@ -346,7 +327,7 @@ def _points(text: str, dimensions: int, where: str) -> list[list[str]]:
             else:
                 found.append([word])
     if depth:
-        raise DataError(f"{where}: a parenthesis of a point is not closed", code="malformed-line")
+        raise _malformed(where, "a parenthesis of a point is not closed")
     if dimensions == 1:  # as Extra-P: parentheses mean nothing here
         return [[word] for point in found for word in point]
     return found
@@ -354,11 +335,10 @@ def _points(text: str, dimensions: int, where: str) -> list[list[str]]:
 
 def _point(parameters: Sequence[str], values: Sequence[object], where: str) -> dict[str, float]:
     if not parameters:
-        raise DataError(f"{where}: points before any PARAMETER", code="malformed-line")
+        raise _malformed(where, "points before any PARAMETER")
     if len(values) != len(parameters):
-        raise DataError(
-            f"{where}: a point has {len(values)} coordinates, but there are {len(parameters)} parameters",
-            code="malformed-line",
+        raise _malformed(
+            where, f"a point has {len(values)} coordinates, but there are {len(parameters)} parameters"
         )
     return {p: _coordinate(v, where, p) for p, v in zip(parameters, values, strict=True)}
 
@@ -525,18 +505,16 @@ def _json_lines(text: str, name: str, left: _Left) -> Iterator[Row]:
             own = {str(k): v for k, v in dict(item.get("labkit", {})).items() if k not in ("metric", "value")}
             region, metric = _names([item.get("callpath", ""), item.get("metric", "")], "callpath and metric")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise DataError(
-                f"{where}: not a measurement with params and value ({error})", code="malformed-line"
-            ) from None
+            raise _malformed(where, f"not a measurement with params and value ({error})") from None
         left.note(item, "measurements", (kind, "value", "callpath", "metric", "labkit"))
         if parameters is None:
             parameters = sorted(point)
             _refuse_names(parameters, where)
         if sorted(point) != parameters:
-            raise DataError(
-                f"{where}: its parameters are {', '.join(sorted(point)) or 'none'}, but those of the lines "
+            raise _malformed(
+                where,
+                f"its parameters are {', '.join(sorted(point)) or 'none'}, but those of the lines "
                 f"above are {', '.join(parameters) or 'none'}",
-                code="malformed-line",
             )
         left.note_empty(values)
         for value in values:
@@ -627,16 +605,13 @@ def _with_points(table: list[list[str]], delimiter: str, name: str, remarks: lis
     column, (number, cell) = next((column, cells[0]) for column, cells in found.items())
     where = f"{name}, row {number + first}, column {table[0][column] if not is_headless else column + 1}"
     if all(_THOUSANDS.fullmatch(cell) for cell in every):
-        raise DataError(
-            f"{where}: {cell!r} has a comma before three digits: a decimal comma or a separator of "
+        raise _malformed(
+            where,
+            f"{cell!r} has a comma before three digits: a decimal comma or a separator of "
             "thousands? Write numbers with a decimal point and without separators of thousands",
-            code="malformed-line",
         )
     if any(_is_number(cell) and "." in cell for row in body for cell in row):
-        raise DataError(
-            f"{where}: {cell!r} has a decimal comma, but other numbers have points; use points",
-            code="malformed-line",
-        )
+        raise _malformed(where, f"{cell!r} has a decimal comma, but other numbers have points; use points")
     rows = [list(row) for row in body]
     for column, cells in found.items():
         for number, cell in cells:

@@ -634,7 +634,7 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
     if found is None:
         known = ", ".join(f"{one.endings[0]} ({key})" for key, one in FORMATS.items())
         raise DataError(
-            f"the name's ending says as what a run is exported: {known}; got {str(target)!r}",
+            f"the ending of the file's name gives the format: {known}; got {str(target)!r}",
             code="unknown-format",
         )
     if packed and not found.may_be_packed:

@@ -34,7 +34,8 @@ def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[byte
                 yield piece
     except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-        raise DataError(f"{path}: cannot be read: {reason}", code="unreadable-file") from None
+        code = "missing-file" if isinstance(error, FileNotFoundError) else "unreadable-file"
+        raise DataError(f"{path}: cannot be read: {reason}", code=code) from None
 
 
 def first_line(path: Path, still: Callable[[], None] | None = None) -> tuple[str, int]:

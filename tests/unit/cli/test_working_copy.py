@@ -12,6 +12,7 @@ import pytest
 
 from labkit.cli.lab import KEPT, released, update
 from labkit.errors import DataError
+from tests.support.refusals import raises_code
 
 ROOT = Path(__file__).parents[3]
 SOLVED = "def f():\n    ### BEGIN SOLUTION\n    return 42\n    ### END SOLUTION\n\n\nf()"
@@ -124,7 +125,7 @@ def test_a_copy_whose_memory_is_lost_is_not_overwritten(course):
 
 def test_a_place_that_cannot_be_written_is_told(course):
     (course / "work").write_text("a file")
-    with pytest.raises(DataError, match=r"cannot be written: .*--work"):
+    with raises_code(DataError, "unwritable-file", "--work"):
         _update(course)
 
 

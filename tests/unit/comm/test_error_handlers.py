@@ -12,6 +12,7 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.errors import DeadlockError, RankError
+from tests.support.refusals import raises_code
 
 
 def _truncated(comm: Any, wait: Callable[[Any], Any]) -> Any:
@@ -54,7 +55,7 @@ def test_a_fatal_handler_of_the_communicator_ends_the_job(call, handler) -> None
             function(mine)
         comm.Barrier()
 
-    with pytest.raises(RankError, match="aborted all ranks") as caught:
+    with raises_code(RankError, "aborted") as caught:
         lk.run(program, 2, on="star")
     assert caught.value.abort_code == code
 
@@ -109,7 +110,7 @@ def test_errors_about_no_communicator_are_those_of_the_world(call, whose) -> Non
     if whose == "COMM_SELF":
         assert lk.run(program, 2, on="star").results == ["raised"] * 2
         return
-    with pytest.raises(RankError, match="aborted all ranks"):
+    with raises_code(RankError, "aborted"):
         lk.run(program, 2, on="star")
 
 
@@ -139,7 +140,7 @@ def test_handlers_work_in_runs_that_follow_recorded_ones(is_traced) -> None:
             comm.Send(b"", 99)
 
     for trace in (True, is_traced, False):
-        with pytest.raises(RankError, match="aborted all ranks"):
+        with raises_code(RankError, "aborted"):
             lk.run(program, 2, on="star", trace=trace)
 
     def polls(comm: Any) -> None:

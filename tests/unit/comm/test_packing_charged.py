@@ -9,6 +9,7 @@ import labkit as lk
 from labkit import MPI
 from labkit.local import KernelCosts
 from labkit.local.costs import PACKING, Cost, find_calibration
+from tests.support.refusals import raises_code
 
 CALL_S, BYTE_S, PIECE_S = 1e-3, 1e-6, 1e-4
 ROWS, COLUMNS = 6, 5
@@ -171,7 +172,7 @@ def test_the_shipped_calibration_adds_packing_to_the_default_one():
     assert packing.packing is not None
     assert packing.reference_flops_per_s == default.reference_flops_per_s
     assert {key: cost for key, cost in packing.costs.items() if key != PACKING} == default.costs
-    with pytest.raises(lk.errors.DataError, match="no calibration named 'nowhere'"):
+    with raises_code(lk.errors.DataError, "unknown-format", "'nowhere'"):
         KernelCosts.read('base = "nowhere"\n[machine]\n[kernels.pack.1]', "ours")
 
 

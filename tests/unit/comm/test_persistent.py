@@ -8,6 +8,7 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.errors import DeadlockError
+from tests.support.refusals import raises_code
 
 SENDS = ["Send_init", "Ssend_init", "Bsend_init", "Rsend_init"]
 
@@ -114,7 +115,7 @@ def test_a_receive_that_is_not_started_gets_nothing() -> None:
         comm.Ssend(np.zeros(1), 1 - comm.rank)
         request.Start()
 
-    with pytest.raises(DeadlockError, match="Ssend to rank"):
+    with raises_code(DeadlockError, "deadlock"):
         lk.run(program, 2)
 
 

@@ -14,6 +14,7 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.errors import DeadlockError, MismatchError, RankError
+from tests.support.refusals import raises_code
 
 ROUNDS = 3
 
@@ -247,7 +248,7 @@ def test_buffers_of_a_size_only_and_real_ones_do_not_mix():
             comm.Allreduce(MPI.IN_PLACE, lk.sized(1 << 30), MPI.BOR)
         comm.Allreduce(np.zeros(1 << 4, np.uint8), lk.sized(1 << 4), MPI.BOR)
 
-    with pytest.raises(RankError, match="give both alike"):
+    with raises_code(RankError, "rank-failed"):
         lk.run(program, 2, on="star")
 
 
@@ -258,7 +259,7 @@ def test_a_deadlock_names_who_is_missing():
         if comm.rank != 2:
             comm.Barrier()
 
-    with pytest.raises(DeadlockError, match=r"Barrier, waiting for rank 2 at .*test_quick_calls.py"):
+    with raises_code(DeadlockError, "deadlock", "rank 2", "test_quick_calls.py"):
         lk.run(program, 4, on="star")
 
 
@@ -268,7 +269,7 @@ def test_the_methods_look_like_the_functions_they_are():
     assert method.__name__ == "Allreduce"
     assert "every rank" in inspect.getdoc(method)
     assert inspect.isroutine(type(MPI.COMM_WORLD).Allreduce)
-    with pytest.raises(lk.errors.UnsupportedError, match="between the ranks of a run"):
+    with raises_code(lk.errors.UnsupportedError, "unsupported"):
         method(np.zeros(1), np.zeros(1))
 
 

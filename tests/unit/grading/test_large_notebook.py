@@ -14,6 +14,7 @@ from labkit.errors import DataError
 from labkit.grading import submission
 from labkit.grading.nbgrader_prepare import _cells_of
 from labkit.grading.submission import read_notebook, read_submission
+from tests.support.refusals import raises_code
 from tests.support.submissions_right import RIGHT
 
 _FUNCTION = "def f(comm):\n    return '[]{}\\\\\"'\n"
@@ -88,9 +89,9 @@ def test_what_is_no_json_is_refused_in_a_sentence(
 ) -> None:
     monkeypatch.setattr(submission, "_SMALL", -1)
     (tmp_path / "a.ipynb").write_text(text)
-    with pytest.raises(DataError, match="not a notebook"):
+    with raises_code(DataError, "malformed-file"):
         read_submission(tmp_path / "a.ipynb", "f")
-    with pytest.raises(DataError, match="not a notebook that can be read"):
+    with raises_code(DataError, "malformed-file"):
         _cells_of(tmp_path / "a.ipynb")
 
 
@@ -98,7 +99,7 @@ def test_cells_that_are_too_long_are_told(tmp_path: Path) -> None:
     lines = ",".join(['"ab"'] * (2 << 20))
     path = tmp_path / "a.ipynb"
     path.write_text(f'{{"cells": [{{"cell_type": "code", "source": [{lines}]}}]}}')
-    with pytest.raises(DataError, match="a code cell has more than 8 MiB"):
+    with raises_code(DataError, "too-large", "8 MiB"):
         read_submission(path, "f")
     code = '{"cell_type": "code", "source": "def f(): pass"}'
     path.write_text(f'{{"cells": [{{"source": [{lines}], "cell_type": "markdown"}}, {code}]}}')

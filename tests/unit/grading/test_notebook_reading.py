@@ -17,6 +17,7 @@ from labkit.grading.submission import (
     source_of_cells,
     submitted_text,
 )
+from tests.support.refusals import raises_code
 
 
 def ran(cells: list[str], *arguments: Any, function: str = "f") -> Any:
@@ -238,12 +239,12 @@ def test_trials_do_not_run(trial: str) -> None:
 
 def test_what_ipython_reads_wrongly_on_purpose_is_no_python() -> None:
     for cell in ("%" * 100_000, "x = (" * 300, "\0", "\ud800 = 1", "%time \ud800", "%%time\n" * 30 + "x = ("):
-        with pytest.raises(DataError, match="not Python"):
+        with raises_code(DataError, "not-python"):
             python_of(cell)
 
 
 def test_a_function_that_no_cell_defines_names_the_cells_that_are_no_python() -> None:
-    with pytest.raises(DataError, match="code cell 2, line 1: not Python"):
+    with raises_code(DataError, "invalid-value", "cell 2, line 1"):
         source_of_cells(["x = 1", "def f(:"], "f")
 
 

@@ -14,6 +14,7 @@ import labkit as lk
 from labkit.errors import DataError
 from labkit.jupyter.exercise import check, exercises
 from labkit.schedule import block, blocks
+from tests.support.refusals import raises_code
 
 NOTEBOOKS = Path(__file__).parents[3] / "notebooks"
 WORDS = {"p log p": "exact", "p": "approximate", "p^0.25": "bound", "p^2": "none"}
@@ -1157,7 +1158,7 @@ def test_a_question_with_choices_is_answered_by_a_click():
 
 
 def test_an_unknown_exercise_suggests_one():
-    with pytest.raises(DataError, match="did you mean 'takeover'"):
+    with raises_code(DataError, "unknown-name", "'takeover'"):
         check("takeoff", 3)
 
 

@@ -24,6 +24,7 @@ from labkit.errors import (
 )
 from labkit.jupyter.hints import hint_of
 from tests.support import mistakes
+from tests.support.refusals import raises_code
 
 
 def program(comm, n=1):
@@ -115,24 +116,24 @@ def test_a_problem_with_one_readable_form_needs_no_name():
 
 
 @pytest.mark.parametrize(
-    ("mistake", "said"),
+    ("mistake", "wanted"),
     [
-        (lambda: lk.compare, r"use labkit\.plot\.compare\(studies\)"),
-        (lambda: lk.help, r"use help\(labkit\)"),
-        (lambda: lk.rnu, "did you mean 'run'"),
-        (lambda: lk.plot.timeline, r"use labkit\.plot\.gantt\(run\)"),
-        (lambda: lk.plot.heatmap, "did you mean 'heat'"),
-        (lambda: lk.sweep(program, [1, 2], progress=False).to_csv, r"use data\.to_csv"),
-        (lambda: lk.plot.topology("star:4").savefig, r'use save\("figure\.png"\)'),
+        (lambda: lk.compare, ("unknown-name", "labkit.plot.compare")),
+        (lambda: lk.help, ("unknown-name",)),
+        (lambda: lk.rnu, ("unknown-name", "'run'")),
+        (lambda: lk.plot.timeline, ("unknown-name", "labkit.plot.gantt")),
+        (lambda: lk.plot.heatmap, ("unknown-name", "'heat'")),
+        (lambda: lk.sweep(program, [1, 2], progress=False).to_csv, ("unknown-name", "data.to_csv")),
+        (lambda: lk.plot.topology("star:4").savefig, ("unknown-name", '"figure.png"')),
     ],
 )
-def test_another_name_for_a_thing_is_answered_with_its_own(mistake, said):
-    with pytest.raises(UnknownNameError, match=said):
+def test_another_name_for_a_thing_is_answered_with_its_own(mistake, wanted: tuple[str, ...]):
+    with raises_code(UnknownNameError, *wanted):
         mistake()
 
 
 def test_a_number_in_the_place_of_a_machine_is_told_what_it_was_meant_for():
-    with pytest.raises(PlatformError, match=r"parameters by name, as in labkit\.run\(program, 4, n=1000\)$"):
+    with raises_code(PlatformError, "wrong-type", "labkit.run", "4", "n=1000"):
         lk.run(program, 4, 1000)
 
 
@@ -189,13 +190,13 @@ def test_the_command_line_says_it_as_well(tmp_path):
 
 
 def test_a_result_in_the_place_of_a_program_is_answered_with_the_function():
-    with pytest.raises(ProgramError, match=r"labkit.run\(f, 4\), not labkit.run\(f\(...\), 4\)$"):
+    with raises_code(ProgramError, "wrong-type", "labkit.run", "4"):
         lk.run(fit(3, 4), 4)
 
 
 @pytest.mark.parametrize("how", [(), (4,), (4, "star"), (None, "star:4")])
 def test_a_run_in_the_place_of_a_program_is_answered_with_its_program(how):
-    with pytest.raises(ProgramError, match=r"got Run; a run is over .* hand over the function: labkit.run"):
+    with raises_code(ProgramError, "wrong-type", "labkit.run"):
         lk.run(RUN, *how)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from labkit.errors import MachineError
+from tests.support.refusals import raises_code
 
 
 def lines(text):
@@ -115,7 +116,7 @@ def test_help_is_shown_and_the_extension_can_be_unloaded(notebook):
 def test_without_ipython_there_is_a_sentence():
     import labkit
 
-    with pytest.raises(MachineError, match="needs a running IPython"):
+    with raises_code(MachineError, "missing-package", "IPython"):
         labkit.load_ipython_extension(None)
 
 

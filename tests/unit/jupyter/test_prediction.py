@@ -7,6 +7,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError, ExpectationError
+from tests.support.refusals import raises_code
 
 P = np.array([4.0, 8, 16, 32, 64, 128])
 
@@ -86,14 +87,14 @@ def test_a_prediction_has_a_still_picture():
 
 
 def test_what_is_no_prediction_is_refused_with_a_sentence():
-    with pytest.raises(ExpectationError, match="cannot go on"):
+    with raises_code(ExpectationError, "malformed-expression"):
         lk.predict("p log q)")
     for wrong in (True, {}, {"a": "three"}, {"a": float("nan")}, None):
         with pytest.raises(DataError, match="predict"):
             lk.predict(wrong)
-    with pytest.raises(DataError, match="the names must be the same"):
+    with raises_code(DataError, "invalid-value"):
         lk.predict({"star": 3}).beside({"torus": 3})
-    with pytest.raises(DataError, match="numbers with numbers"):
+    with raises_code(DataError, "invalid-value"):
         lk.predict({"star": 3}).beside(lk.fit(P, 3 * P))
 
 
@@ -120,7 +121,7 @@ def test_of_several_predictions_some_may_be_open():
         "Predicted: 800 ms; found: 810 ms. The prediction was about right. Not predicted"
     )
     assert reading.endswith("of: a.")
-    with pytest.raises(DataError, match="b is 'nine'"):
+    with raises_code(DataError, "wrong-type", "'nine'"):
         lk.predict({"a": "?", "b": "nine"})
-    with pytest.raises(DataError, match="a is"):
+    with raises_code(DataError, "wrong-type"):
         some.beside({"a": "?", "b": 1})

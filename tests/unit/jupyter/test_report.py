@@ -15,6 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from labkit.cli import main, report
 from labkit.errors import DataError, MachineError
 from tests.support.browser import needs_browser
+from tests.support.refusals import raises_code
 
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
 WIDGET = {"application/vnd.jupyter.widget-view+json": {"model_id": "0", "version_major": 2}}
@@ -96,15 +97,15 @@ def test_what_is_no_notebook_is_refused_in_a_sentence(tmp_path, text, sentence, 
 
 def test_other_endings_missing_browsers_and_full_disks_are_told(tmp_path, monkeypatch):
     path = written(tmp_path, cell())
-    with pytest.raises(DataError, match=r"an \.html or a \.pdf file; got 'a\.docx'"):
+    with raises_code(DataError, "unknown-format", "'a.docx'"):
         report.make_report(path, tmp_path / "a.docx")
-    with pytest.raises(DataError, match=r"cannot be written to .*: No such file"):
+    with raises_code(DataError, "unwritable-file"):
         report.make_report(path, tmp_path / "no" / "a.html")
     monkeypatch.setattr(report, "find_browser", lambda: None)
-    with pytest.raises(MachineError, match=r"needs Chromium or Chrome.*labkit report work\.ipynb -o a\.html"):
+    with raises_code(MachineError, "missing-tool", "work.ipynb", "a.html"):
         report.make_report(path, tmp_path / "a.pdf")
     monkeypatch.setattr(report, "find_browser", lambda: "false")
-    with pytest.raises(MachineError, match="false could not print the report"):
+    with raises_code(MachineError, "tool-failed"):
         report.make_report(path, tmp_path / "a.pdf")
     assert not (tmp_path / "a.pdf").exists()
 

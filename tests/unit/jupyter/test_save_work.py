@@ -15,6 +15,7 @@ from labkit.errors import DataError
 from labkit.jupyter import save_work as saving
 from labkit.jupyter.save_work import read_archive
 from labkit.real.host_limits import PLACE_VARIABLE
+from tests.support.refusals import raises_code
 
 
 @pytest.fixture
@@ -130,16 +131,16 @@ def test_an_empty_folder_is_a_sentence(work, monkeypatch, since):
     if since:
         put(work, "a.py", age_s=100)
         monkeypatch.setenv(saving.START_VARIABLE, str(time.time()))
-    with pytest.raises(DataError, match="save your notebook first"):
+    with raises_code(DataError, "missing-file"):
         lk.save_work()
     assert [path.name for path in work.iterdir() if path.suffix == ".zip"] == []
 
 
 def test_bad_folders_are_sentences(work):
     put(work, "a.py")
-    with pytest.raises(DataError, match="is no folder"):
+    with raises_code(DataError, "missing-file"):
         lk.save_work("nowhere")
-    with pytest.raises(DataError, match="cannot be written"):
+    with raises_code(DataError, "unwritable-file"):
         lk.save_work(to="nowhere")
 
 
@@ -251,24 +252,24 @@ def hostile(path, name, mode=0o644, text="x"):
 )
 def test_an_archive_that_leads_elsewhere_is_refused_whole(work, tmp_path, name, mode):
     archive = hostile(tmp_path / "bad.zip", name, mode)
-    with pytest.raises(DataError, match="not an archive of save_work"):
+    with raises_code(DataError, "unsafe-archive", "save_work"):
         lk.restore_work(archive)
     assert list(work.iterdir()) == []
 
 
 def test_an_archive_that_leads_through_a_link_in_the_folder_is_refused(work, tmp_path):
     (work / "sub").symlink_to(tmp_path)
-    with pytest.raises(DataError, match="leads out"):
+    with raises_code(DataError, "unsafe-archive"):
         lk.restore_work(hostile(tmp_path / "bad.zip", "sub/out.py"))
 
 
 def test_bombs_and_what_is_no_archive_are_refused(work, tmp_path):
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("zeros", b"\0" * 3_000_000)
-    with pytest.raises(DataError, match="more than 1 MB"):
+    with raises_code(DataError, "too-large", "1 MB"):
         read_archive(tmp_path / "bomb.zip", work, 1_000_000)
     put(work, "no.zip", "hello")
-    with pytest.raises(DataError, match="no archive"):
+    with raises_code(DataError, "malformed-file"):
         lk.restore_work("no.zip")
-    with pytest.raises(DataError, match="upload it"):
+    with raises_code(DataError, "missing-file"):
         lk.restore_work("none.zip")

@@ -12,6 +12,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import LabkitError, MachineError, PlatformError, ProgramError, ScheduleError
+from tests.support.refusals import raises_code
 
 
 def program(comm, keys=None):
@@ -50,15 +51,15 @@ def test_the_programs_parameters_reach_it_by_name():
 
 
 def test_the_programs_parameters_are_not_mistaken():
-    with pytest.raises(ProgramError, match="'n' is given twice"):
+    with raises_code(ProgramError, "duplicate-name", "'n'"):
         lk.run(own, 2, n=5, kwargs={"n": 6})
-    with pytest.raises(MachineError, match="no option 'm', and own no such parameter; own takes n, seed"):
+    with raises_code(MachineError, "unknown-name", "'m'"):
         lk.run(own, 2, n=5, m=3)
-    with pytest.raises(MachineError, match=r"did you mean 'model'\?"):
+    with raises_code(MachineError, "unknown-name", "'model'"):
         lk.run(own, 2, n=5, modell="lab")
-    with pytest.raises(ProgramError, match="missing a required argument: 'n'"):
+    with raises_code(ProgramError, "wrong-arguments", "'n'"):
         lk.run(own, 2)
-    with pytest.raises(MachineError, match="'no/such/mpiexec' is not an mpiexec"):
+    with raises_code(MachineError, "missing-tool", "'no/such/mpiexec'"):
         lk.run(own, 2, "mpi", n=5, mpi="no/such/mpiexec")
 
 
@@ -70,7 +71,7 @@ def test_time_limit(timeout_s):
 
 @pytest.mark.parametrize("repeats", [0, 1.5, True])
 def test_repeats(repeats):
-    with pytest.raises(MachineError, match="repeats must be"):
+    with raises_code(MachineError, "out-of-range", "repeats"):
         lk.run(program, 2, "mpi", repeats=repeats)
 
 
@@ -81,23 +82,23 @@ def test_platform(on):
 
 
 def test_platform_too_small():
-    with pytest.raises(PlatformError, match="3 ranks do not fit on star:2"):
+    with raises_code(PlatformError, "too-many-ranks", "3", "2"):
         lk.run(program, 3, "star:2")
 
 
 def test_model_and_algorithm():
-    with pytest.raises(PlatformError, match="network model 'warp' is not known"):
+    with raises_code(PlatformError, "unknown-name", "'warp'"):
         lk.run(program, 2, "star", model="warp")
-    with pytest.raises(ScheduleError, match="allreduce has no algorithm 'magic'"):
+    with raises_code(ScheduleError, "unknown-name", "allreduce", "'magic'"):
         lk.run(program, 2, "star", coll={"allreduce": "magic"})
-    with pytest.raises(ScheduleError, match="no problem is called 'telepathy'"):
+    with raises_code(ScheduleError, "unknown-name", "'telepathy'"):
         lk.run(program, 2, "star", coll={"telepathy": "ring"})
 
 
 def test_options_of_the_other_machine():
-    with pytest.raises(MachineError, match='belong to simulated runs, not to on="mpi"'):
+    with raises_code(MachineError, "conflicting-options", 'on="mpi"'):
         lk.run(program, 2, "mpi", model="lab")
-    with pytest.raises(MachineError, match="a simulated run has no option 'mpi'"):
+    with raises_code(MachineError, "unknown-name", "'mpi'"):
         lk.run(program, 2, "star", mpi="system")
 
 
@@ -115,18 +116,18 @@ def test_programs_that_cannot_be_called(on, tmp_path):
     for wrong in (7, None, coroutine, generator, no_rank, lambda comm, a, b: None, tmp_path, "no/such.py"):
         with pytest.raises(ProgramError):
             lk.run(wrong, 2, on)
-    with pytest.raises(ProgramError, match="cannot be called as program"):
+    with raises_code(ProgramError, "wrong-arguments"):
         lk.run(program, 2, on, kwargs={"unknown": 1})
-    with pytest.raises(ProgramError, match="too many positional"):
+    with raises_code(ProgramError, "wrong-arguments"):
         lk.run(program, 2, on, args=(1, 2))
 
 
 def test_scripts_take_no_keywords(tmp_path):
     script = tmp_path / "p.py"
     script.write_text("")
-    with pytest.raises(ProgramError, match="no kwargs"):
+    with raises_code(ProgramError, "conflicting-options"):
         lk.run(script, 2, "mpi", kwargs={"a": 1})
-    with pytest.raises(ProgramError, match="repeats needs a function"):
+    with raises_code(ProgramError, "wrong-type", "repeats"):
         lk.run(script, 2, "mpi", repeats=2)
 
 
@@ -154,16 +155,16 @@ def test_run_is_callable_before_and_after_its_parts_are_imported():
 
 
 def test_more_ranks_than_any_machine_here_bears():
-    with pytest.raises(MachineError, match="at most 1,048,576 ranks"):
+    with raises_code(MachineError, "too-many-ranks", "1,048,576"):
         lk.run(program, 10**7)
-    with pytest.raises(MachineError, match="too many for this host"):
+    with raises_code(MachineError, "too-many-ranks"):
         lk.run(program, 10**6, "mpi")
 
 
 @pytest.mark.parametrize("on", ["mpi", "star"])
 def test_a_script_that_is_not_python(on, tmp_path):
     (tmp_path / "p.py").write_text("x = 1\ndef f(:\n")
-    with pytest.raises(ProgramError, match="is not Python, line 2"):
+    with raises_code(ProgramError, "not-python", "line 2"):
         lk.run(tmp_path / "p.py", 2, on)
 
 
@@ -172,7 +173,7 @@ def test_a_function_that_asks_at_the_keyboard_is_refused():
         n = comm.rank
         return [int(input("n? ")) for _ in range(n)]
 
-    with pytest.raises(ProgramError, match=r"line \d+ of ask calls input\(\), and ranks have no keyboard"):
+    with raises_code(ProgramError, "not-on-ranks"):
         lk.run(ask, 2)
 
     def given(comm, input):
@@ -182,27 +183,27 @@ def test_a_function_that_asks_at_the_keyboard_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "wanted"),
     [
-        ({"seed": "x"}, "seed must be a whole number, got 'x'"),
-        ({"seed": None}, "seed must be a whole number, got None"),
-        ({"seed": 1.0}, r"seed must be a whole number, got 1.0; write 1"),
-        ({"trace": "yes"}, "trace is True or False, got 'yes'"),
-        ({"count": "all"}, "count is True or False, got 'all'"),
-        ({"args": 3}, r"args is a list of the program's arguments, as in args=\[1000\]; got 3"),
-        ({"args": "abc"}, r"args is a list of the program's arguments"),
-        ({"kwargs": 3}, "kwargs has the program's arguments by name.* got 3"),
+        ({"seed": "x"}, ("wrong-type", "seed", "'x'")),
+        ({"seed": None}, ("wrong-type", "seed")),
+        ({"seed": 1.0}, ("wrong-type", "seed", "1.0")),
+        ({"trace": "yes"}, ("wrong-type", "trace", "'yes'")),
+        ({"count": "all"}, ("wrong-type", "count", "'all'")),
+        ({"args": 3}, ("wrong-type", "args", "args=", "[1000]", "3")),
+        ({"args": "abc"}, ("wrong-type", "args")),
+        ({"kwargs": 3}, ("wrong-type", "kwargs", "3")),
     ],
 )
 @pytest.mark.parametrize("on", ["star", "mpi"])
-def test_options_of_another_kind_are_refused_with_a_sentence(on, options, said):
-    with pytest.raises((MachineError, ProgramError), match=said):
+def test_options_of_another_kind_are_refused_with_a_sentence(on, options, wanted: tuple[str, ...]):
+    with raises_code((MachineError, ProgramError), *wanted):
         lk.run(program, 2, on, **options)
 
 
 @pytest.mark.parametrize("options", [{"seed": "x"}, {"args": 3}])
 def test_a_sweep_refuses_them_too(options):
-    with pytest.raises((MachineError, ProgramError), match=r"must be a whole number|is a list of"):
+    with raises_code((MachineError, ProgramError), "wrong-type"):
         lk.sweep(program, [1, 2], progress=False, **options)
 
 
@@ -220,7 +221,7 @@ def test_a_misspelt_word_for_a_machine_of_another_kind(on, meant, ranks):
 
 
 def test_a_misspelt_topology_is_no_word_for_another_machine():
-    with pytest.raises(PlatformError, match="did you mean 'torus'") as refused:
+    with raises_code(PlatformError, "malformed-specification", "'torus'") as refused:
         lk.run(program, 4, "torsu:2x2")
     assert "or did you mean" not in str(refused.value)
 

@@ -10,6 +10,7 @@ from hypothesis.extra import numpy as hnp
 
 from labkit.errors import DataError
 from labkit.local import from_codes, is_sortable, to_codes
+from tests.support.refusals import raises_code
 
 DTYPES = ["?", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"]
 
@@ -58,5 +59,5 @@ def test_zeros_and_nans_have_a_place(dtype: str) -> None:
 @pytest.mark.parametrize("dtype", ["c16", "O", "U3", "M8[s]", "g"])
 def test_what_has_no_codes_is_refused(dtype: str) -> None:
     assert not is_sortable(np.dtype(dtype))
-    with pytest.raises(DataError, match=r"cannot be sorted; allowed are"):
+    with raises_code(DataError, "wrong-type"):
         to_codes(np.empty(2, dtype))

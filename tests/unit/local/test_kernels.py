@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from labkit import local
 from labkit.errors import DataError
+from tests.support.refusals import raises_code
 
 DTYPES = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8"]
 Keys = np.ndarray[Any, Any]
@@ -180,20 +181,20 @@ def test_strided_and_read_only_arrays_are_taken_and_not_changed(kernel: str) -> 
 
 def test_what_is_wrong_is_said() -> None:
     keys = np.array([3, 1, 2])
-    with pytest.raises(DataError, match="takes integer keys in native byte order, got float64"):
+    with raises_code(DataError, "wrong-type"):
         local.digit_counts(keys.astype(float), 0, 8)
-    with pytest.raises(DataError, match="got >i8"):
+    with raises_code(DataError, "wrong-type"):
         local.classify(keys.astype(">i8"), keys)
-    with pytest.raises(DataError, match="dtype int64 cannot be classified by splitters of dtype int32"):
+    with raises_code(DataError, "unsupported"):
         local.classify(keys, keys.astype(np.int32))
-    with pytest.raises(DataError, match="splitters are not sorted"):
+    with raises_code(DataError, "not-sorted", "splitters"):
         local.histogram(keys, keys)
     for shift, bits in [(-1, 4), (64, 4), (0, 0), (0, 17)]:
         with pytest.raises(DataError, match=f"no digit of {bits} bits from bit {shift}"):
             local.partition(keys, shift, bits)
-    with pytest.raises(DataError, match="-1 keys; lengths are >= 0"):
+    with raises_code(DataError, "out-of-range", "-1", "0"):
         local.merge(keys, np.array([4, -1]))
-    with pytest.raises(DataError, match="add up to 2, but there are 3"):
+    with raises_code(DataError, "count-mismatch", "2", "3"):
         local.merge_order(keys, np.array([2]))
 
 
@@ -202,7 +203,7 @@ def test_counts_of_other_keys_are_refused(counts: list[int], n: int) -> None:
     keys = random_keys("u1", 1, n, 2)
     if counts == local.digit_counts(keys, 0, 2).tolist():
         return
-    with pytest.raises(DataError, match="do not belong to these keys"):
+    with raises_code(DataError, "not-comparable"):
         local.scatter(keys, np.array(counts), 0, 2)
 
 
@@ -221,5 +222,5 @@ def test_few_keys_are_scattered_as_many_are(dtype: str, n: int) -> None:
         )
         for wrong in (counts + (np.arange(1 << 16) == 7), np.roll(counts, 1), counts[:-1]):
             if not np.array_equal(wrong, counts):
-                with pytest.raises(DataError, match="counts do not belong"):
+                with raises_code(DataError, "not-comparable"):
                     local.scatter(keys, wrong, shift, 16)

@@ -13,6 +13,7 @@ import pytest
 import labkit as lk
 from labkit.errors import PlatformError, RankError
 from labkit.machines import models
+from tests.support.refusals import raises_code
 
 #: a cost of MPI_Wtime
 WTIME_S = 1e-8
@@ -128,17 +129,17 @@ def test_traces_reports_and_other_machines_have_it_too() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rows", "says"),
+    ("rows", "wanted"),
     [
-        ([["bcast", 1.0]], "row 1: each row is an operation and four costs"),
-        ([["bcast", 0, 0, 0, -1.0]], "row 1: each row is an operation and four costs"),
-        ([["gather", 0, 0, 0, 0]], "'gather' is not known; allowed: allreduce, barrier, bcast"),
-        ([["bcast", 0, 0, 0, 0]] * 2, "row 2: bcast is given twice"),
-        ("bcast", "must be a list of rows"),
+        ([["bcast", 1.0]], ("invalid-value", "row 1")),
+        ([["bcast", 0, 0, 0, -1.0]], ("invalid-value", "row 1")),
+        ([["gather", 0, 0, 0, 0]], ("invalid-value", "'gather'")),
+        ([["bcast", 0, 0, 0, 0]] * 2, ("invalid-value", "row 2")),
+        ("bcast", ("invalid-value",)),
     ],
 )
-def test_what_is_no_collective_network_is_refused(rows: Any, says: str) -> None:
-    with pytest.raises(PlatformError, match=says):
+def test_what_is_no_collective_network_is_refused(rows: Any, wanted: tuple[str, ...]) -> None:
+    with raises_code(PlatformError, *wanted):
         models.get("rdma", collective_network=rows)
 
 
@@ -182,7 +183,7 @@ def test_scripts_have_it_too(tmp_path: Path) -> None:
 def test_a_blue_gene_spawns_no_ranks(tmp_path: Path) -> None:
     script = tmp_path / "spawns.py"
     script.write_text("from mpi4py import MPI\nMPI.COMM_SELF.Spawn('python', ['-c', 'pass'], maxprocs=1)\n")
-    with pytest.raises(RankError, match="a machine with a collective network has room for none"):
+    with raises_code(RankError, "unsupported"):
         lk.run(script, 1, "jugene")
 
 

@@ -16,6 +16,7 @@ import labkit as lk
 from labkit.errors import MachineError, PlatformError
 from labkit.machines.mapping import mapping_of
 from labkit.machines.xml.writer import host_file
+from tests.support.refusals import raises_code
 
 
 def test_block_fills_host_by_host_and_cyclic_goes_round() -> None:
@@ -49,9 +50,9 @@ def test_a_list_gives_each_rank_its_host_and_may_be_longer_than_the_run() -> Non
     machine = lk.platform("torus:2x2").mapped([3, 3, 1, 0, 2])
     assert machine.rank_hosts(4).tolist() == [3, 3, 1, 0]
     assert lk.platform("star").mapped(np.array([4, 0])).hosts_for(2) == 5
-    with pytest.raises(PlatformError, match="hosts for 5 ranks, this run has 6"):
+    with raises_code(PlatformError, "count-mismatch", "5", "6"):
         machine.rank_hosts(6)
-    with pytest.raises(PlatformError, match="rank 1: host 7 is not there; the machine has hosts 0 to 3"):
+    with raises_code(PlatformError, "unknown-name", "rank 1", "7", "0", "3"):
         lk.platform("torus:2x2").mapped([0, 7]).build(2)
 
 
@@ -98,7 +99,7 @@ def test_specifications_take_the_mappings_that_need_no_file() -> None:
     for text in ("star:4,mapping=block", "torus:2x2,mapping=cyclic", "fattree:4:1:1,mapping=random:12"):
         assert lk.platform(text).spec == text
     assert lk.platform("star:4,mapping=random").spec == "star:4,mapping=random:0"
-    with pytest.raises(PlatformError, match=r"at character 16.*block, cyclic, random"):
+    with raises_code(PlatformError, "malformed-specification", "character 16"):
         lk.platform("star:4,mapping=hosts.txt")
 
 
@@ -114,7 +115,7 @@ def exchange(comm: Any, n_bytes: int) -> None:
 
 
 def test_more_ranks_than_cores_need_a_mapping_and_the_run_says_so() -> None:
-    with pytest.raises(PlatformError, match="a mapping to let ranks share cores"):
+    with raises_code(PlatformError, "too-many-ranks"):
         lk.run(barrier, 5, on="star:4")
     run = lk.run(barrier, 5, on="star:4", mapping="cyclic")
     assert run.machine["mapping"] == "cyclic"
@@ -137,7 +138,7 @@ def test_neighbours_on_one_host_use_its_loopback_and_apart_they_share_its_cable(
 
 
 def test_real_machines_take_no_mapping() -> None:
-    with pytest.raises(MachineError, match="mapping and calibration belong to simulated runs"):
+    with raises_code(MachineError, "conflicting-options"):
         lk.run(barrier, 2, on="mpi", mapping="cyclic")
 
 

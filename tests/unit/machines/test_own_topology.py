@@ -17,6 +17,7 @@ from labkit.machines.spec import kinds, reader
 from labkit.machines.spec.cluster import KINDS
 from labkit.machines.xml.writer import host_file, platform_xml
 from labkit.plot import topology
+from tests.support.refusals import raises_code
 
 ROOT = Path(__file__).parents[3]
 
@@ -42,11 +43,11 @@ def test_its_specification_is_read_and_written() -> None:
     assert machine.spec == "hypercube:4,lat=2us"
     assert [lk.platform("hypercube").sized(ranks).hosts for ranks in (1, 2, 9)] == [2, 2, 16]
     assert "hypercube" in kinds()
-    with pytest.raises(PlatformError, match="at character 11: number of dimensions '21' is not"):
+    with raises_code(PlatformError, "malformed-specification", "character 11", "'21'"):
         lk.platform("hypercube:21")
-    with pytest.raises(PlatformError, match=r"did you mean .*'hypercube'.*hypercube:DIMENSIONS"):
+    with raises_code(PlatformError, "malformed-specification", "'hypercube'", "DIMENSIONS"):
         lk.platform("hypercub:4")
-    with pytest.raises(PlatformError, match="neither limiters nor loopbacks"):
+    with raises_code(PlatformError, "malformed-specification"):
         lk.platform("hypercube:4,limiter=1GBps")
 
 
@@ -93,10 +94,10 @@ def test_simgrids_file_of_it_is_the_same_machine(tmp_path: Path) -> None:
 
 
 def test_it_is_no_zone() -> None:
-    with pytest.raises(PlatformError, match="has no gateway"):
+    with raises_code(PlatformError, "malformed-specification"):
         lk.Zone("all").cluster("cube", "hypercube:3")
 
 
 def test_the_name_of_one_of_labkits_own_is_taken() -> None:
-    with pytest.raises(PlatformError, match="'torus' is there already"):
+    with raises_code(PlatformError, "name-taken", "'torus'"):
         type("TorusSpec", (kinds()["torus"],), {"KIND": "torus"})

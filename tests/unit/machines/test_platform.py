@@ -11,6 +11,7 @@ from labkit.errors import PlatformError
 from labkit.machines import quantities as units
 from labkit.machines.spec import parse_spec
 from labkit.machines.topologies.star import StarSpec
+from tests.support.refusals import raises_code
 
 
 def test_a_plain_star_has_the_documented_defaults() -> None:
@@ -105,17 +106,15 @@ def test_ranks_fill_the_first_hosts() -> None:
 
 
 def test_more_ranks_than_the_machine_holds_are_refused_with_what_to_do() -> None:
-    with pytest.raises(PlatformError, match=r"9 ranks do not fit on star:8.*hold 8.*9 hosts, or cores=2"):
+    with raises_code(PlatformError, "too-many-ranks", "9", "8", "cores=2"):
         lk.platform("star:8").hosts_for(9)
-    with pytest.raises(
-        PlatformError, match=r"17 ranks .* 4 hosts of 4 cores hold 16.*at least 5 hosts, or cores=5"
-    ):
+    with raises_code(PlatformError, "too-many-ranks", "17", "4", "16", "5"):
         lk.platform("star:4,cores=4").rank_hosts(17)
 
 
 @pytest.mark.parametrize("ranks", [0, -1, True, 2.0, "4"])
 def test_a_count_of_ranks_that_is_none_is_refused(ranks: object) -> None:
-    with pytest.raises(PlatformError, match="whole number of ranks"):
+    with raises_code(PlatformError, "out-of-range"):
         lk.platform("star").hosts_for(ranks)  # type: ignore[arg-type]
 
 
@@ -154,7 +153,7 @@ def test_a_file_that_is_no_platform_is_refused(tmp_path: Path, text: str) -> Non
 
 
 def test_missing_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(PlatformError, match=r"nowhere\.toml"):
+    with raises_code(PlatformError, "missing-file", "nowhere.toml"):
         lk.platform(tmp_path / "nowhere.toml")
-    with pytest.raises(PlatformError, match=r"cluster\.xml: cannot be read"):
+    with raises_code(PlatformError, "unreadable-file", "cluster.xml"):
         lk.platform("cluster.xml")

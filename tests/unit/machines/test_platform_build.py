@@ -10,6 +10,7 @@ import labkit as lk
 from labkit.errors import PlatformError
 from labkit.machines import models
 from labkit.machines.xml.writer import host_file, platform_xml, smpirun_options
+from tests.support.refusals import raises_code
 
 FULL = (
     "star:4,bw=1Gbps,lat=24us,speed=16.7Gf,cores=2,bb_bw=10Gbps,bb_lat=1us,limiter=187.5MBps,"
@@ -45,7 +46,7 @@ def test_the_ranks_are_placed_and_the_machine_keeps_its_size() -> None:
     assert (built.host_count, built.rank_count, built.rank_hosts) == (4, 3, [0, 0, 1])
     assert built.speed(2) == 16.7e9
     assert lk.platform("star").build(5).host_count == 5
-    with pytest.raises(PlatformError, match="do not fit"):
+    with raises_code(PlatformError, "too-many-ranks"):
         lk.platform(FULL).build(9)
     with pytest.raises(ValueError, match="no such host"):
         built.route(0, 4)

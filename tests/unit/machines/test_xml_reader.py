@@ -15,6 +15,7 @@ from labkit.machines.topologies.star import StarSpec
 from labkit.machines.xml.builder import radical
 from labkit.machines.xml.writer import host_file, platform_xml
 from labkit.machines.zones import ZonesSpec
+from tests.support.refusals import raises_code
 
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">\n'
 PAIR = """<platform version="4.1">
@@ -226,22 +227,22 @@ def test_clusters_that_cannot_be_are_refused(read: Read, old: str, new: str, why
 
 def test_entities_are_never_read(read: Read) -> None:
     bomb = '<!DOCTYPE platform [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>\n'
-    with pytest.raises(PlatformError, match=r"line 1: entity 'a' is declared"):
+    with raises_code(PlatformError, "malformed-specification", "line 1", "'a'"):
         read(CLUSTER, bomb)
     file = '<!DOCTYPE platform [<!ENTITY f SYSTEM "file:///etc/passwd">]>\n'
-    with pytest.raises(PlatformError, match="entity 'f' is declared"):
+    with raises_code(PlatformError, "malformed-specification", "'f'"):
         read(CLUSTER.replace('"host-"', '"&f;"'), file)
 
 
 def test_deep_files_are_refused(read: Read) -> None:
     deep = "".join(f'<zone id="z{i}" routing="None">' for i in range(200))
-    with pytest.raises(PlatformError, match="more than 100 deep"):
+    with raises_code(PlatformError, "malformed-specification", "100"):
         read(f'<platform version="4.1">{deep}')
 
 
 @pytest.mark.parametrize("text", ["", "no xml", "<a/>", '<platform version="4.1"/>', "\0\0", "<platform"])
 def test_what_is_no_platform_is_refused(read: Read, text: str) -> None:
-    with pytest.raises(PlatformError, match=r"p\.xml"):
+    with raises_code(PlatformError, "malformed-specification", "p.xml"):
         read(text, "")
 
 
@@ -249,7 +250,7 @@ def test_strange_encodings_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "p.xml"
     for encoding in ("utf-7", "nonsense", "utf-16", "shift_jis", "rot13"):
         path.write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>\n{CLUSTER}'.encode())
-        with pytest.raises(PlatformError, match=r"p\.xml, line \d+: "):
+        with raises_code(PlatformError, "malformed-specification", "p.xml"):
             lk.platform(path)
     path.write_bytes(('<?xml version="1.0" encoding="utf-16"?>' + CLUSTER).encode("utf-16"))
     assert lk.platform(path).hosts == 4

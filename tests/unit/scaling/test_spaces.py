@@ -8,6 +8,7 @@ import pytest
 
 from labkit.errors import ExpectationError
 from labkit.scaling import PAPER, WIDE, Term, deviation_for, match, ruler, space_for
+from tests.support.refusals import raises_code
 
 
 def test_the_named_spaces_have_their_sizes() -> None:
@@ -58,9 +59,9 @@ def test_the_joined_space_holds_both_and_the_expectation() -> None:
 
 
 def test_refuses_unknown_spaces() -> None:
-    with pytest.raises(ExpectationError, match="narrow"):
+    with raises_code(ExpectationError, "malformed-expression"):
         space_for("narrow", None)
-    with pytest.raises(ExpectationError, match="none is given"):
+    with raises_code(ExpectationError, "malformed-expression", "none"):
         space_for("ruler", None)
 
 
@@ -84,7 +85,7 @@ def test_limits(expectation: Term, deviation: str | Term | None, limit: tuple[ob
 
 
 def test_a_limit_below_one_is_refused() -> None:
-    with pytest.raises(ExpectationError, match="at least 1"):
+    with raises_code(ExpectationError, "out-of-range", "1"):
         deviation_for(Term(0, 1), "1/p")
 
 

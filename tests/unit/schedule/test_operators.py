@@ -13,6 +13,7 @@ from labkit.errors import ScheduleError
 from labkit.schedule import block, build
 from labkit.schedule.execute import as_combine, type_code
 from labkit.sim.schedules import perform, simulate
+from tests.support.refusals import raises_code
 
 UFUNCS = {
     "sum": np.add,
@@ -93,11 +94,11 @@ def test_unaligned_records_are_fine() -> None:
 
 
 def test_what_is_not_defined_is_refused() -> None:
-    with pytest.raises(ScheduleError, match="no operation 'band' on float64"):
+    with raises_code(ScheduleError, "malformed-schedule", "'band'"):
         as_combine("band", np.dtype("f8"))
-    with pytest.raises(ScheduleError, match="no operation 'plus'"):
+    with raises_code(ScheduleError, "malformed-schedule", "'plus'"):
         as_combine("plus", np.dtype("f8"))
-    with pytest.raises(ScheduleError, match="an operator must be a name, a function"):
+    with raises_code(ScheduleError, "wrong-type"):
         as_combine(3, np.dtype("f8"))
 
 
@@ -126,24 +127,24 @@ def test_native_runs_refuse_what_deadlocks() -> None:
     def sends_for_nobody(group):
         yield group.isend(block("data"), to=1, where=group.ranks == 0) + group.wait(group.ranks == 0)
 
-    with pytest.raises(ScheduleError, match=r"1 ranks never end\n  rank 1, .* receive from world rank 0"):
+    with raises_code(ScheduleError, "malformed-schedule", "1", "rank 1", "rank 0"):
         simulate(build("bcast", waits_for_ever, 2))
-    with pytest.raises(ScheduleError, match="deadlock: 1 ranks never end"):
+    with raises_code(ScheduleError, "malformed-schedule", "1"):
         simulate(build("bcast", sends_for_nobody, 2), n_bytes=1 << 20)
 
 
 def test_bad_buffers_are_refused() -> None:
     gather = registry.get("gather", "linear").build(2)
     one = {"send": np.zeros(3)}
-    with pytest.raises(ScheduleError, match="rank 0 needs a buffer 'recv'"):
+    with raises_code(ScheduleError, "missing-key", "rank 0", "'recv'"):
         perform(gather, [one, one])
-    with pytest.raises(ScheduleError, match="no multiple of its 2 blocks"):
+    with raises_code(ScheduleError, "count-mismatch", "2"):
         perform(gather, [{**one, "recv": np.zeros(7)}, one])
-    with pytest.raises(ScheduleError, match="longer than its place"):
+    with raises_code(ScheduleError, "malformed-schedule"):
         perform(gather, [{"send": np.zeros(2), "recv": np.zeros(4)}, one])
-    with pytest.raises(ScheduleError, match="buffers of 2 ranks, got 1"):
+    with raises_code(ScheduleError, "count-mismatch", "2", "1"):
         perform(gather, [one])
-    with pytest.raises(ScheduleError, match="give op="):
+    with raises_code(ScheduleError, "missing-key", "op="):
         perform(registry.get("scan", "linear").build(1), [{"send": np.zeros(1), "recv": np.zeros(1)}])
 
 
@@ -158,5 +159,5 @@ def test_an_operators_error_belongs_to_the_rank_that_combined() -> None:
             comm.Allreduce(np.ones(1), np.empty(1), lk.MPI.Op.Create(fails, commute=True))
 
     for everybody in (True, False):
-        with pytest.raises(lk.errors.RankError, match="my operator"):
+        with raises_code(lk.errors.RankError, "rank-failed"):
             lk.run(program, 5, "star:5", args=(everybody,))

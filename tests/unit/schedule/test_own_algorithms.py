@@ -12,6 +12,7 @@ import pytest
 import labkit as lk
 from labkit import registry
 from labkit.errors import DataError, ScheduleError
+from tests.support.refusals import raises_code
 
 SHIPPED = Path(lk.algorithms.__path__[0]) / "bcast"
 
@@ -71,13 +72,13 @@ def test_a_changed_file_is_loaded_again(own: Path) -> None:
 
 def test_what_is_no_algorithm_is_refused_with_its_file(own: Path) -> None:
     (own / "mine.py").write_text("ALGORITHM = 3\n")
-    with pytest.raises(ScheduleError, match=r"my_algorithms/bcast/mine\.py"):
+    with raises_code(ScheduleError, "missing-definition", "my_algorithms/bcast/mine.py"):
         registry.get("bcast", "mine")
     (own / "broken.py").write_text("1 / 0\n")
-    with pytest.raises(DataError, match=r"broken\.py"):
+    with raises_code(DataError, "unreadable-file", "broken.py"):
         registry.get("bcast", "broken")
     put(own, "linear", "ring")
-    with pytest.raises(DataError, match="rename the file"):
+    with raises_code(DataError, "name-taken"):
         registry.names("bcast")
 
 

@@ -12,6 +12,7 @@ import pytest
 import labkit as lk
 from labkit import MPI
 from labkit.errors import DeadlockError, RankError, TimeLimitError
+from tests.support.refusals import raises_code
 
 unwound: list[int] = []
 
@@ -55,13 +56,13 @@ def test_large_sends_facing_each_other_deadlock_and_small_ones_do_not() -> None:
         comm.Recv(np.zeros(n), (comm.rank - 1) % comm.size)
 
     lk.run(program, 3, args=(100,))
-    with pytest.raises(DeadlockError, match="Send to rank 1, tag 0, 800000 B") as caught:
+    with raises_code(DeadlockError, "deadlock", "rank 1, tag 0", "800000 B") as caught:
         lk.run(program, 3, args=(100_000,))
     assert "cycle: rank 0 waits for rank 1 waits for rank 2 waits for rank 0" in str(caught.value)
 
 
 def test_a_rank_that_has_finished_cannot_be_waited_for() -> None:
-    with pytest.raises(DeadlockError, match="1 of 3 ranks have finished") as caught:
+    with raises_code(DeadlockError, "deadlock", "1", "3") as caught:
         lk.run(lambda comm: comm.rank == 0 or comm.recv(source=0), 3)
     assert "ranks 1-2: recv from rank 0, tag any" in str(caught.value)
 
@@ -72,7 +73,7 @@ def test_a_deadlock_in_a_collective_names_who_is_missing() -> None:
             comm.recv(source=0)
         comm.allgather(1)
 
-    with pytest.raises(DeadlockError, match="ranks 0-1, 3: allgather, waiting for rank 2") as caught:
+    with raises_code(DeadlockError, "deadlock", "ranks 0", "1", "3", "rank 2") as caught:
         lk.run(program, 4)
     assert "rank 2: recv from rank 0" in str(caught.value)
     assert "cycle: " in str(caught.value)
@@ -102,7 +103,7 @@ def test_an_exception_names_the_rank_and_shows_the_program_only() -> None:
         finally:
             unwound.append(comm.rank)
 
-    with pytest.raises(RankError, match="rank 1 failed: ValueError: bad key") as caught:
+    with raises_code(RankError, "rank-failed", "rank 1", "ValueError") as caught:
         lk.run(program, 3, isolate=False)
     assert caught.value.rank == 1
     assert 'raise ValueError("bad key")' in caught.value.traceback
@@ -121,7 +122,7 @@ def test_only_the_first_failure_counts() -> None:
             if comm.rank:
                 raise RuntimeError("a consequence")
 
-    with pytest.raises(RankError, match="rank 0 failed: KeyError"):
+    with raises_code(RankError, "rank-failed", "rank 0", "KeyError"):
         lk.run(program, 3)
 
 
@@ -135,7 +136,7 @@ def test_leaving_with_code_0_is_an_end_like_any_other(code) -> None:
 
 
 def test_leaving_with_another_code() -> None:
-    with pytest.raises(RankError, match="rank 1 left with exit code 3"):
+    with raises_code(RankError, "rank-failed", "rank 1", "3"):
         lk.run(lambda comm: exec("raise SystemExit(3)") if comm.rank else comm.barrier(), 2)
 
 
@@ -149,7 +150,7 @@ def test_a_rank_that_never_yields_meets_the_limit() -> None:
                 unwound.append(comm.rank)
         comm.recv(source=1)
 
-    with pytest.raises(TimeLimitError, match=r"time limit of 0\.3 s") as caught:
+    with raises_code(TimeLimitError, "time-limit", "0.3 s") as caught:
         lk.run(program, 2, timeout_s=0.3, isolate=False)
     assert "rank 1: running at " in str(caught.value)
     assert "rank 0: recv from rank 1, tag any at " in str(caught.value)
@@ -178,7 +179,7 @@ def test_the_limit_is_told_from_a_stack_that_is_used_up(left: int) -> None:
 
     gc.disable()  # a collection calls what Hypothesis has left with it: the limit may find the rank there
     try:
-        with pytest.raises(TimeLimitError, match=r"rank 1: running at .* in descend"):
+        with raises_code(TimeLimitError, "time-limit", "rank 1"):
             lk.run(program, 3, timeout_s=0.2)
     finally:
         gc.enable()
@@ -211,7 +212,7 @@ def test_ranks_that_talk_for_ever_meet_the_limit() -> None:
         while True:
             comm.barrier()
 
-    with pytest.raises(TimeLimitError, match=r"ranks? .*barrier"):
+    with raises_code(TimeLimitError, "time-limit"):
         lk.run(program, 16, timeout_s=0.3)
 
 
@@ -226,9 +227,9 @@ def test_an_error_in_an_operator_and_communication_in_one() -> None:
         op = MPI.Op.Create(function)
         comm.Allreduce(np.ones(1), np.ones(1), op)
 
-    with pytest.raises(RankError, match="in the operator"):
+    with raises_code(RankError, "rank-failed"):
         lk.run(program, 4, args=(fails,))
-    with pytest.raises(RankError, match="outside reduction operators"):
+    with raises_code(RankError, "unsupported"):
         lk.run(program, 4, args=(talks,))
 
 

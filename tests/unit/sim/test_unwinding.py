@@ -9,6 +9,7 @@ import pytest
 import labkit as lk
 from labkit.errors import RankError
 from labkit.sim.simulation import Simulation, TimeUp
+from tests.support.refusals import raises_code
 
 
 def one_fails(comm: Any) -> None:
@@ -26,7 +27,7 @@ def test_a_knock_that_escapes_a_rank_does_not_hide_the_failure(monkeypatch: pyte
             raise TimeUp
 
     monkeypatch.setattr(Simulation, "_fail", knocked)
-    with pytest.raises(RankError, match="the first failure"):
+    with raises_code(RankError, "rank-failed"):
         lk.run(one_fails, 5)
 
 

@@ -7,6 +7,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import DataError, MachineError, ScheduleError
+from tests.support.refusals import raises_code
 
 
 def made() -> lk.Study:
@@ -37,9 +38,9 @@ def test_filter_and_group():
     groups = study.group("on")
     assert {on: len(part) for on, part in groups.items()} == {"star": 10, "torus": 5}
     assert groups["torus"].expect("p").match == "exact"
-    with pytest.raises(DataError, match="there is no column 'machine'; there are: program, on"):
+    with raises_code(DataError, "unknown-name", "'machine'"):
         study.group("machine")
-    with pytest.raises(DataError, match="no row has on = 'mpi'; there are: 'star', 'torus'"):
+    with raises_code(DataError, "unknown-name", "'mpi'", "'star'", "'torus'"):
         study.filter(on="mpi")
 
 
@@ -48,7 +49,7 @@ def test_a_figure_has_a_line_each():
     assert len(figure.layout.legend[0].items) == 3
     assert "on=torus, coll=ring 6 µs to 96 µs" in figure.alt
     assert figure.reading == "Least at 32 ranks: on=star, coll=ring."
-    with pytest.raises(DataError, match="nothing to draw"):
+    with raises_code(DataError, "no-data"):
         lk.plot.lines({})
 
 

@@ -15,6 +15,7 @@ import pytest
 from labkit.errors import DataError, StudyWarning
 from labkit.study import Study
 from labkit.testing.plugin import Scaling, read_baseline
+from tests.support.refusals import raises_code
 
 pytest_plugins = ["pytester"]
 
@@ -114,7 +115,7 @@ def test_a_file_that_is_no_baseline_is_refused(tmp_path: Path) -> None:
     assert read_baseline(path) is None
     for text in ("[]", "{", '{"growth": 3}'):
         path.write_text(text)
-        with pytest.raises(DataError, match="is not a baseline of scaling tests"):
+        with raises_code(DataError, "malformed-file"):
             read_baseline(path)
 
 

@@ -27,6 +27,7 @@ from labkit.machines.quantities import parse_bandwidth, parse_speed, parse_time
 from labkit.selector import Rules
 from labkit.study.formats.reader import read_data
 from labkit.text.files import json_of, text_of, toml_of
+from tests.support.refusals import raises_code
 
 DEEP, DIGITS = "[" * 100_000, "1" * 400
 
@@ -98,7 +99,7 @@ def test_an_archive_of_a_later_format_is_one_sentence(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.index(b"PK\1\2") + 6] = 99  # the version that is needed to unpack it
     path.write_bytes(content)
-    with pytest.raises(DataError, match=r"cannot be unpacked|cannot be read"):
+    with raises_code(DataError, "damaged-file"):
         read_data(path)
 
 
@@ -123,9 +124,7 @@ def test_ranks_that_no_column_of_whole_numbers_holds_stay_positive(tmp_path: Pat
     "text", ["p^0.5.5", "0.5.5 p", "p^(1.2.3)", "nan", "inf", "p nan", "Infinity", "p^inf"]
 )
 def test_what_is_no_number_is_no_expectation(text: str) -> None:
-    with pytest.raises(
-        ExpectationError, match=r"one decimal point|is not a number|is not an order of growth"
-    ):
+    with raises_code(ExpectationError, "malformed-expression"):
         lk.judge([2, 4, 8, 16, 32], [1, 2, 3, 4, 5], text)
 
 
@@ -160,7 +159,7 @@ def test_the_time_limit_of_a_replay_is_also_that_of_reading(tmp_path: Path) -> N
         with gzip.open(tmp_path / name, "wb", compresslevel=1) as file:
             for _ in range(40):
                 file.write(line * ((4 << 20) // len(line)))
-        with pytest.raises(TimeLimitError, match="reading the trace took more than"):
+        with raises_code(TimeLimitError, "time-limit"):
             lk.replay(tmp_path / name, timeout_s=0.05)
 
 

@@ -17,6 +17,7 @@ import labkit as lk
 from labkit._kernels import RankLog
 from labkit.errors import DataError, MachineError
 from labkit.trace.counters import EVENTS, checked_counters, column_of, is_counted, refused
+from tests.support.refusals import raises_code
 
 PAGE = mmap.PAGESIZE
 SOFTWARE = ("task-clock", "page-faults", "context-switches", "minor-faults", "major-faults")
@@ -111,14 +112,14 @@ def test_without_being_asked_for_none_is_counted() -> None:
 
 
 def test_counters_belong_to_real_ranks() -> None:
-    with pytest.raises(MachineError, match='a simulated run has none: run it with on="mpi"'):
+    with raises_code(MachineError, "unsupported", 'on="mpi"'):
         lk.run(sleepy, 2, args=(1, 1), counters=["page-faults"])
 
 
 def test_a_counter_nobody_knows_is_refused() -> None:
-    with pytest.raises(MachineError, match="no counter is called 'page-fault'; did you mean 'page-faults'"):
+    with raises_code(MachineError, "unknown-name", "'page-fault'", "'page-faults'"):
         checked_counters("page-fault")
-    with pytest.raises(MachineError, match="'cycle'"):
+    with raises_code(MachineError, "unknown-name", "'cycle'"):
         lk.run(sleepy, 1, on="mpi", args=(1, 1), counters=["cycle"])
 
 
@@ -196,7 +197,7 @@ def test_the_command_line_writes_counters(tmp_path: Path) -> None:
 
 
 def test_a_report_without_counters_has_no_metric_of_theirs() -> None:
-    with pytest.raises(DataError, match="no metric 'page_faults'"):
+    with raises_code(DataError, "unknown-name", "'page_faults'"):
         lk.run(sleepy_free, 2, trace=True).report().metric("page_faults")
 
 

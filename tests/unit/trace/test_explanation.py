@@ -11,6 +11,7 @@ from labkit.errors import DataError
 from labkit.machines.measure import kind_of
 from labkit.trace.explanation import COMPUTATION, LATENCY
 from labkit.trace.trace import NO_PHASE, PhaseClock
+from tests.support.refusals import raises_code
 
 
 def steps(comm, flops_s=1e-3, count=50_000):
@@ -64,14 +65,14 @@ def test_small_messages_on_a_long_way_are_held_by_latency():
 
 
 def test_run_that_was_not_recorded_is_refused():
-    with pytest.raises(DataError, match="trace=True"):
+    with raises_code(DataError, "not-recorded", "trace=True"):
         lk.run(steps, 2, "star").explain()
-    with pytest.raises(DataError, match="at least two"):
+    with raises_code(DataError, "not-enough-data"):
         lk.contrast([explained(steps, "star:16")])
     run = lk.run(steps, 4, "star", trace=True)
-    with pytest.raises(DataError, match=r"each of labkit.contrast is a recorded run, .* got str"):
+    with raises_code(DataError, "not-recorded", "labkit.contrast"):
         lk.contrast(run, "star")
-    with pytest.raises(DataError, match="trace=True"):
+    with raises_code(DataError, "not-recorded", "trace=True"):
         lk.contrast(run, lk.run(steps, 4, "star"))
 
 
@@ -95,7 +96,7 @@ def test_run_that_sends_nothing_and_one_that_takes_no_time():
     e = explained(lambda comm: lk.compute(seconds=1.0), "star:16")
     assert e.links.empty
     assert e.totals()[COMPUTATION] == pytest.approx(1.0)
-    with pytest.raises(DataError, match="sent nothing"):
+    with raises_code(DataError, "no-data"):
         plot.utilisation(e)
     assert "took no time" in explained(lambda comm: None, "star:16").reading()
 
@@ -121,7 +122,7 @@ def test_machine_too_large_to_be_drawn_is_refused():
         comm.Barrier()
 
     e = lk.run(program, 700, "star:700", trace=True).explain()
-    with pytest.raises(DataError, match="too large"):
+    with raises_code(DataError, "out-of-range"):
         plot.heat(e)
     assert plot.utilisation(e).reading
 

@@ -17,6 +17,7 @@ from labkit.errors import DataError
 from labkit.trace.counters import SUMS, summary_frame
 from labkit.trace.recorder.ledger import RankSummary
 from tests.support.random_calls import random_step
+from tests.support.refusals import raises_code
 
 KEYS = ["rank", "phase", "call", "place"]
 COUNTS = [name for name in SUMS if name != "spent_s"]
@@ -198,7 +199,7 @@ def test_what_only_events_tell_is_refused_with_the_way_to_have_it(tmp_path: Any)
     run = lk.run(ping_pong, 2, on="star:2", summary=True, messages=1)
     assert "waiting_s" not in run.profile()
     for ask in (run.waits, run.delays, run.explain, lambda: run.export(tmp_path / "run.json")):
-        with pytest.raises(DataError, match="trace=True"):
+        with raises_code(DataError, "not-recorded", "trace=True"):
             ask()
 
 

@@ -9,6 +9,7 @@ import labkit as lk
 from labkit.errors import DataError, LabkitError
 from labkit.tuning.neighbor_exchange import FORMS
 from tests.support.neighbors import edges, halos
+from tests.support.refusals import raises_code
 
 GRIDS = [
     ([1], [False], (4, 3), 1), ([2], [False], (5, 3), 1), ([3], [True], (6,), 2), ([5], [False], (7, 2), 2),
@@ -87,14 +88,26 @@ def refused(comm, case):
 
 
 @pytest.mark.parametrize(
-    ("case", "told"),
-    [("no topology", "Create_cart"), ("no array", "at least one array"), ("gaps", "contiguous"),
-     ("unlike", "same shape"), ("small", "at least 6 cells"), ("width", "at least 1"), ("flat", "2 dim"),
-     ("no regions", "give send="), ("regions", "has 0 regions"), ("one end", "together"),
-     ("stride", "without a stride"), ("sizes", "do not fit: rank"), ("form", "unknown form 'quick'"),
-     ("stranger", "was made with"), ("uneven", "do not fit: rank")],
-)  # fmt: skip
-def test_what_is_refused(case, told):
-    with pytest.raises(LabkitError, match=told) as caught:
+    ("case", "wanted"),
+    [
+        ("no topology", ("wrong-type", "Create_cart")),
+        ("no array", ("not-enough-data",)),
+        ("gaps", ("not-contiguous",)),
+        ("unlike", ("count-mismatch",)),
+        ("small", ("not-enough-data", "6")),
+        ("width", ("out-of-range", "1")),
+        ("flat", ("count-mismatch", "2")),
+        ("no regions", ("missing-key", "send=")),
+        ("regions", ("count-mismatch", "0")),
+        ("one end", ("missing-key",)),
+        ("stride", ("wrong-type",)),
+        ("sizes", ("too-many-ranks",)),
+        ("form", ("unknown-name", "'quick'")),
+        ("stranger", ("wrong-arguments",)),
+        ("uneven", ("too-many-ranks",)),
+    ],
+)
+def test_what_is_refused(case, wanted: tuple[str, ...]):
+    with raises_code(LabkitError, *wanted) as caught:
         lk.run(refused, 4, "star", args=(case,))
     assert isinstance(caught.value.__cause__ or caught.value, LabkitError | DataError)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import labkit as lk
 from labkit.errors import DataError
 from labkit.tuning import Verification
+from tests.support.refusals import raises_code
 
 #: three codelets a, b, c with overlaps a-b and b-c, and d far away; by hand
 BY_HAND = Verification(
@@ -64,11 +65,11 @@ def test_runs_of_each_codelet():
     assert loop.winners == ["recursive_doubling"]
     assert all(a > b for name in names for a, b in zip(whole.times[name], loop.times[name], strict=True))
     assert len(set(loop.times["ring"])) == 2  # seeds of their own
-    with pytest.raises(DataError, match="no phase"):
+    with raises_code(DataError, "unknown-name"):
         lk.tune.verify(program, 2, "star", names, phase="nowhere")
-    with pytest.raises(DataError, match="at least 1"):
+    with raises_code(DataError, "out-of-range", "1"):
         lk.tune.verify(program, 2, "star", names, runs=0)
-    with pytest.raises(DataError, match="two codelets"):
+    with raises_code(DataError, "count-mismatch"):
         Verification({"a": [1.0]})
-    with pytest.raises(DataError, match="no verification runs of x"):
+    with raises_code(DataError, "no-data"):
         BY_HAND.ranking_errors({"x": 1.0})

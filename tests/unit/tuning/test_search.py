@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from labkit.errors import DataError
 from labkit.tuning import Codelet, FunctionSet
 from labkit.tuning.runtime.codelets import combined
 from labkit.tuning.runtime.plan import BruteForce, ByAttributes, Halving, search_of
+from tests.support.refusals import raises_code
 
 ATTRIBUTES = {"pattern": ("all", "pairs"), "copies": ("types", "pack"), "calls": ("a", "b", "c", "d")}
 
@@ -99,7 +99,7 @@ def test_whatever_the_times_it_ends_and_takes_the_least_measured(values, count):
     search = carried_out(ByAttributes(codelets), times)
     assert search.calls <= max(search.first + search.warmup, count * 21 // 2)
     assert times[search.winner] == min(search.times.values())
-    with pytest.raises(DataError, match="over"):
+    with raises_code(DataError, "wrong-order"):
         search.tell(1.0)
 
 
@@ -150,15 +150,15 @@ def test_sets_are_checked_and_combined():
     assert both["q + all pack c"].attributes == {
         "x": "q", "y: pattern": "all", "y: copies": "pack", "y: calls": "c",
     }  # fmt: skip
-    with pytest.raises(DataError, match="at least one"):
+    with raises_code(DataError, "not-enough-data"):
         FunctionSet("none", [])
-    with pytest.raises(DataError, match="two codelets called p"):
+    with raises_code(DataError, "duplicate-name"):
         FunctionSet("twice", [Codelet("p", print), Codelet("p", print)])
-    with pytest.raises(DataError, match="no codelet 'z'"):
+    with raises_code(DataError, "unknown-name", "'z'"):
         ways.only(["z"])
-    with pytest.raises(DataError, match="function"):
+    with raises_code(DataError, "wrong-type"):
         Codelet("p", 3)
-    with pytest.raises(DataError, match="brute force"):
+    with raises_code(DataError, "unknown-name"):
         search_of("random")
 
 

@@ -18,6 +18,7 @@ import labkit as lk
 from labkit.cli import main
 from labkit.errors import DataError, MachineError
 from labkit.study.bundle import verify
+from tests.support.refusals import raises_code
 
 # As in a notebook: defined in a cell, of which Python knows the text but no file.
 CELL = """
@@ -314,9 +315,9 @@ def test_notebooks_are_taken_in_when_given(study, tmp_path):
 
 
 def test_places_that_cannot_be_written_are_refused(study, tmp_path):
-    with pytest.raises(DataError, match="is a folder"):
+    with raises_code(DataError, "wrong-kind-of-file"):
         study.bundle(tmp_path)
-    with pytest.raises(DataError, match="cannot save the bundle"):
+    with raises_code(DataError, "unwritable-file"):
         study.bundle(tmp_path / "none" / "x.zip")
 
 
@@ -382,15 +383,15 @@ def with_recipe(bundle, target, old, new):
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "said"),
+    ("old", "new", "wanted"),
     [
-        ('"rows": [ [ 0, ', '"rows": [ [ 0, 9999999999999], [ 0, ', "no rows 0 to"),
-        ('"points": [', '"points": [ 7, ', "not what study.bundle writes"),
-        ('"args": []', '"args": ' + "[" * 50_000 + "]" * 50_000, "is no JSON|too deeply"),
+        ('"rows": [ [ 0, ', '"rows": [ [ 0, 9999999999999], [ 0, ', ("malformed-file", "rows 0")),
+        ('"points": [', '"points": [ 7, ', ("malformed-file", "study.bundle")),
+        ('"args": []', '"args": ' + "[" * 50_000 + "]" * 50_000, ("malformed-file", "JSON")),
     ],
 )
-def test_a_recipe_that_is_none_is_refused(bundle, tmp_path, old, new, said):
-    with pytest.raises(DataError, match=said):
+def test_a_recipe_that_is_none_is_refused(bundle, tmp_path, old, new, wanted: tuple[str, ...]):
+    with raises_code(DataError, *wanted):
         verify(with_recipe(bundle, tmp_path / "x.zip", old, new))
 
 

@@ -17,6 +17,7 @@ from labkit.cli import main
 from labkit.errors import DataError
 from labkit.study.bundle import verify_bundle as reading
 from labkit.study.bundle.verify_bundle import open_bundle
+from tests.support.refusals import raises_code
 
 
 def program(comm, n=1):
@@ -70,27 +71,33 @@ def test_a_changed_file_is_named(good, tmp_path, name):
 def test_a_missing_and_a_foreign_file_are_named(good, tmp_path):
     files = entries(good)
     del files["recipe.json"]
-    with pytest.raises(DataError, match=r"not whole: recipe.json is missing"):
+    with raises_code(DataError, "damaged-file", "recipe.json"):
         open_bundle(write(tmp_path / "x.zip", files, manifest=False))
     files = entries(good) | {"more.txt": b"?"}
-    with pytest.raises(DataError, match=r"manifest does not list: more.txt"):
+    with raises_code(DataError, "damaged-file", "more.txt"):
         open_bundle(write(tmp_path / "y.zip", files, manifest=False))
 
 
 def test_a_manifest_cannot_leave_out_the_data(good, tmp_path):
     files = entries(good)
     del files["data.csv"]
-    with pytest.raises(DataError, match=r"data.csv is missing"):
+    with raises_code(DataError, "damaged-file", "data.csv"):
         open_bundle(write(tmp_path / "x.zip", files))
 
 
 @pytest.mark.parametrize(
-    ("version", "said"), [(2, "install a newer one"), (0, "version 0"), ("1", "version '1'"), (True, "True")]
+    ("version", "wanted"),
+    [
+        (2, ("unsupported-version",)),
+        (0, ("unsupported-version", "0")),
+        ("1", ("unsupported-version", "'1'")),
+        (True, ("unsupported-version",)),
+    ],
 )
-def test_other_versions_are_refused(good, tmp_path, version, said):
+def test_other_versions_are_refused(good, tmp_path, version, wanted: tuple[str, ...]):
     files = entries(good)
     files["bundle.json"] = json.dumps({**json.loads(files["bundle.json"]), "version": version}).encode()
-    with pytest.raises(DataError, match=said):
+    with raises_code(DataError, *wanted):
         open_bundle(write(tmp_path / "x.zip", files))
 
 
@@ -99,7 +106,7 @@ def test_other_versions_are_refused(good, tmp_path, version, said):
 )
 def test_names_that_leave_the_folder_are_refused(good, tmp_path, name):
     path = write(tmp_path / "x.zip", entries(good) | {name: b"evil"})
-    with pytest.raises(DataError, match=r"is refused: the file"):
+    with raises_code(DataError, "unsafe-archive"):
         open_bundle(path)
     assert main(["verify", str(path)]) == 3
     assert os.listdir(tmp_path) == ["x.zip"]
@@ -110,19 +117,19 @@ def test_a_name_twice_a_link_and_a_strange_packing_are_refused(good, tmp_path):
     path = write(tmp_path / "twice.zip", entries(good))
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("data.csv", "other")
-    with pytest.raises(DataError, match="occurs twice"):
+    with raises_code(DataError, "unsafe-archive"):
         open_bundle(path)
     path = write(tmp_path / "link.zip", entries(good))
     with zipfile.ZipFile(path, "a") as archive:
         link = zipfile.ZipInfo("program/link")
         link.external_attr = (stat.S_IFLNK | 0o777) << 16
         archive.writestr(link, "/etc/passwd")
-    with pytest.raises(DataError, match="link or a device"):
+    with raises_code(DataError, "unsafe-archive"):
         open_bundle(path)
     path = write(tmp_path / "packed.zip", entries(good))
     with zipfile.ZipFile(path, "a", zipfile.ZIP_BZIP2) as archive:
         archive.writestr("program/more", "x" * 100)
-    with pytest.raises(DataError, match="packed in a way"):
+    with raises_code(DataError, "unsafe-archive"):
         open_bundle(path)
 
 
@@ -132,13 +139,13 @@ def test_bombs_are_refused_before_they_are_unpacked(good, tmp_path, monkeypatch)
     with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("bomb", bytes(2**24))
     assert path.stat().st_size < 2**20
-    with pytest.raises(DataError, match="unpacked it would have"):
+    with raises_code(DataError, "too-large"):
         open_bundle(path)
     path = tmp_path / "many.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for number in range(10_001):
             archive.writestr(str(number), "")
-    with pytest.raises(DataError, match="at most 10000"):
+    with raises_code(DataError, "too-large", "10000"):
         open_bundle(path)
 
 
@@ -152,7 +159,7 @@ def test_a_head_that_lies_about_a_size_is_refused(good, tmp_path):
     at = raw.index(b"data.csv", central) - 46
     assert raw[at : at + 4] == b"PK\x01\x02"
     path.write_bytes(raw[: at + 24] + (size // 2).to_bytes(4, "little") + raw[at + 28 :])
-    with pytest.raises(DataError, match=r"damaged|not as long|refused"):
+    with raises_code(DataError, "damaged-file"):
         open_bundle(path)
 
 
