@@ -296,7 +296,7 @@ def test_faster_links_are_tried() -> None:
         ({"phase": "work", "factor": 0.0}, ("out-of-range", "0")),
         ({"phase": "work", "factor": 0.5, "every_visit": True}, ("conflicting-options",)),
         ({"phase": "work", "factor": 0.5, "ranks": [6]}, ("out-of-range", "0", "5")),
-        ({"links": "ropes", "factor": 2}, ("unknown-name",)),
+        ({"links": "ropes", "factor": 2}, ("unknown-name", "ropes")),
     ],
 )
 def test_what_cannot_be_tried_is_refused(how: dict[str, Any], wanted: tuple[str, ...]) -> None:
