@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice, is_near
 
 __all__ = ["EXERCISES"]
 
@@ -40,17 +40,13 @@ EXERCISES = {
             Trap(_is_near(0.01), "is that the inverse?"),
         ),
     ),
-    "short_message": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "short_message": choice(
+        "B",
         "start-ups are all that 8 bytes cost, and the tree has half as many of them, or fewer.",
         "which of the two costs of a broadcast do 8 bytes have?",
-        (
-            Trap(is_letter("A"), "pieces may be empty. Would anything be wrong?"),
-            Trap(is_letter("C"), "so do the tree's. And how long is a meeting of messages of a byte?"),
-            Trap(is_letter("D"), "how many bytes does the tree's root send, in all its rounds?"),
-        ),
+        A="pieces may be empty. Would anything be wrong?",
+        C="so do the tree's. And how long is a meeting of messages of a byte?",
+        D="how many bytes does the tree's root send, in all its rounds?",
     ),
     "bruck_blocks": Exercise(
         "a number of blocks",
@@ -81,16 +77,12 @@ EXERCISES = {
             Trap(_is_near(63), "that is what leaves one host, as if it were on a star."),
         ),
     ),
-    "crowd": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("C"),
+    "crowd": choice(
+        "C",
         "fifteen messages share one cable, and whoever has sent there early waits at the next one.",
         "draw who sends to whom in the first step.",
-        (
-            Trap(is_letter("A"), "the same messages are sent. Count them."),
-            Trap(is_letter("B"), "how many messages are under way at once, in either order?"),
-            Trap(is_letter("D"), "everybody receives from all others in the end. Who waits for ever?"),
-        ),
+        A="the same messages are sent. Count them.",
+        B="how many messages are under way at once, in either order?",
+        D="everybody receives from all others in the end. Who waits for ever?",
     ),
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice, is_near
 
 __all__ = ["EXERCISES"]
 
@@ -102,23 +102,13 @@ EXERCISES = {
             ),
         ),
     ),
-    "proved": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "proved": choice(
+        "B",
         "for another number of ranks it is another schedule, made by the same lines; its proof is a call "
         "more.",
         "what were the symbols, and what was left open?",
-        (
-            Trap(is_letter("A"), "the checker computes with symbols for blocks. Do they have a size?"),
-            Trap(
-                is_letter("C"),
-                "every receive names its sender. Can what a rank gets then depend on who was faster?",
-            ),
-            Trap(
-                is_letter("D"),
-                "the checker lets no send complete before its receive. Whom does that make wait?",
-            ),
-        ),
+        A="the checker computes with symbols for blocks. Do they have a size?",
+        C="every receive names its sender. Can what a rank gets then depend on who was faster?",
+        D="the checker lets no send complete before its receive. Whom does that make wait?",
     ),
 }  # fmt: skip

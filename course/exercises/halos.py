@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, letter, near
+from labkit.jupyter.exercise import Exercise, Trap, choice, near
 
 __all__ = ["EXERCISES"]
 
@@ -75,10 +74,6 @@ def _ring(comm: Any, exchange: Any) -> tuple[bool, float]:
     return bool(is_right), took
 
 
-def _is(wanted: str) -> Callable[[str], bool]:
-    return lambda answer: answer == wanted
-
-
 EXERCISES = {
     "exposed": Exercise(
         "a function exchange(window, group, puts)",
@@ -117,17 +112,13 @@ EXERCISES = {
             Trap(near(130, 0.01), "that hides 30 µs. Which of the two computations may go on beside it?"),
         ),
     ),
-    "counter": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        _is("B"),
+    "counter": choice(
+        "B",
         "reading and writing are two steps, and a shared lock lets others in between; Fetch_and_op is one. "
         "(An exclusive lock around both steps would do as well.)",
         "what happens if both read before either writes?",
-        (
-            Trap(_is("A"), "Flush completes an access. Does it keep the other rank from reading meanwhile?"),
-            Trap(_is("C"), "Lock_all takes shared locks. Whom do they keep out?"),
-            Trap(_is("D"), "a fence orders the epochs of all ranks. Do both then not read in the same one?"),
-        ),
+        A="Flush completes an access. Does it keep the other rank from reading meanwhile?",
+        C="Lock_all takes shared locks. Whom do they keep out?",
+        D="a fence orders the epochs of all ranks. Do both then not read in the same one?",
     ),
 }  # fmt: skip

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter, near
+from labkit.jupyter.exercise import Exercise, Trap, choice, near
 
 __all__ = ["EXERCISES"]
 
 
 EXERCISES = {
-    "litmus_suspect": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "litmus_suspect": choice(
+        "B",
         "a tree of plain messages cannot be wrong in the same way as the library by chance.",
         "which of the two is known to be right, and what do both have in common?",
-        (
-            Trap(is_letter("A"), "the litmus test does not use the library's broadcast, and grows as well."),
-            Trap(is_letter("C"), "a binomial tree has log p levels. Why should a message take longer?"),
-            Trap(is_letter("D"), "a fit of five or more points that two programs share is no accident."),
-        ),
+        A="the litmus test does not use the library's broadcast, and grows as well.",
+        C="a binomial tree has log p levels. Why should a message take longer?",
+        D="a fit of five or more points that two programs share is no accident.",
     ),
     "connections": Exercise(
         "a number of MB",

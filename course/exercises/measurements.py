@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice, is_near
 
 __all__ = ["EXERCISES"]
 
@@ -65,20 +65,13 @@ EXERCISES = {
             ),
         ),
     ),
-    "judged": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "judged": choice(
+        "B",
         "simulated ranks have a host each and their time is the same everywhere; how well the model of the "
         "network fits a real one is a question of its own, that of notebook 8.",
         "which of them let every rank have a core to itself, over a range in which log p can be told from p?",
-        (
-            Trap(
-                is_letter("A"),
-                "the least of 100 is the luckiest of 100. Does it give 256 processes 256 cores?",
-            ),
-            Trap(is_letter("C"), "how much do 1 + log p and p differ between 1 and 4?"),
-            Trap(is_letter("D"), "do processes that wait for each other take turns so evenly?"),
-        ),
+        A="the least of 100 is the luckiest of 100. Does it give 256 processes 256 cores?",
+        C="how much do 1 + log p and p differ between 1 and 4?",
+        D="do processes that wait for each other take turns so evenly?",
     ),
 }  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DeadlockError, LabkitError
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice
 from labkit.launch.run import run
 
 __all__ = ["EXERCISES"]
@@ -85,22 +85,15 @@ _ALLOWED = {
 }  # fmt: skip
 
 EXERCISES = {
-    "exchange": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "exchange": choice(
+        "B",
         "whoever receives first has a neighbour who sends first, on both sides; if p is odd, the last and "
         "the first "
         "rank both send first, and the last one waits for a neighbour that is not waiting for it.",
         "draw the wait-for graph for two ranks.",
-        (
-            Trap(is_letter("A"), "that is the program of the beginning. What happens from 64 KiB on?"),
-            Trap(is_letter("C"), "who is the first to send?"),
-            Trap(
-                is_letter("D"),
-                "when does Wait return if the message is long, and who has called Recv by then?",
-            ),
-        ),
+        A="that is the program of the beginning. What happens from 64 KiB on?",
+        C="who is the first to send?",
+        D="when does Wait return if the message is long, and who has called Recv by then?",
     ),
     "chain": Exercise(
         "a number of seconds",

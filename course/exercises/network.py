@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice, is_near
 
 __all__ = ["EXERCISES"]
 
@@ -59,19 +59,12 @@ EXERCISES = {
             Trap(lambda t: is_near(t, 50, 0.005), "ten messages have nine gaps between them."),
         ),
     ),
-    "hidden": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "hidden": choice(
+        "B",
         "the overhead is the processor's own work; during the others it is free for something else.",
         "during which of the four is the processor itself at work?",
-        (
-            Trap(
-                is_letter("A"),
-                "while the message is on its way nobody's processor has anything to do with it.",
-            ),
-            Trap(is_letter("C"), "the interface rests. Does the processor rest, too?"),
-            Trap(is_letter("D"), "the interface moves the bytes. What does the processor do meanwhile?"),
-        ),
+        A="while the message is on its way nobody's processor has anything to do with it.",
+        C="the interface rests. Does the processor rest, too?",
+        D="the interface moves the bytes. What does the processor do meanwhile?",
     ),
 }

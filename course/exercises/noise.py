@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice, is_near
 
 __all__ = ["EXERCISES"]
 
@@ -42,19 +42,12 @@ EXERCISES = {
             Trap(lambda t: t == 1, "nothing is lost? One of 16 does half as much."),
         ),
     ),
-    "kind": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "kind": choice(
+        "B",
         "in most steps one of the thousand ranks is away, and all wait the 10 ms: ten times a step.",
         "how many of the 1000 ranks are hit in a step, and how long do all others wait then?",
-        (
-            Trap(
-                is_letter("A"),
-                "each rank loses 10 µs in each step, and all of them the same. What do they wait for?",
-            ),
-            Trap(is_letter("C"), "each step waits for a detour, but how long is that beside the step?"),
-            Trap(is_letter("D"), "for one rank they are alike. For a thousand who wait for each other?"),
-        ),
+        A="each rank loses 10 µs in each step, and all of them the same. What do they wait for?",
+        C="each step waits for a detour, but how long is that beside the step?",
+        D="for one rank they are alike. For a thousand who wait for each other?",
     ),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter, near
+from labkit.jupyter.exercise import Exercise, Trap, choice, near
 
 __all__ = ["EXERCISES"]
 
@@ -21,17 +21,13 @@ EXERCISES = {
             Trap(near(4.5, 1e-3), "faster hosts take less time."),
         ),
     ),
-    "may_be_replayed": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "may_be_replayed": choice(
+        "B",
         "what it does does not depend on when things happen.",
         "in which of them do the ranks do the same on every machine?",
-        (
-            Trap(is_letter("A"), "who has work left, and when, is different elsewhere."),
-            Trap(is_letter("C"), "how far does it get in that time on another machine?"),
-            Trap(is_letter("D"), "who is first depends on the machine."),
-        ),
+        A="who has work left, and when, is different elsewhere.",
+        C="how far does it get in that time on another machine?",
+        D="who is first depends on the machine.",
     ),
     "trace_size": Exercise(
         "a number of kB",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from labkit.errors import LabkitError
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice
 from labkit.launch.run import run
 from labkit.study import sweep
 
@@ -96,20 +96,13 @@ EXERCISES = {
             ),
         ),
     ),
-    "monday": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "monday": choice(
+        "B",
         "one thing at a time: if Friday's program passes with today's labkit, the change is yours; if it "
         "fails, the change is labkit's, and the baseline may be renewed with a note.",
         "two things have changed since Friday. How do you find out which of them it was?",
-        (
-            Trap(is_letter("A"), "the test would pass. If the fault is yours, what does it still protect?"),
-            Trap(is_letter("C"), "which programs would then still fail the test?"),
-            Trap(
-                is_letter("D"),
-                "simulated times are the same on every run, to the last bit. Can it be flaky?",
-            ),
-        ),
+        A="the test would pass. If the fault is yours, what does it still protect?",
+        C="which programs would then still fail the test?",
+        D="simulated times are the same on every run, to the last bit. Can it be flaky?",
     ),
 }  # fmt: skip

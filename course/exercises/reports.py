@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DeadlockError, LabkitError
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice
 
 __all__ = ["EXERCISES"]
 
@@ -68,25 +68,15 @@ def _is(wanted: str) -> Any:
 
 
 EXERCISES = {
-    "culprit": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("C"),
+    "culprit": choice(
+        "C",
         "ranks 0, 1 and 2 are in the barrier, as they should be; rank 3 is where it should not be, and the "
         "others wait for it, one directly and two by way of it.",
         "for each rank: is it in the call that comes next in the program, and who is not?",
-        (
-            Trap(is_letter("A"), "rank 0 is the first in the report because it has the lowest number."),
-            Trap(
-                is_letter("B"),
-                "three of the four are where the program wants them to be. A majority proves no guilt.",
-            ),
-            Trap(
-                is_letter("D"),
-                "rank 0 sends nothing: it stands in its barrier. Should it have sent, or should nobody "
+        A="rank 0 is the first in the report because it has the lowest number.",
+        B="three of the four are where the program wants them to be. A majority proves no guilt.",
+        D="rank 0 sends nothing: it stands in its barrier. Should it have sent, or should nobody "
                 "receive?",
-            ),
-        ),
     ),
     "collect": Exercise(
         "a function collect(comm, mine)",
@@ -106,17 +96,13 @@ EXERCISES = {
             Trap(_is("values"), "rows are missing, another rank's, or overwritten by the next one."),
         ),
     ),
-    "works_here": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "works_here": choice(
+        "B",
         "the standard lets the library send the buffer at any time until Wait: with another size, machine or "
         "library, or on a busy day, it is the new content.",
         "whose is the buffer between Isend and Wait?",
-        (
-            Trap(is_letter("A"), "a run is one of the many that MPI allows. What may the others do?"),
-            Trap(is_letter("C"), "a Barrier orders ranks. Does it say that a message has left?"),
-            Trap(is_letter("D"), "the receiver gets the bytes. Which bytes, is decided at the sender."),
-        ),
+        A="a run is one of the many that MPI allows. What may the others do?",
+        C="a Barrier orders ranks. Does it say that a message has left?",
+        D="the receiver gets the bytes. Which bytes, is decided at the sender.",
     ),
 }  # fmt: skip

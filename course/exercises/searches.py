@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter, near
+from labkit.jupyter.exercise import Exercise, Trap, choice, near
 
 __all__ = ["EXERCISES"]
 
@@ -91,17 +91,13 @@ EXERCISES = {
             ),
         ),
     ),
-    "smaller_delta": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("C"),
+    "smaller_delta": choice(
+        "C",
         "wasted relaxations then cost ten times as much, and rounds cost the same: it pays to waste less.",
         "a smaller bucket means more rounds and fewer relaxations. Which of the two has become dearer?",
-        (
-            Trap(is_letter("A"), "does latency make a round dearer, or a relaxation?"),
-            Trap(is_letter("B"), "how many edges has each rank to relax then, and how many partners?"),
-            Trap(is_letter("D"), "of what are there more with smaller buckets: collectives or relaxations?"),
-        ),
+        A="does latency make a round dearer, or a relaxation?",
+        B="how many edges has each rank to relax then, and how many partners?",
+        D="of what are there more with smaller buckets: collectives or relaxations?",
     ),
     "to_owners": Exercise(
         "a function to_owners(comm, vertices, n)",

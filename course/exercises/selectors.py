@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice, is_near
 
 __all__ = ["EXERCISES"]
 
@@ -50,24 +50,14 @@ EXERCISES = {
             Trap(_is_near(80), "that is how many calls were tried. What did each of them lose?"),
         ),
     ),
-    "second_mode": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("C"),
+    "second_mode": choice(
+        "C",
         "three calls of ten at 200 ms are a mode of the algorithm's own, such as dropped packets, and will "
         "come again: 60.7 ms a call against 2 ms.",
         "how long do a million calls take with each of the two?",
-        (
-            Trap(
-                is_letter("A"),
-                "noise of the machine would hit both. Here one of them is slow three times in ten, and the "
+        A="noise of the machine would hit both. Here one of them is slow three times in ten, and the "
                 "other never.",
-            ),
-            Trap(
-                is_letter("B"),
-                "a single slow call may be an accident. How often would three of ten have to happen?",
-            ),
-            Trap(is_letter("D"), "they differ because of something. To whom does it happen?"),
-        ),
+        B="a single slow call may be an accident. How often would three of ten have to happen?",
+        D="they differ because of something. To whom does it happen?",
     ),
 }  # fmt: skip

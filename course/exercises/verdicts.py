@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from labkit.jupyter.exercise import Exercise, Trap, is_near, letter
+from labkit.jupyter.exercise import Exercise, Trap, choice, is_near
 from labkit.scaling import Term, outcome, read_expectation
 
 __all__ = ["EXERCISES"]
@@ -84,28 +84,15 @@ EXERCISES = {
             ),
         ),
     ),
-    "plan": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        lambda plan: plan == "C",
+    "plan": choice(
+        "C",
         "a growth shows itself over a range: five sizes that span a factor of 16 tell p from p², and five "
         "repetitions at each say how large the noise is.",
         "run the cell above with each plan.",
-        (
-            Trap(
-                lambda plan: plan == "A",
-                "you would know the time at 64 ranks very well. What would it be at 128?",
-            ),
-            Trap(
-                lambda plan: plan == "B",
-                "how far apart do p and p² drift between 64 and 128 ranks, once each may have a constant in "
+        A="you would know the time at 64 ranks very well. What would it be at 128?",
+        B="how far apart do p and p² drift between 64 and 128 ranks, once each may have a constant in "
                 "front, and how large is the noise?",
-            ),
-            Trap(
-                lambda plan: plan == "D",
-                "how many curves can you draw through two points?",
-            ),
-        ),
+        D="how many curves can you draw through two points?",
     ),
     "takeover": Exercise(
         "a number of ranks",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from labkit.jupyter.exercise import Exercise, Trap, is_letter, letter, near
+from labkit.jupyter.exercise import Exercise, Trap, choice, near
 
 __all__ = ["EXERCISES"]
 
@@ -82,18 +82,14 @@ EXERCISES = {
             Trap(near(10, 0.005), "that is one rank's waiting. How many wait?"),
         ),
     ),
-    "first_step": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("C"),
+    "first_step": choice(
+        "C",
         "8 bytes take microseconds whatever the algorithm. What takes 70 % is waiting for the last rank, and "
         "what made it late lies before the call.",
         "how long would the Allreduce take if all came at once?",
-        (
-            Trap(is_letter("A"), "algorithms differ by a few start-ups. Is that 70 % of a run?"),
-            Trap(is_letter("B"), "its rounds cost a few latencies. What else do ranks do inside the call?"),
-            Trap(is_letter("D"), "what is computed between the two calls, to hide something behind?"),
-        ),
+        A="algorithms differ by a few start-ups. Is that 70 % of a run?",
+        B="its rounds cost a few latencies. What else do ranks do inside the call?",
+        D="what is computed between the two calls, to hide something behind?",
     ),
     "collected": Exercise(
         "a function collect(comm, work)",
@@ -145,18 +141,14 @@ EXERCISES = {
             Trap(near(99, 0.02), "the wave has to cross the grid in both directions."),
         ),
     ),
-    "order": Exercise(
-        "one of the letters A, B, C, D",
-        letter,
-        is_letter("B"),
+    "order": choice(
+        "B",
         "whichever comes first, the block begins when the second is there. Not every wait state has a cure "
         "where it shows.",
         "what can a rank do with the one edge that it has?",
-        (
-            Trap(is_letter("A"), "then the rank would have to do something useful with the first message."),
-            Trap(is_letter("C"), "is a message received sooner if its receive is called sooner?"),
-            Trap(is_letter("D"), "are messages of other ranks confused, if the rank asks whose they are?"),
-        ),
+        A="then the rank would have to do something useful with the first message.",
+        C="is a message received sooner if its receive is called sooner?",
+        D="are messages of other ranks confused, if the rank asks whose they are?",
     ),
     "drifting": Exercise(
         "a share in %",

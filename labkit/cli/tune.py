@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 
+from labkit import plot
+from labkit.errors import DataError
 from labkit.launch.options import numbers_of
 from labkit.text.html import quantity
 
@@ -73,7 +75,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="draw the regions of the fastest algorithms: .pdf, .png, .svg or .html; repeatable",
     )
+    add(
+        "--width",
+        metavar="WIDTH",
+        help="of --plot, for a paper: single (3.5 in), double (7.16 in) or a number of inches",
+    )
     add("--json", action="store_true", help="print one JSON object and nothing else")
+
+
+def _check_figures(arguments: argparse.Namespace) -> None:
+    """Refuse files and widths that no figure has before anything is measured."""
+    if arguments.width is not None and not arguments.plot:
+        raise DataError(
+            "--width is the width of a figure; name its file with --plot", code="conflicting-options"
+        )
+    if arguments.plot:
+        from labkit.plot.figure import check_files
+
+        check_files(arguments.plot, arguments.width)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -85,6 +104,7 @@ def execute(arguments: argparse.Namespace) -> int:
     from labkit.tuning.off_line import off_line
     from labkit.tuning.real_machine import RealMachine, gain
 
+    _check_figures(arguments)
     ranks = numbers_of(arguments.ranks, "--ranks") if arguments.ranks else None
     tuned = off_line(
         arguments.operation,
@@ -103,10 +123,8 @@ def execute(arguments: argparse.Namespace) -> int:
             tuned.times.to_csv(arguments.times, index=False)
         written.append(arguments.times)
     if arguments.plot:
-        from labkit.plot import regions
-
-        drawn = regions(tuned)
-        written += [str(drawn.save(path)) for path in arguments.plot]
+        drawn = plot.regions(tuned)
+        written += [str(drawn.save(path, width=arguments.width)) for path in arguments.plot]
     compared = tuned.compare()
     is_ours = isinstance(tuned.machine, RealMachine) and tuned.machine.library == "ompi"
     gained = gain(tuned) if is_ours else None

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
+from operator import eq
 from typing import Any
 
 from labkit.errors import DataError, LabkitError, nearest
@@ -20,10 +21,9 @@ __all__ = [
     "Exercise",
     "Trap",
     "check",
+    "choice",
     "exercises",
-    "is_letter",
     "is_near",
-    "letter",
     "near",
     "tried_on",
 ]
@@ -166,17 +166,27 @@ def near(wanted: float, share: float = 1e-6) -> Callable[[float], bool]:
     return lambda answer: is_near(answer, wanted, share)
 
 
-def letter(answer: object) -> str:
-    """Read one of the letters A to D."""
+def choice(
+    right: str, because: str, hint: str = "", *, choices: tuple[str, ...] = (), **traps: str
+) -> Exercise:
+    """Return a question with the letters A to D; every wrong one has its hint in `traps`.
+
+    Examples
+    --------
+    >>> choice("B", "it doubles.", A="it is constant.", C="it grows faster.").check("c")
+    ✗ not yet: it grows faster.
+    """
+    caught = tuple(Trap(partial(eq, wrong), text) for wrong, text in traps.items())
+    return Exercise(
+        "one of the letters A, B, C, D", _letter, partial(eq, right), because, hint, caught, choices
+    )
+
+
+def _letter(answer: object) -> str:
     found = str(answer).strip().upper()
     if found not in ("A", "B", "C", "D"):
         raise ValueError(found)
     return found
-
-
-def is_letter(wanted: str) -> Callable[[str], bool]:
-    """Return whether an answer is this letter, as a function of it."""
-    return lambda answer: answer == wanted
 
 
 @cache

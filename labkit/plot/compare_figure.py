@@ -157,6 +157,11 @@ def _panel(
         for name, curve in programs.items()
     ]
     if with_legend:
+        # a legend shows glyphs of its own plot: of a program that other machines ran, a line without points
+        for name in names:
+            if name not in programs:
+                items.append(LegendItem(label=name, renderers=_line(fig, None, names.index(name), name)))
+        items.sort(key=lambda item: names.index(item.label.value))
         legend = Legend(
             items=items, label_text_font=FONT, label_text_font_size="12px", border_line_color=None
         )
@@ -172,12 +177,12 @@ def _panel(
     return fig
 
 
-def _line(fig: Any, curve: Curve, number: int, name: str) -> list[Any]:
-    color, points = COLORS[number % len(COLORS)], _points(curve)
-    texts = [markup.quantity(float(value), curve.unit, 3) for value in points]
-    source = ColumnDataSource(
-        {"x": curve.samples.x, "y": points, "text": texts, "name": [name] * len(points)}
-    )
+def _line(fig: Any, curve: Curve | None, number: int, name: str) -> list[Any]:
+    """Draw a curve; without one a line that only a legend shows."""
+    color = COLORS[number % len(COLORS)]
+    x, points = (np.array([np.nan]),) * 2 if curve is None else (curve.samples.x, _points(curve))
+    texts = ["" if curve is None else markup.quantity(float(value), curve.unit, 3) for value in points]
+    source = ColumnDataSource({"x": x, "y": points, "text": texts, "name": [name] * len(points)})
     line = fig.line("x", "y", source=source, color=color, width=2.2, line_dash=DASHES[number % len(DASHES)])
     marks = fig.scatter(
         "x",

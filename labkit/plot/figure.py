@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
 
 import pandas as pd
 from bokeh.document import Document
@@ -22,14 +23,15 @@ from bokeh.model import Model as BokehModel
 from bokeh.resources import Resources
 from markupsafe import Markup
 
-from labkit.errors import DataError
-from labkit.plot.still import draw_still, is_live, still_bundle, with_words
+from labkit.checks import echo
+from labkit.errors import DataError, nearest
+from labkit.plot.still import can_draw, draw_still, has_matplotlib, is_live, still_bundle, with_words
 from labkit.plot.style import Drawn, dress, unbroken
 from labkit.process.folders import private_folder
 from labkit.text.files import replace_file, writing
 from labkit.text.html import render
 
-__all__ = ["VARIABLE", "Figure", "find_browser", "page", "render_page"]
+__all__ = ["VARIABLE", "WIDTHS", "Figure", "check_files", "find_browser", "page", "render_page"]
 
 
 # PNG and SVG files of figures, drawn by a browser without a window.
@@ -38,6 +40,14 @@ __all__ = ["VARIABLE", "Figure", "find_browser", "page", "render_page"]
 # and everything it needs, lets BokehJS draw it, and prints the page back with the finished file inside.
 
 LIMIT_S = 90
+
+Target: TypeAlias = str | os.PathLike[str]
+#: inches of a column, and of the text of a page with two, in IEEE's journals and proceedings
+WIDTHS: Mapping[str, float] = MappingProxyType({"single": 3.5, "double": 7.16})
+#: inches that a figure may be wide
+_NARROWEST, _WIDEST = 2.0, 20.0
+_PAGES = ("html", "htm")
+_KINDS = (*_PAGES, "pdf", "png", "svg")
 
 _FLAGS = (
     "--headless",
@@ -390,46 +400,118 @@ class Figure(Drawn):
         """
         return render_page(self.reading, [self], has_heading=False)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the figure to a file; the name's ending says as what.
+    @overload
+    def save(self, path: Target, *, width: str | float | None = None) -> Path: ...
+
+    @overload
+    def save(
+        self, path: Target, another: Target, /, *more: Target, width: str | float | None = None
+    ) -> list[Path]: ...
+
+    def save(self, path: Target, *more: Target, width: str | float | None = None) -> Path | list[Path]:
+        """Write the figure to one or several files, in the formats that their suffixes name.
 
         Parameters
         ----------
-        path : path
-            ``.html``: a page that works offline, with hover and zoom. ``.png`` and ``.svg``: the picture
-            with its reading beneath and the alternative text inside, drawn by a Chromium or Chrome of
-            this machine; the buttons under the picture save the same without one. ``.pdf``: the same as
-            vectors for a paper, drawn by matplotlib without a browser.
+        path, *more : path
+            ``.html``: a page that works offline, with hover and zoom. ``.pdf``, ``.svg`` and ``.png``: the
+            picture with its reading beneath and the alternative text inside, drawn by matplotlib. A figure
+            with parts that matplotlib does not draw is drawn by a Chromium or Chrome of this machine, to
+            ``.png`` or ``.svg``.
+        width : str or float, optional
+            For a paper: ``"single"`` (a column of IEEE's, 3.5 in), ``"double"`` (both, 7.16 in), or inches.
+            Letters have 6 to 9 points, a PNG 300 dots per inch. The reading is left to the paper's caption.
 
         Returns
         -------
-        Path
+        Path or list of Path
+            A list for several.
 
         Raises
         ------
         DataError
-            Another ending, no browser that could draw it, no matplotlib, or the file cannot be written.
+            Another suffix or width, a figure that cannot be drawn here, or a file that cannot be written.
         """
-        target = Path(path)
-        kind = target.suffix.lower().lstrip(".")
-        if kind not in ("html", "htm", "png", "svg", "pdf"):
+        inches = check_files((path, *more), width)
+        targets = [Path(one) for one in (path, *more)]
+        for target in targets:
+            with writing(target):
+                replace_file(target, self._content(_kind(target), inches, target.parent))
+        return targets[0] if len(targets) == 1 else targets
+
+    def _content(self, kind: str, inches: float | None, beside: Path) -> str | bytes:
+        """Return the content of a file."""
+        if kind in _PAGES:
+            return self.to_page()
+        if has_matplotlib() and can_draw(self):
+            if inches is None:
+                return draw_still(self, kind, 2.0, colors=0)
+            from labkit.plot.column import draw_column  # matplotlib takes long to load
+
+            return draw_column(self, kind, inches)
+        if kind == "pdf" or inches is not None:
             raise DataError(
-                f"a figure is saved as .html, .pdf, .png or .svg; got {os.fspath(path)!r}",
-                code="unknown-format",
+                "only a browser draws all of this figure; save it as .png, .svg or .html without a width"
+                if has_matplotlib()
+                else "a .pdf and a figure with a width are drawn by matplotlib: pip install matplotlib",
+                code="unsupported" if has_matplotlib() else "missing-package",
             )
-        with writing(target):
-            if kind in ("html", "htm"):
-                replace_file(target, self.to_page())
-            elif kind == "pdf":
-                try:
-                    replace_file(target, draw_still(self, "pdf"))
-                except ImportError:
-                    raise DataError(
-                        "matplotlib draws a PDF: pip install matplotlib, or save .svg", code="missing-package"
-                    ) from None
-            else:
-                replace_file(target, draw_file(self, kind, beside=target.parent))
-        return target
+        return draw_file(self, kind, beside=beside)
+
+
+def width_in_inches(width: object) -> float:
+    """Return a width in inches: a name of `WIDTHS`, or a number.
+
+    Raises
+    ------
+    DataError
+        Neither, or too narrow or too wide for a figure.
+
+    Examples
+    --------
+    >>> width_in_inches("single"), width_in_inches(5)
+    (3.5, 5.0)
+    """
+    names = ", ".join(f'"{name}" ({inches:g} in)' for name, inches in WIDTHS.items())
+    allowed = f"width is {names} or a number of inches from {_NARROWEST:g} to {_WIDEST:g}"
+    if isinstance(width, str) and width in WIDTHS:
+        return WIDTHS[width]
+    try:
+        inches = float(str(width))
+    except ValueError:
+        inches = math.nan
+    if not _NARROWEST <= inches <= _WIDEST:
+        guess = nearest(width, WIDTHS) if isinstance(width, str) else ""
+        raise DataError(f"{allowed}, got {echo(width)}{guess}", code="invalid-value")
+    return inches
+
+
+def check_files(paths: Iterable[Target], width: object = None) -> float | None:
+    """Refuse files or a width that no figure has; return the width in inches.
+
+    Raises
+    ------
+    DataError
+        No file, another suffix, another width, or a page with a width.
+    """
+    names = [os.fspath(path) for path in paths]
+    inches = None if width is None else width_in_inches(width)
+    for name in names:
+        if _kind(name) not in _KINDS:
+            raise DataError(
+                f"a figure is saved as .html, .pdf, .png or .svg; got {name!r}", code="unknown-format"
+            )
+        if inches is not None and _kind(name) in _PAGES:
+            raise DataError(
+                f"width is for .pdf, .png and .svg; save {name!r} without it, "
+                "because a page adapts to its window",
+                code="conflicting-options",
+            )
+    return inches
+
+
+def _kind(path: Target) -> str:
+    return Path(path).suffix.lower().lstrip(".")
 
 
 def _said(layout: Any) -> Any:

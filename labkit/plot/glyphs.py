@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GLYPHS", "Columns", "Drawn", "draw_glyph", "pt"]
+__all__ = ["GLYPHS", "Axes", "Columns", "Drawn", "Plot", "draw_glyph", "pt"]
 
 #: a pixel of the screen (96 to the inch) in points (72 to the inch)
 pt = 0.75
 
 Axes = Any
+#: a Bokeh plot, or a layout of them
+Plot = Any
 #: what a legend shows of a drawn glyph
 Drawn = Any
 
@@ -64,10 +66,14 @@ class Columns:
     source : ColumnDataSource
     x_factors, y_factors : sequence of str, optional
         Names along a categorical axis.
+    pt : float
+        Points for each pixel of the layout.
     """
 
-    def __init__(self, glyph: Any, source: Any, x_factors: Any = None, y_factors: Any = None) -> None:
-        self._glyph, self._data = glyph, source.data
+    def __init__(
+        self, glyph: Any, source: Any, x_factors: Any = None, y_factors: Any = None, pt: float = pt
+    ) -> None:
+        self._glyph, self._data, self.pt = glyph, source.data, pt
         self._factors = {"x": x_factors, "y": y_factors}
         self.rows = max((len(column) for column in self._data.values()), default=0)
 
@@ -161,7 +167,7 @@ def _colors(columns: Columns, kind: str) -> object:
 
 def _line(columns: Columns, prefix: str = "line") -> dict[str, Any]:
     width = columns.all(f"{prefix}_width", 1)
-    widths = [pt * w for w in width] if isinstance(width, list) else pt * width
+    widths = [columns.pt * w for w in width] if isinstance(width, list) else columns.pt * width
     dash = columns.all(f"{prefix}_dash", "solid")
     if isinstance(dash, str) or not dash:
         style = _DASHES.get(dash or "solid", "-")
@@ -184,7 +190,7 @@ def _draw_line(axes: Axes, columns: Columns) -> Drawn:
 def _draw_scatter(axes: Axes, columns: Columns) -> Drawn:
     marker = columns.all("marker", "circle")
     size = columns.all("size", 4)
-    sizes = [(pt * s) ** 2 for s in size] if isinstance(size, list) else (pt * size) ** 2
+    sizes = [(columns.pt * s) ** 2 for s in size] if isinstance(size, list) else (columns.pt * size) ** 2
     x, y = columns.places("x"), columns.places("y")
     face, edge = _colors(columns, "fill"), _colors(columns, "line")
     kinds = marker if isinstance(marker, list) else [marker] * columns.rows
@@ -199,7 +205,7 @@ def _draw_scatter(axes: Axes, columns: Columns) -> Drawn:
             marker=_MARKERS.get(kind, "o"),
             facecolors=_kept(face, keep),
             edgecolors=_kept(edge, keep),
-            linewidths=pt * float(columns.one("line_width", 1)),
+            linewidths=columns.pt * float(columns.one("line_width", 1)),
             zorder=3,
         )
     return drawn
@@ -309,7 +315,9 @@ def _draw_text(axes: Axes, columns: Columns) -> Drawn:
     texts, x, y = columns.all("text"), columns.places("x"), columns.places("y")
     across, up = columns.all("x_offset", 0), columns.all("y_offset", 0)
     colors, size = _colors(columns, "text"), str(columns.one("text_font_size", "12px"))
-    points = float(size.removesuffix("px")) * pt if size.endswith("px") else float(size.removesuffix("pt"))
+    points = (
+        float(size.removesuffix("px")) * columns.pt if size.endswith("px") else float(size.removesuffix("pt"))
+    )
     align = columns.all("text_align", "left")
     baseline = columns.all("text_baseline", "alphabetic")
 
@@ -320,7 +328,7 @@ def _draw_text(axes: Axes, columns: Columns) -> Drawn:
         axes.annotate(
             str(text),
             (x[i], y[i]),
-            xytext=(pt * float(at(across, i)), -pt * float(at(up, i))),
+            xytext=(columns.pt * float(at(across, i)), -columns.pt * float(at(up, i))),
             textcoords="offset points",
             ha=at(align, i),
             fontsize=points,

@@ -12,16 +12,34 @@ import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from html import escape
+from importlib.util import find_spec
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from labkit.plot.glyphs import Columns, draw_glyph, limits, pt
+from labkit.plot.glyphs import GLYPHS, Axes, Columns, Plot, draw_glyph, limits, pt
 from labkit.plot.style import COUNT_JS, SHARE_JS, SI_JS, count_text, share_text, si_text, wrap
 
 if TYPE_CHECKING:
     from labkit.plot.style import Drawn
 
-__all__ = ["draw_still", "is_live", "still_bundle", "with_words"]
+__all__ = [
+    "SETTINGS",
+    "Sheet",
+    "TextLine",
+    "can_draw",
+    "draw_line",
+    "draw_plot",
+    "draw_still",
+    "has_matplotlib",
+    "is_live",
+    "laid_out",
+    "legend_of",
+    "still_bundle",
+    "titles",
+    "with_words",
+    "written",
+]
 
 
 _LARGEST_PX, _USUAL_PX = 15.0, 13.0
@@ -39,9 +57,26 @@ class TextLine:
     is_bold: bool
 
     @property
+    def weight(self) -> str:
+        """Its letters' weight, by matplotlib's name."""
+        return "bold" if self.is_bold else "normal"
+
+    @property
     def height_px(self) -> float:
         """What it takes of the picture's height."""
         return _HIGH * self.size_px
+
+
+@dataclass
+class Sheet:
+    """What plots are drawn on: their screen, or a column of a paper.
+
+    In a column a pixel of the layout is fewer points, and lines of text and legends have places of their own.
+    """
+
+    pt: float = pt
+    #: in a column: what legends show, by the identifier of a Bokeh renderer
+    shown: dict[str, object] | None = None
 
 
 def titles(things: Sequence[Any]) -> Iterator[TextLine]:
@@ -54,7 +89,7 @@ def titles(things: Sequence[Any]) -> Iterator[TextLine]:
             yield TextLine(thing.text, min(points, _LARGEST_PX), thing.text_color or "#222222", is_bold)
 
 
-def below(plot: Any, width_px: float) -> list[TextLine]:
+def below(plot: Plot, width_px: float) -> list[TextLine]:
     """Return the lines below a plot, downwards; lines of one look are broken again to fit the width.
 
     Matplotlib's letters are wider than a browser's.
@@ -68,7 +103,7 @@ def below(plot: Any, width_px: float) -> list[TextLine]:
     return lines
 
 
-def draw_above(axes: Any, plot: Any) -> None:
+def draw_above(axes: Axes, plot: Plot) -> None:
     """Draw the lines above a plot, upwards from its frame."""
     above = 3.0
     for line in titles((plot.title, *plot.above)):
@@ -83,12 +118,12 @@ def draw_above(axes: Any, plot: Any) -> None:
             color=line.color,
             va="bottom",
             annotation_clip=False,
-            weight=_weight(line),
+            weight=line.weight,
         )
         above += 1.35 * points * (line.text.count("\n") + 1)
 
 
-def draw_line(page: Any, line: TextLine, left: float, middle: float) -> None:
+def draw_line(page: Any, line: TextLine, left: float, middle: float, pt: float = pt) -> None:
     """Draw a line at a place of a page, in shares of it."""
     page.text(
         left,
@@ -97,12 +132,8 @@ def draw_line(page: Any, line: TextLine, left: float, middle: float) -> None:
         fontsize=pt * line.size_px,
         color=line.color,
         va="center",
-        weight=_weight(line),
+        weight=line.weight,
     )
-
-
-def _weight(line: TextLine) -> str:
-    return "bold" if line.is_bold else "normal"
 
 
 #: names of environment variables of kernels that a page with widgets talks to
@@ -115,7 +146,17 @@ _SCALE = 1.5
 _COLORS = 96
 #: pixels of the screen to the inch
 _PER_INCH = 96.0
-_FONTS = ["DejaVu Sans"]
+#: of matplotlib: letters stay letters, and the same figure is the same file. IEEE and ACM refuse PDF with
+#: fonts of type 3.
+SETTINGS = {
+    "font.family": ["DejaVu Sans"],
+    "pdf.fonttype": 42,
+    "svg.fonttype": "none",
+    "svg.hashsalt": "labkit",
+    "hatch.linewidth": 0.5,
+    "axes.unicode_minus": False,
+    "path.simplify_threshold": 0.3,
+}
 _GAP_PX = 8.0
 _READING_PX = 13.0
 #: room for an axis with its name, what that takes below a frame, and room for a letter of a legend outside
@@ -143,6 +184,25 @@ _OUTSIDE = {
     "right": ("upper left", (1.02, 1.0)),
     "left": ("upper right", (-0.12, 1.0)),
 }
+
+
+def has_matplotlib() -> bool:
+    """Whether matplotlib is installed."""
+    return find_spec("matplotlib") is not None
+
+
+def can_draw(figure: Drawn) -> bool:
+    """Whether matplotlib draws all of a figure: it has plots alone, of glyphs known here."""
+    kinds = {
+        type(part).__name__ for part in figure.layout.references() if hasattr(part, "js_event_callbacks")
+    }
+    glyphs = {
+        type(one.glyph).__name__
+        for plot, *_ in laid_out(figure.layout, 0.0, 0.0)
+        for one in plot.renderers
+        if hasattr(one, "glyph") and one.visible
+    }
+    return bool(glyphs) and glyphs <= set(GLYPHS) and not kinds & {"Div", "DataTable", "Tabs", "PreText"}
 
 
 def is_live() -> bool:
@@ -193,26 +253,18 @@ def _stacked(pictures: Sequence[bytes]) -> bytes:
     return out.getvalue()
 
 
-def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
-    """Draw a figure without a browser."""
+def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0, colors: int = _COLORS) -> bytes:
+    """Draw a figure without a browser; a PNG has a palette of `colors`, or with 0 all that it needs."""
     from matplotlib import rc_context
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Page
 
-    plots = list(_laid_out(figure.layout, 0.0, 0.0))
+    plots = list(laid_out(figure.layout, 0.0, 0.0))
     width, height = _size(figure.layout)
     reading = TextLine(figure.reading, _READING_PX, "#333333", is_bold=False)
     words = [] if figure.has_words else wrap(figure.reading, max(30, int(width / 7.4)))
     under = reading.height_px * len(words) + (6 if words else 0)
-    settings = {
-        "font.family": _FONTS,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "labkit",
-        "hatch.linewidth": 0.5,
-        "axes.unicode_minus": False,
-        "path.simplify_threshold": 0.3,
-    }
-    with rc_context(settings):
+    with rc_context(SETTINGS):
         whole = height + under
         page = Page(figsize=(width / _PER_INCH, whole / _PER_INCH), dpi=_PER_INCH)
         FigureCanvasAgg(page)
@@ -223,7 +275,7 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
                 draw_line(page, line, (x + 6) / width, (up + line.height_px / 2) / whole)
                 up += line.height_px
             box = (x / width, up / whole, w / width, (whole - y - up) / whole)
-            axes = _draw_plot(page, plot, box)
+            axes, _ = draw_plot(page, plot, box, Sheet())
             _fit(page, axes, box)
             columns.setdefault((plot.x_range.id, x), []).append(axes)
         for stack in columns.values():
@@ -231,11 +283,27 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0) -> bytes:
         for i, text in enumerate(words):
             middle = under - 4 - reading.height_px * (i + 0.5)
             draw_line(page, replace(reading, text=text), 6 / width, middle / whole)
-        out = io.BytesIO()
-        dates = {"svg": "Date", "pdf": "CreationDate"}
-        metadata = {"Title": figure.reading, dates[kind]: None} if kind in dates else {}
-        page.savefig(out, format=kind, dpi=_PER_INCH * scale, metadata=metadata)
-    return with_words(out.getvalue(), figure, _COLORS) if kind == "png" else out.getvalue()
+        return written(page, figure, kind, _PER_INCH * scale, colors)
+
+
+def written(page: Any, figure: Drawn, kind: str, dpi: float, colors: int = 0) -> bytes:
+    """Return a drawn page as a file with its description inside, the same bytes each time."""
+    out = io.BytesIO()
+    dates = {"svg": "Date", "pdf": "CreationDate"}
+    metadata = {"Title": figure.reading, dates[kind]: None} if kind in dates else {}
+    page.savefig(out, format=kind, dpi=dpi, metadata=metadata)
+    made = out.getvalue()
+    if kind == "png":
+        return with_words(made, figure, colors) if colors else with_words(made, figure, dpi=(dpi, dpi))
+    return _described(made.decode(), figure).encode() if kind == "svg" else made
+
+
+def _described(svg: str, figure: Drawn) -> str:
+    """Return an SVG that a screen reader reads: a title and a description."""
+    begin, rest = svg.split("<svg ", 1)
+    tag, rest = rest.split(">", 1)
+    words = f"<title>{escape(figure.reading)}</title>\n <desc>{escape(figure.alt)}</desc>"
+    return f'{begin}<svg role="img" {tag}>\n {words}{rest}'
 
 
 def with_words(png: bytes, figure: Drawn, colors: int = 0, **options: object) -> bytes:
@@ -243,10 +311,9 @@ def with_words(png: bytes, figure: Drawn, colors: int = 0, **options: object) ->
 
     With a palette of `colors` it is a third of the size.
     """
-    from PIL import Image
-    from PIL.PngImagePlugin import PngInfo
+    from PIL import Image, PngImagePlugin
 
-    words = PngInfo()
+    words = PngImagePlugin.PngInfo()
     words.add_itxt("Title", figure.reading)
     words.add_itxt("Description", figure.alt)
     out = io.BytesIO()
@@ -256,7 +323,7 @@ def with_words(png: bytes, figure: Drawn, colors: int = 0, **options: object) ->
     return out.getvalue()
 
 
-def _laid_out(layout: Any, x: float, y: float) -> Any:
+def laid_out(layout: Plot, x: float, y: float) -> Any:
     """Yield every plot of a layout with its place and size in pixels, the origin at the top left."""
     kind = type(layout).__name__
     if hasattr(layout, "renderers"):
@@ -268,21 +335,21 @@ def _laid_out(layout: Any, x: float, y: float) -> Any:
         for cell, row, column in cells:
             left = sum(w + _GAP_PX for k, w in columns.items() if k < column)
             top = sum(h + _GAP_PX for r, h in rows.items() if r < row)
-            yield from _laid_out(cell, x + left, y + top)
+            yield from laid_out(cell, x + left, y + top)
     elif hasattr(layout, "children"):
         for child in layout.children:
-            yield from _laid_out(child, x, y)
+            yield from laid_out(child, x, y)
             w, h = _size(child)
             x, y = (x + w, y) if kind == "Row" else (x, y + h)
 
 
-def _size(layout: Any) -> tuple[float, float]:
-    plots = list(_laid_out(layout, 0.0, 0.0))
+def _size(layout: Plot) -> tuple[float, float]:
+    plots = list(laid_out(layout, 0.0, 0.0))
     wide = max((x + w for _, x, _, w, _ in plots), default=0.0)
     return wide, max((y + h for _, _, y, _, h in plots), default=0.0)
 
 
-def _plot_size(plot: Any) -> tuple[float, float]:
+def _plot_size(plot: Plot) -> tuple[float, float]:
     """Return the size of a plot; where only its frame has one, with room for what stands around it."""
     if plot.frame_width is None or plot.frame_height is None:
         return float(plot.width or 600), float(plot.height or 400)
@@ -294,17 +361,21 @@ def _plot_size(plot: Any) -> tuple[float, float]:
     return plot.frame_width + left + right, plot.frame_height + _AXIS_PX + 24.0 * lines
 
 
-def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> object:
+def draw_plot(
+    page: Any, plot: Plot, box: tuple[float, float, float, float], sheet: Sheet
+) -> tuple[Any, list[Any]]:
+    """Draw one plot with its frame in a box, given in shares of the page; return the legends left out."""
     axes = page.add_axes(box, facecolor=plot.background_fill_color or "white")
     x_factors, y_factors = (getattr(r, "factors", None) for r in (plot.x_range, plot.y_range))
     for name, scale in (("x", plot.x_scale), ("y", plot.y_scale)):
         if "Log" in type(scale).__name__:
             getattr(axes, f"set_{name}scale")("log")
-    shown: dict[str, object] = {}
+    shown: dict[str, object] = {} if sheet.shown is None else sheet.shown
+    legends = []
     for renderer in plot.renderers:
         glyph = getattr(renderer, "glyph", None)
         if glyph is not None and renderer.visible:
-            columns = Columns(glyph, renderer.data_source, x_factors, y_factors)
+            columns = Columns(glyph, renderer.data_source, x_factors, y_factors, sheet.pt)
             shown[renderer.id] = draw_glyph(axes, glyph, columns)
     for name, span in (("x", plot.x_range), ("y", plot.y_range)):
         factors = getattr(span, "factors", None)
@@ -312,14 +383,20 @@ def _draw_plot(page: Any, plot: Any, box: tuple[float, float, float, float]) -> 
             getattr(axes, f"set_{name}lim")(0, len(factors))
         elif getattr(span, "start", None) is not None and _is_number(span.start):
             getattr(axes, f"set_{name}lim")(span.start, span.end)
-    _draw_axes(axes, plot, x_factors, y_factors)
+    _draw_axes(axes, plot, x_factors, y_factors, sheet)
     for side in ("center", "above", "below", "left", "right"):
         for thing in getattr(plot, side):
-            _annotate(page, axes, thing, side, shown)
-    draw_above(axes, plot)
+            if type(thing).__name__ == "Legend":
+                legends.append((thing, side))
+            else:
+                _annotate(page, axes, thing, sheet)
+    if sheet.shown is None:
+        for legend, side in legends:
+            _draw_legend(axes, legend, side, shown)
+        draw_above(axes, plot)
     if getattr(plot, "match_aspect", False):
         axes.set_aspect("equal", adjustable="box")
-    return axes
+    return axes, [legend for legend, _ in legends]
 
 
 def _align(stack: Sequence[Any]) -> None:
@@ -335,7 +412,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _draw_axes(axes: Any, plot: Any, x_factors: Any, y_factors: Any) -> None:
+def _draw_axes(axes: Axes, plot: Plot, x_factors: Any, y_factors: Any, sheet: Sheet) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
     for spine in axes.spines.values():
@@ -348,9 +425,9 @@ def _draw_axes(axes: Any, plot: Any, x_factors: Any, y_factors: Any) -> None:
             mine.set_visible(False)
             continue
         axis = theirs[0]
-        axes.tick_params(axis=name, labelsize=9, color="#888888", labelcolor="#333333")
+        axes.tick_params(axis=name, labelsize=12 * sheet.pt, color="#888888", labelcolor="#333333")
         if axis.axis_label:
-            getattr(axes, f"set_{name}label")(axis.axis_label, fontsize=9.75, color="#333333")
+            getattr(axes, f"set_{name}label")(axis.axis_label, fontsize=13 * sheet.pt, color="#333333")
         grids = plot.xgrid if name == "x" else plot.ygrid
         if any(grid.visible and grid.grid_line_color for grid in grids):
             axes.grid(True, axis=name, color="#e6e6e6", linewidth=0.8)
@@ -365,7 +442,9 @@ def _draw_axes(axes: Any, plot: Any, x_factors: Any, y_factors: Any) -> None:
             low, high = sorted(getattr(axes, f"get_{name}lim")())
             mine.set_major_locator(FixedLocator([t for t in ticks if low <= t <= high] or list(ticks)))
         elif type(axis.ticker).__name__ == "BasicTicker":
-            mine.set_major_locator(MaxNLocator(7, integer=getattr(axis.ticker, "min_interval", 0) == 1))
+            mine.set_major_locator(
+                MaxNLocator(7, integer=getattr(axis.ticker, "min_interval", 0) == 1, steps=[1, 2, 5, 10])
+            )
         write = _writer(axis.formatter)
         overrides = {float(k): v for k, v in axis.major_label_overrides.items() if _is_number(k)}
         mine.set_major_formatter(
@@ -388,18 +467,16 @@ def _writer(formatter: Any) -> Callable[[float], str]:
     return lambda value: f"{value:,.6g}"
 
 
-def _annotate(page: object, axes: Any, thing: Any, side: str, shown: dict[str, object]) -> None:
+def _annotate(page: object, axes: Axes, thing: Any, sheet: Sheet) -> None:
     kind = type(thing).__name__
-    if kind == "Legend":
-        _legend(axes, thing, side, shown)
-    elif kind == "ColorBar":
-        _color_bar(page, axes, thing)
+    if kind == "ColorBar":
+        _color_bar(page, axes, thing, sheet)
     elif kind == "Span":
         line = axes.axhline if thing.dimension == "width" else axes.axvline
         line(
             thing.location,
             color=thing.line_color or "#444444",
-            linewidth=pt * (thing.line_width or 1),
+            linewidth=sheet.pt * (thing.line_width or 1),
             linestyle=":" if thing.line_dash else "-",
         )
     elif kind == "BoxAnnotation":
@@ -410,11 +487,11 @@ def _annotate(page: object, axes: Any, thing: Any, side: str, shown: dict[str, o
             axes.axvspan(thing.left, thing.right, zorder=3, **look)
 
 
-def _legend(axes: Any, legend: Any, side: str, shown: dict[str, object]) -> None:
-    if not legend.visible:
-        return
-    handles, labels = [], []
-    for item in legend.items:
+def legend_of(legend: Any, shown: dict[str, object]) -> tuple[list[Any], list[str]]:
+    """Return what a legend shows, and its labels."""
+    handles: list[Any] = []
+    labels: list[str] = []
+    for item in legend.items if legend.visible else ():
         drawn = [shown[r.id] for r in item.renderers if shown.get(r.id) is not None]
         label = getattr(item.label, "value", None) or getattr(item.label, "field", None) or str(item.label)
         if isinstance(item.label, dict):
@@ -422,6 +499,11 @@ def _legend(axes: Any, legend: Any, side: str, shown: dict[str, object]) -> None
         if drawn:
             handles.append(tuple(drawn[:2]) if len(drawn) > 1 else drawn[0])
             labels.append(str(label))
+    return handles, labels
+
+
+def _draw_legend(axes: Axes, legend: Any, side: str, shown: dict[str, object]) -> None:
+    handles, labels = legend_of(legend, shown)
     if not handles:
         return
     columns = len(labels) if legend.orientation == "horizontal" else 1
@@ -451,25 +533,29 @@ def _legend(axes: Any, legend: Any, side: str, shown: dict[str, object]) -> None
     made.set_zorder(5)
 
 
-def _color_bar(page: Any, axes: Any, bar: Any) -> None:
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, LogNorm, Normalize
-    from matplotlib.ticker import FuncFormatter
+def _color_bar(page: Any, axes: Axes, bar: Any, sheet: Sheet) -> None:
+    from matplotlib import cm, ticker
+    from matplotlib import colors as palettes
 
     mapper = bar.color_mapper
     low, high = limits([0.0, 1.0], mapper)
-    norm = LogNorm(low, high) if "Log" in type(mapper).__name__ and low > 0 else Normalize(low, high)
-    colors = ScalarMappable(norm, ListedColormap(list(mapper.palette)))
+    norm = (
+        palettes.LogNorm(low, high)
+        if "Log" in type(mapper).__name__ and low > 0
+        else palettes.Normalize(low, high)
+    )
+    colors = cm.ScalarMappable(norm, palettes.ListedColormap(list(mapper.palette)))
     made = page.colorbar(colors, cax=axes.inset_axes((1.03, 0.0, 0.03, 1.0)))
     write = _writer(bar.formatter)
-    made.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
-    made.ax.tick_params(labelsize=8.5, color="#888888", labelcolor="#333333")
+    made.ax.yaxis.set_minor_locator(ticker.NullLocator())
+    made.ax.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: write(value)))
+    made.ax.tick_params(labelsize=8.5 / pt * sheet.pt, color="#888888", labelcolor="#333333")
     made.outline.set_edgecolor("#bbbbbb")
     if bar.title:
-        made.ax.set_title(bar.title, fontsize=8.5, color="#333333")
+        made.ax.set_title(bar.title, fontsize=8.5 / pt * sheet.pt, color="#333333")
 
 
-def _fit(page: Any, axes: Any, box: tuple[float, float, float, float]) -> None:
+def _fit(page: Any, axes: Axes, box: tuple[float, float, float, float]) -> None:
     """Shrink the frame until its labels, title and legend lie inside the plot's own box."""
     left, bottom, width, height = box
     wide, high = page.bbox.width, page.bbox.height

@@ -8,6 +8,7 @@ import io
 import re
 import stat
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from labkit.plot.still import with_words
 from tests.support.browser import needs_browser
 from tests.support.refusals import raises_code
 
+KINDS = ("pdf", "png", "svg")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -37,7 +39,8 @@ def figure() -> plot.Figure:
 @pytest.mark.slow
 @needs_browser
 def test_a_png_holds_the_picture_and_says_what_it_shows(figure: plot.Figure, tmp_path: Path) -> None:
-    with Image.open(figure.save(tmp_path / "f.png")) as picture:
+    (tmp_path / "f.png").write_bytes(figures.draw_file(figure, "png"))
+    with Image.open(tmp_path / "f.png") as picture:
         words = dict(picture.text)
         assert (words["Title"], words["Description"]) == (figure.reading, figure.alt)
         width, height = picture.size
@@ -49,7 +52,7 @@ def test_a_png_holds_the_picture_and_says_what_it_shows(figure: plot.Figure, tmp
 @pytest.mark.slow
 @needs_browser
 def test_an_svg_is_made_of_lines_and_says_what_it_shows(figure: plot.Figure, tmp_path: Path) -> None:
-    root = ET.fromstring(figure.save(tmp_path / "f.svg").read_text("utf-8"))
+    root = ET.fromstring(figures.draw_file(figure, "svg").decode())
     assert root.get("role") == "img"
     assert root.findtext(f"{SVG}title") == figure.reading
     assert root.findtext(f"{SVG}desc") == figure.alt
@@ -66,7 +69,7 @@ def test_no_line_of_a_reading_ends_between_a_number_and_its_unit(tmp_path: Path)
         said = f"{'a' * before} 12 ms, then 256 ranks, 19 % and 1.5 µs; 64 times as fast, predicted 12 GB/s"
         drawing = bokeh_figure(width=200, height=80)
         drawing.line([0, 1], [0, 1])
-        root = ET.fromstring(plot.Figure(drawing, said, "a line").save(tmp_path / "f.svg").read_text("utf-8"))
+        root = ET.fromstring(figures.draw_file(plot.Figure(drawing, said, "a line"), "svg").decode())
         lines = ["".join(text.itertext()) for text in root.findall(f"{SVG}g/{SVG}text")]
         assert len(lines) > 2, "the reading is longer than the picture is wide"
         assert " ".join(lines) == said.strip()
@@ -89,19 +92,65 @@ def test_grids_of_figures_are_drawn_whole_and_a_reading_inside_is_not_repeated(t
     verdict = lk.judge(p, p, "p", unit="s")
     study = lk.sweep(lambda comm: comm.barrier(), ranks=[2, 4, 8], on="star", progress=False)
     grid = plot.compare({"left": {"one": study}, "right": {"one": study}})
-    text = grid.save(tmp_path / "grid.svg").read_text("utf-8")
+    text = figures.draw_file(grid, "svg").decode()
     assert {">left</text>", ">right</text>"} <= set(re.findall(r">\w+</text>", text)), "both machines"
-    root = ET.fromstring(plot.scaling(verdict).save(tmp_path / "s.svg").read_text("utf-8"))
+    root = ET.fromstring(figures.draw_file(plot.scaling(verdict), "svg").decode())
     assert not root.findall(f"{SVG}g/{SVG}text")
 
 
-def test_a_pdf_needs_no_browser(figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("width", [None, "single"])
+def test_pictures_need_no_browser(
+    figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: str | None
+) -> None:
     pytest.importorskip("matplotlib")
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
-    one, two = (figure.save(tmp_path / name).read_bytes() for name in ("one.pdf", "two.pdf"))
-    assert one.startswith(b"%PDF-")
-    assert one == two  # no date in it
-    assert len(one) > 5000
+    first, second = (
+        [
+            path.read_bytes()
+            for path in figure.save(*(tmp_path / f"{name}.{kind}" for kind in KINDS), width=width)
+        ]
+        for name in ("one", "two")
+    )
+    assert first == second  # no date in them
+    pdf, png, svg = first
+    assert pdf.startswith(b"%PDF-")
+    assert len(pdf) > 5000
+    assert b"/Type3" not in pdf
+    with Image.open(io.BytesIO(png)) as picture:
+        assert picture.text == {"Title": figure.reading, "Description": figure.alt}
+    root = ET.fromstring(svg.decode())
+    assert (root.get("role"), root.findtext(f"{SVG}title"), root.findtext(f"{SVG}desc")) == (
+        "img",
+        figure.reading,
+        figure.alt,
+    )
+
+
+def test_what_matplotlib_does_not_draw_goes_to_the_browser(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawing = bokeh_figure(width=200, height=80)
+    drawing.wedge([0], [0], radius=1, start_angle=0, end_angle=1)
+    figure = plot.Figure(drawing, "a wedge", "a wedge")
+    made = base64.b64encode(b"<svg/>").decode()
+    script = f"echo '<pre id=\"labkit-file\">{made}</pre>'"
+    monkeypatch.setenv(VARIABLE, browser(tmp_path / "b", script))
+    assert figure.save(tmp_path / "f.svg").read_bytes() == b"<svg/>"
+    for path, width in ((tmp_path / "f.pdf", None), (tmp_path / "g.svg", "single")):
+        with raises_code(DataError, "unsupported"):
+            figure.save(path, width=width)
+        assert not path.exists()
+
+
+@pytest.mark.parametrize("width", ["singel", 0.5, 50, True, [3], float("nan")])
+def test_another_width_is_refused_before_anything_is_written(
+    figure: plot.Figure, tmp_path: Path, width: object
+) -> None:
+    with raises_code(DataError, "invalid-value", "single", "double", "inches"):
+        figure.save(tmp_path / "f.pdf", width=width)
+    with raises_code(DataError, "conflicting-options", "f.html"):
+        figure.save(tmp_path / "f.pdf", tmp_path / "f.html", width="single")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_endings_are_refused(figure: plot.Figure, tmp_path: Path) -> None:
@@ -115,6 +164,9 @@ def test_without_a_browser_it_is_said_what_to_install(
     figure: plot.Figure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path / "none"))
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with raises_code(DataError, "missing-package"):
+        figure.save(tmp_path / "f.pdf")
     with raises_code(DataError, "missing-package", "LABKIT_BROWSER"):
         figure.save(tmp_path / "f.png")
     assert figure.save(tmp_path / "f.html").stat().st_size > 1_000_000
@@ -131,14 +183,14 @@ def test_a_browser_that_does_not_draw_is_named_with_its_words(
 ) -> None:
     monkeypatch.setenv(VARIABLE, browser(tmp_path / "b", "echo 'no display' >&2; exit 3"))
     with raises_code(DataError, "tool-failed"):
-        figure.save(tmp_path / "f.svg")
+        figures.draw_file(figure, "svg")
     monkeypatch.setenv(VARIABLE, browser(tmp_path / "c", "echo '<pre id=\"labkit-file\">!no view</pre>'"))
     with raises_code(DataError, "tool-failed"):
-        figure.save(tmp_path / "f.svg")
+        figures.draw_file(figure, "svg")
     monkeypatch.setattr(figures, "LIMIT_S", 0.2)
     monkeypatch.setenv(VARIABLE, browser(tmp_path / "d", "exec sleep 30"))
     with raises_code(DataError, "tool-failed"):
-        figure.save(tmp_path / "f.svg")
+        figures.draw_file(figure, "svg")
 
 
 def test_where_the_sandbox_fails_it_is_left_out(
@@ -148,7 +200,7 @@ def test_where_the_sandbox_fails_it_is_left_out(
     script = f'case "$*" in *--no-sandbox*) echo \'<pre id="labkit-file">{made}</pre>\';; *) exit 1;; esac'
     monkeypatch.setenv(VARIABLE, browser(tmp_path / "b", script))
     monkeypatch.setattr(figures.os, "geteuid", lambda: 1000, raising=False)
-    assert figure.save(tmp_path / "f.svg").read_bytes() == b"<svg/>"
+    assert figures.draw_file(figure, "svg") == b"<svg/>"
 
 
 @pytest.mark.slow
