@@ -177,7 +177,7 @@ class Machine:
         by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         named = [name for name, one in [*_parameters(program).items()][1:] if one.kind in by_name]
         known = [*inspect.signature(RunRequest).parameters, *self.options, *named]
-        known = [name for name in known if name not in ("options", "trial")]
+        known = [name for name in known if name not in ("options", "trial", "args", "kwargs")]
         own = f", and {program_name(program)} no such parameter" if callable(program) else ""
         hint = f"; did you mean {_MEANT[option]!r}?" if option in _MEANT else nearest(option, known, 1)
         if own and not hint:
@@ -201,6 +201,11 @@ class Machine:
         given += [] if self.takes_coll else [request.coll]
         if request.trace_ti is None and request.compute != "charged":
             given.append(request.compute)
+        if "warnings" in request.options:
+            raise MachineError(
+                f"warnings belongs to simulated runs, which warn of what works there alone; {self.name} warns of "
+                "none: leave it out"
+            )
         if any(value is not None for value in given):
             coll = "" if self.takes_coll else "coll, "
             raise MachineError(

@@ -196,8 +196,8 @@ def Get_error_string(errorcode: int) -> str:
 
 def _checked(errorcode: int) -> int:
     code = int(errorcode)
-    if code < 0:
-        raise MPIException(_ERR_ARG, f"errorcode={code} is negative")
+    if code < 0 or (code > CONSTANTS["ERR_LASTCODE"] and code not in codes_in_use().classes):
+        raise MPIException(_ERR_ARG, f"errorcode={code} is no error code of MPI or of the program")
     return code
 
 

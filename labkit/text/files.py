@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import errno
 import json
 import os
 import stat
@@ -15,12 +16,23 @@ from typing import Any
 
 from labkit.errors import DataError, LabkitError
 
-__all__ = ["json_of", "notebook_text", "replace_file", "require_file", "text_of", "toml_of", "writing"]
+__all__ = [
+    "json_of",
+    "notebook_text",
+    "remove_partial",
+    "replace_file",
+    "require_file",
+    "text_of",
+    "toml_of",
+    "writing",
+]
 
 #: whole numbers that a table can hold; JSON's larger ones are read as floats, TOML has none
 _MOST_WHOLE = 2**63
 #: of a text that is read whole; in memory it becomes several times as much
 _MOST_TEXT_BYTES = 1 << 30
+#: errors of a write that has begun: the disk or a quota is full, the file too large, the device broken
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def require_file(
@@ -99,9 +111,17 @@ def writing(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        remove_partial(path, error)
         raise DataError(
             f"cannot write {os.fspath(path)!r}: {error.strerror or error}", code="unwritable-file"
         ) from error
+
+
+def remove_partial(path: str | os.PathLike[str], error: OSError) -> None:
+    """Remove a file of which a part was written before the disk was full, which looks like a whole one."""
+    if error.errno in _NO_ROOM and Path(path).is_file():
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def notebook_text(content: bytes) -> str:

@@ -66,7 +66,17 @@ class HandleType(type):
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"type object {cls.__name__!r} has no attribute {name!r}")
-        raise refuse(f"MPI.{cls.__name__}", name, cls._known)
+        raise refuse(f"MPI.{cls.__name__}", name, cls._missing())
+
+    def _missing(cls) -> frozenset[str]:
+        """Return the names that no class of its kind has: those of another one of these are not its own."""
+        built: set[str] = set()
+        classes: list[type] = [one for one in cls.__mro__ if vars(one).get("_known")][-1:]
+        while classes:
+            one = classes.pop()
+            built.update(dir(one))
+            classes += one.__subclasses__()
+        return cls._known - built
 
 
 class Handle(metaclass=HandleType):
@@ -103,7 +113,7 @@ class Handle(metaclass=HandleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        raise refuse(f"MPI.{type(self).__name__}", name, type(self)._known)
+        raise refuse(f"MPI.{type(self).__name__}", name, type(self)._missing())
 
 
 #: numbers of objects by class and identity, and handles of them, which keep them alive

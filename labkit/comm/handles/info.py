@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from labkit.comm import surface
 from labkit.comm.handles.base import MODULE_NAME, Handle
+from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.exceptions import Exception as MPIException
 
 __all__ = ["INFO_ENV", "INFO_NULL", "Info", "Keyed", "copied", "deleted"]
@@ -158,8 +159,19 @@ def deleted(thing: Any) -> None:
             thing.Delete_attr(keyval)
 
 
-_ERR_INFO, _ERR_ARG, _ERR_INFO_KEY, _ERR_INFO_NOKEY = 34, 13, 31, 32
+_ERR_INFO, _ERR_ARG, _ERR_INFO_KEY, _ERR_INFO_NOKEY, _ERR_INFO_VALUE = 34, 13, 31, 32, 33
+#: their strings end with a zero byte
+_MOST_KEY_BYTES, _MOST_VALUE_BYTES = CONSTANTS["MAX_INFO_KEY"], CONSTANTS["MAX_INFO_VAL"]
 _MISSING: object = object()
+
+
+def _checked_key(key: str) -> str:
+    """Refuse a key that has no bytes, or too many."""
+    if isinstance(key, str) and not 0 < len(key.encode()) < _MOST_KEY_BYTES:
+        raise MPIException(
+            _ERR_INFO_KEY, f"a key has 1 to {_MOST_KEY_BYTES - 1} bytes, got {len(key.encode())}"
+        )
+    return key
 
 
 class Info(Handle):
@@ -220,17 +232,21 @@ class Info(Handle):
 
     def Get(self, key: str) -> str | None:
         """Value of a key, or None."""
-        return self._dict().get(key)
+        return self._dict().get(_checked_key(key))
 
     def Set(self, key: str, value: str) -> None:
         """Set a key."""
         if not isinstance(key, str) or not isinstance(value, str):
             raise TypeError(f"hints are strings, got {key!r}: {value!r}")
-        self._dict()[key] = value
+        if not 0 < len(value.encode()) < _MOST_VALUE_BYTES:
+            raise MPIException(
+                _ERR_INFO_VALUE, f"a value has 1 to {_MOST_VALUE_BYTES - 1} bytes, got {len(value.encode())}"
+            )
+        self._dict()[_checked_key(key)] = value
 
     def Delete(self, key: str) -> None:
         """Delete a key."""
-        if self._dict().pop(key, None) is None:
+        if self._dict().pop(_checked_key(key), None) is None:
             raise MPIException(_ERR_INFO_NOKEY, f"there is no key {key!r}")
 
     def Get_nkeys(self) -> int:

@@ -49,6 +49,8 @@ _FUNCTIONS: dict[str, _Function] = {
     "REPLACE": lambda x, y: y,
     "NO_OP": lambda x, y: x,
 }
+#: defined for accumulates of windows, not for reductions of buffers
+_OF_ACCUMULATES = ("REPLACE", "NO_OP")
 
 
 class Op(Named):
@@ -196,6 +198,8 @@ class Op(Named):
     def _reduction_at_target(self, datatype: Any) -> Any:
         """Return its form on the data of an accumulate, which takes derived datatypes of one basic type."""
         basics = {kind.code for kind, _ in datatype._body.basics()}
+        if self._constant in _OF_ACCUMULATES and datatype.is_predefined:
+            return _native(self._constant.lower(), datatype.code)
         if self._constant is None or datatype.is_predefined or len(basics) != 1:
             return self._reduction(datatype)
         return _native(self._constant.lower(), basics.pop())
@@ -203,7 +207,8 @@ class Op(Named):
     def _reduction(self, datatype: Any) -> Any:
         """Return the kernels' form of this operator on a datatype; None where MPI defines none."""
         if self._constant is not None:
-            return _native(self._constant.lower(), datatype.code) if datatype.is_predefined else None
+            is_defined = datatype.is_predefined and self._constant not in _OF_ACCUMULATES
+            return _native(self._constant.lower(), datatype.code) if is_defined else None
         function: Any = self._function
         body = datatype._body
         if not (body.map.is_dense or body.dtype.fields):
@@ -242,7 +247,7 @@ def _native(operator: str, code: str) -> Any:
 
 #: name in the module -> operator
 OPERATORS: dict[str, Op] = {
-    name: Op._make(name, function, name not in ("REPLACE", "NO_OP")) for name, function in _FUNCTIONS.items()
+    name: Op._make(name, function, name not in _OF_ACCUMULATES) for name, function in _FUNCTIONS.items()
 }
 OPERATORS["OP_NULL"] = Op._make("OP_NULL", None, False)
 

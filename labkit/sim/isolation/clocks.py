@@ -224,6 +224,42 @@ def _select(whole: Callable[..., Any]) -> Callable[..., Any]:
     return waits
 
 
+def _poll(whole: Callable[[], Any]) -> Callable[[], Any]:
+    return functools.wraps(whole)(lambda: _Poll(whole()))
+
+
+class _Poll:
+    """What `select.poll` returns: one that watches nothing, an old way to sleep, passes simulated time."""
+
+    def __init__(self, whole: Any) -> None:
+        self._whole, self._watched = whole, set[int]()
+
+    def register(self, fd: Any, *events: Any) -> None:
+        self._whole.register(fd, *events)
+        self._watched.add(_number(fd))
+
+    def modify(self, fd: Any, events: Any, /) -> None:
+        self._whole.modify(fd, events)
+
+    def unregister(self, fd: Any, /) -> None:
+        self._whole.unregister(fd)
+        self._watched.discard(_number(fd))
+
+    def poll(self, timeout: Any = None, /) -> Any:
+        machine, owner = simulated(), owner_of_thread()
+        if self._watched or timeout is None or timeout < 0 or (machine is None and owner is None):
+            return self._whole.poll(timeout)
+        if machine is not None:
+            machine.sleep(timeout / 1000)
+        elif owner is not None:
+            owner.sleep_in_thread(timeout / 1000)
+        return []
+
+
+def _number(fd: Any) -> int:
+    return int(fd if isinstance(fd, int) else fd.fileno())
+
+
 def _program_sleep(seconds: float) -> None:
     """Let time pass on behalf of the program."""
     machine = simulated()
@@ -251,6 +287,8 @@ def _patches() -> Iterator[Patch]:
     yield queue, "time", _deadline_clock
     yield threading, "_time", _deadline_clock
     yield select, "select", _select(select.select)
+    if hasattr(select, "poll"):
+        yield select, "poll", _poll(select.poll)
     yield from alarm_patches()
     # child processes take the host's time, and so do their limits
     yield subprocess, "time", host_clock

@@ -241,6 +241,8 @@ def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
                 raise _malformed(where, f"{at} DATA lines before it, but {len(points)} points")
             if at:
                 measured[metric, region] = began
+            if not value:
+                raise DataError(f"{where}: {field} without a name", code="missing-key")
             metric, region, at = (value, region, 0) if field == "METRIC" else (metric, value, 0)
         elif field == "DATA":
             if at >= len(points):

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from labkit.errors import DataError
-from labkit.text.files import writing
+from labkit.text.files import remove_partial, writing
 from labkit.trace.formats.text import first_line, list_of_files, open_out, pieces
 
 __all__ = [
@@ -67,6 +67,7 @@ def check_target(target: str | os.PathLike[str]) -> Path:
 
 def write_actions(target: Path, ranks: int, lines: Callable[[int], bytes]) -> Path:
     """Write every rank's lines."""
+    begun = target
     try:
         if not target.is_dir():
             with open_out(target) as file:
@@ -76,11 +77,13 @@ def write_actions(target: Path, ranks: int, lines: Callable[[int], bytes]) -> Pa
         width = len(str(ranks - 1))
         names = [f"rank-{rank:0{width}}.txt" for rank in range(ranks)]
         for rank, name in enumerate(names):
-            (target / name).write_bytes(lines(rank))
-        listed = target / LIST_NAME
+            begun = target / name
+            begun.write_bytes(lines(rank))
+        begun = listed = target / LIST_NAME
         listed.write_text("".join(f"{name}\n" for name in names))
         return listed
     except OSError as error:
+        remove_partial(begun, error)
         raise DataError(
             f"the trace cannot be written to {str(target)!r}: {error.strerror}", code="unwritable-file"
         ) from None

@@ -269,3 +269,42 @@ def test_errors_of_statuses_that_are_looked_at() -> None:
 
     other = MPI.ERR_OTHER
     assert on_one_rank(program) == [[0, 0, 0, other, other, other], [0, 0, 0, 0, 0, other]]
+
+
+def test_keys_and_values_of_hints_have_the_lengths_of_an_mpi_library() -> None:
+    def program(comm: Any) -> list[Any]:
+        info = MPI.Info.Create({"k": "v" * (MPI.MAX_INFO_VAL - 1), "k" * (MPI.MAX_INFO_KEY - 1): "v"})
+        calls = [
+            lambda: info.Set("", "x"), lambda: info.Set("k" * MPI.MAX_INFO_KEY, "x"),
+            lambda: info.Get(""), lambda: info.Delete("k" * MPI.MAX_INFO_KEY), lambda: MPI.Info.Create({"": "x"}),
+            lambda: info.Set("a", ""), lambda: info.Set("a", "v" * MPI.MAX_INFO_VAL), lambda: len(info),
+        ]  # fmt: skip
+        return [class_of(call) for call in calls]
+
+    keys, values = [MPI.ERR_INFO_KEY] * 5, [MPI.ERR_INFO_VALUE] * 2
+    assert on_one_rank(program) == [*keys, *values, ("value", 2)]
+
+
+def test_numbers_that_are_no_error_codes_are_refused() -> None:
+    def program(comm: Any) -> list[Any]:
+        own = MPI.Add_error_class()
+        calls = [
+            lambda: MPI.Get_error_class(99999), lambda: MPI.Get_error_string(99999),
+            lambda: MPI.Get_error_string(-1), lambda: MPI.Get_error_class(own) - own,
+        ]  # fmt: skip
+        return [class_of(call) for call in calls]
+
+    assert on_one_rank(program) == [MPI.ERR_ARG] * 3 + [("value", 0)]
+
+
+def test_operators_of_accumulates_reduce_no_buffers() -> None:
+    def program(comm: Any) -> list[Any]:
+        found, calls = np.zeros(1), []
+        for op in (MPI.REPLACE, MPI.NO_OP):
+            calls += [
+                partial(comm.Allreduce, np.ones(1), found, op), partial(comm.Scan, np.ones(1), found, op),
+                partial(op.Reduce_local, np.ones(1), found),
+            ]  # fmt: skip
+        return [class_of(call) for call in calls]
+
+    assert on_one_rank(program) == [MPI.ERR_OP] * 6

@@ -29,6 +29,13 @@ def test_every_name_is_there_or_refused_with_a_sentence() -> None:
         _ = MPI.COMM_WROLD
 
 
+def test_names_of_another_class_are_not_said_to_work_on_real_mpi() -> None:
+    for name in ("scan", "Create_cart", "Get_coords"):
+        with pytest.raises(AttributeError, match=f"MPI.Intercomm has no attribute '{name}'") as caught:
+            getattr(MPI.Intercomm, name)
+        assert not isinstance(caught.value, UnsupportedError)
+
+
 @pytest.mark.parametrize(
     ("owner", "name"),
     [

@@ -145,6 +145,7 @@ LIMITED = {
     "barrier": lambda: threading.Barrier(2).wait(0.5),
     "event": lambda: threading.Event().wait(0.5),
     "select": lambda: select.select([], [], [], 0.5),
+    "poll": lambda: select.poll().poll(500),
 }
 
 

@@ -250,6 +250,8 @@ def test_the_formats_of_extra_p_say_the_same(tmp_path: Path, content: str) -> No
         ("PARAMETER p\nPOINTS 1\nDATA 1\nDATA 2\n", ("malformed-line", "line 4", "DATA", "1")),
         ("PARAMETER p\nPOINTS 1 2\nDATA 1\nDATA x\n", ("malformed-line", "line 4", "'x'")),
         ("PARAMETER p\nPOINTS 1 2\nREGION a\nDATA 1\nREGION b\n", ("malformed-line", "line 5", "1", "DATA")),
+        ("PARAMETER p\nPOINTS 1\nREGION\nDATA 1\n", ("missing-key", "line 3", "REGION")),
+        ("PARAMETER p\nPOINTS 1\nREGION r\nMETRIC \nDATA 1\n", ("missing-key", "line 4", "METRIC")),
         ("PARAMETER p\nPOINT 1 2\n", ("malformed-line", "line 2", "'POINT'")),
         ("POINTS 1 2\n", ("malformed-line", "PARAMETER")),
         ("PARAMETER p q\nPOINTS (1 2) (3)\n", ("malformed-line", "1", "2")),
