@@ -203,8 +203,9 @@ class Machine:
             given.append(request.compute)
         if "warnings" in request.options:
             raise MachineError(
-                f"warnings belongs to simulated runs, which warn of what works there alone; {self.name} warns of "
-                "none: leave it out"
+                "warnings belongs to simulated runs, which warn of what works there alone, not to "
+                f"{self.name}; leave it out",
+                code="conflicting-options",
             )
         if any(value is not None for value in given):
             coll = "" if self.takes_coll else "coll, "

@@ -241,8 +241,7 @@ def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
                 raise _malformed(where, f"{at} DATA lines before it, but {len(points)} points")
             if at:
                 measured[metric, region] = began
-            if not value:
-                raise DataError(f"{where}: {field} without a name", code="missing-key")
+            _refuse_unnamed(field, value, where)
             metric, region, at = (value, region, 0) if field == "METRIC" else (metric, value, 0)
         elif field == "DATA":
             if at >= len(points):
@@ -271,8 +270,7 @@ def _declare(
     if field == "PARAMETER":
         if points:
             raise _malformed(where, "a PARAMETER after POINTS; all names come first")
-        if not value:
-            raise DataError(f"{where}: PARAMETER without a name", code="missing-key")
+        _refuse_unnamed(field, value, where)
         parameters += value.split()
         _refuse_names(parameters, where)
         return
@@ -280,6 +278,11 @@ def _declare(
         raise _malformed(where, "points before any PARAMETER; names come first: PARAMETER p")
     points += [_point(parameters, p, where) for p in _points(value, len(parameters), where)]
     _refuse_same_points(points, where)
+
+
+def _refuse_unnamed(field: str, value: str, where: str) -> None:
+    if not value:
+        raise DataError(f"{where}: {field} without a name", code="missing-key")
 
 
 def _refuse_same_points(points: Sequence[Mapping[str, float]], where: str) -> None:

@@ -276,7 +276,8 @@ def test_keys_and_values_of_hints_have_the_lengths_of_an_mpi_library() -> None:
         info = MPI.Info.Create({"k": "v" * (MPI.MAX_INFO_VAL - 1), "k" * (MPI.MAX_INFO_KEY - 1): "v"})
         calls = [
             lambda: info.Set("", "x"), lambda: info.Set("k" * MPI.MAX_INFO_KEY, "x"),
-            lambda: info.Get(""), lambda: info.Delete("k" * MPI.MAX_INFO_KEY), lambda: MPI.Info.Create({"": "x"}),
+            lambda: info.Get(""), lambda: info.Delete("k" * MPI.MAX_INFO_KEY),
+            lambda: MPI.Info.Create({"": "x"}),
             lambda: info.Set("a", ""), lambda: info.Set("a", "v" * MPI.MAX_INFO_VAL), lambda: len(info),
         ]  # fmt: skip
         return [class_of(call) for call in calls]
