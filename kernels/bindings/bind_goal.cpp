@@ -82,6 +82,7 @@ const Registration goal_bindings(55, [](nb::module_& module) {
              goal.engine().set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));
            }, "seed"_a, "period_s"_a, "mean_s"_a, "slowdown"_a)
       .def("message_columns", [](BoundGoal& goal) { return message_columns(goal.engine()); })
+      .def("unreceived_columns", [](BoundGoal& goal) { return unreceived_columns(goal.engine()); })
       .def("wait_columns", [](BoundGoal& goal) { return wait_columns(goal.engine()); })
       .def("computation_columns", [](BoundGoal& goal) { return computation_columns(goal.engine()); })
       .def_prop_ro("finish_s", &BoundGoal::finish_s)

@@ -188,6 +188,7 @@ const Registration replay_bindings(50, [](nb::module_& module) {
              replay.engine().set_noise(Noise(seed, period_s, mean_s, std::move(slowdown)));
            }, "seed"_a, "period_s"_a, "mean_s"_a, "slowdown"_a)
       .def("message_columns", [](BoundReplay& replay) { return message_columns(replay.engine()); })
+      .def("unreceived_columns", [](BoundReplay& replay) { return unreceived_columns(replay.engine()); })
       .def("wait_columns", [](BoundReplay& replay) { return wait_columns(replay.engine()); })
       .def("computation_columns", [](BoundReplay& replay) { return computation_columns(replay.engine()); })
       .def_prop_ro("finish_s", &BoundReplay::finish_s)

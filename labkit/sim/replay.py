@@ -217,13 +217,21 @@ def chooser(choices: Choices) -> Callable[[str, int, int, int, bool, bool], Any]
 
 
 def _notes(engine: Any) -> list[str]:
-    idle = int(engine.idle_waits)
-    if not idle:
-        return []
-    return [
-        f"{idle} wait{'s' if idle > 1 else ''} found no open request with its source, destination and tag, "
-        "and went on (a test may have taken it)"
-    ]
+    idle, left, found = int(engine.idle_waits), engine.unreceived_columns(), []
+    if idle:
+        found.append(
+            f"{idle} wait{'s' if idle > 1 else ''} found no open request with its source, destination and "
+            "tag, and went on (a test may have taken it)"
+        )
+    if many := len(left["source"]):
+        source, destination, tag = (int(left[name][0]) for name in ("source", "destination", "tag"))
+        what = (
+            "1 message was sent and never received:"
+            if many == 1
+            else (f"{many:,} messages were sent and never received, the first")
+        )
+        found.append(f"{what} from rank {source} to rank {destination} with tag {tag}")
+    return found
 
 
 def _row(engine: Any, rank: int) -> tuple[bool, str, tuple[int, ...]]:

@@ -51,7 +51,8 @@ bool fill_view(PyObject* object, bool is_writable, bool wants_format, Payload& p
 }
 
 // A list form: Python resolves it to (object or None, offset, length), in bytes; of a datatype with gaps to the
-// bytes that are sent, or to (object or None, 0, length, layout, address) where they are received; of a phantom, address 0.
+// bytes that are sent, or to (object or None, 0, length, layout, address) where they are received; of a phantom, an object
+// and address 0.
 // For the element's kind, if it is known, the last one is given with it.
 bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
   PyObject* args[] = {spec, is_writable ? Py_True : Py_False};
@@ -74,7 +75,7 @@ bool pin_spec(PyObject* spec, bool is_writable, Payload& payload) {
     payload.data += offset;
   }
   if (is_good && layout != nullptr) payload.owner = Py_NewRef(layout);
-  if (is_good && address != 0) {  // else a phantom, or nothing
+  if (is_good && layout != nullptr && (address != 0 || object == Py_None)) {  // else a phantom; 0 is MPI.BOTTOM
     payload.layout = nanobind::inst_ptr<ByteLayout>(layout);
     payload.data = reinterpret_cast<char*>(address);  // NOLINT(performance-no-int-to-ptr)
   }

@@ -122,11 +122,16 @@ void TiReader::action_line() {
   if (verb == nullptr) {
     fault("action " + shown(verb_) + " is not known; the format has " + list_of_verbs());
   }
+  if (is_over_[static_cast<std::size_t>(rank_)] != 0 && verb->form != Form::amount && verb->form != Form::nothing && verb->form != Form::end) {
+    fault(shown(verb_) + " after the finalize of rank " + std::to_string(rank_) +
+          ": a rank makes no call of MPI after it; does the file hold two traces?");
+  }
   record_.action = verb->action;
   refuse_options(options_of(verb->form, words_.size()));
   switch (verb->form) {
     case Form::nothing:
       if (verb_ == "location") return;  // a place in a source
+      if (verb_ == "finalize") is_over_[static_cast<std::size_t>(rank_)] = 1;
       if (verb_ == "comm_size") return need(0, 1, "comm_size [size]");
       return need(0, 0, verb->name.data());
     case Form::repeat: case Form::end: return loop(verb->form == Form::repeat);

@@ -72,6 +72,7 @@ TiReader::TiReader(std::int64_t ranks, TiLimits limits) : ranks_(ranks), limits_
   }
   trace_.ranks.resize(static_cast<std::size_t>(ranks));
   default_element_.resize(static_cast<std::size_t>(ranks), 1);
+  is_over_.resize(static_cast<std::size_t>(ranks), 0);
 }
 
 void TiReader::begin(std::string name, Rank only_rank) {

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import labkit as lk
 from labkit import MPI
 from labkit.comm.buffers import parse_vector, parse_vector_w
 
@@ -78,3 +80,26 @@ def test_too_few_counts() -> None:
 def test_bytes_of_counts_that_overflow_are_refused() -> None:
     with pytest.raises(ValueError, match="of a buffer of 32 bytes"):
         parse_vector_w([np.zeros(4), [2**61, 0], [0, 0], [MPI.DOUBLE] * 2], False, 2)
+
+
+@pytest.mark.parametrize("call", ["Recv", "Irecv", "Sendrecv", "Bcast"])
+def test_a_type_of_addresses_is_received_into_from_bottom(call: str) -> None:
+    """Its place is address 0, which is no phantom's."""
+
+    def program(comm: Any) -> list[float]:
+        sent, found = np.arange(4.0), np.zeros(4)
+        addresses = [MPI.Get_address(found) + 16, MPI.Get_address(found)]
+        to = [MPI.BOTTOM, 1, MPI.DOUBLE.Create_hindexed([2, 2], addresses).Commit()]
+        if call == "Sendrecv":
+            comm.Sendrecv(sent, 0, 0, to, 0, 0)
+        elif call == "Bcast":
+            found[:] = sent
+            comm.Bcast(to)
+            return list(np.roll(found, 2))
+        else:
+            request = comm.Isend(sent, 0)
+            comm.Recv(to, 0) if call == "Recv" else comm.Irecv(to, 0).Wait()
+            request.Wait()
+        return found.tolist()
+
+    assert lk.run(program, 1, on="star").results == [[2.0, 3.0, 0.0, 1.0]]

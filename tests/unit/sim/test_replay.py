@@ -1,12 +1,13 @@
 """Traces read and replayed: times by hand, requests by key, collectives, refusals."""
 
 import gzip
+import resource
 
 import pytest
 
 import labkit as lk
 from labkit.errors import DataError, DeadlockError, PlatformError, ScheduleError, TimeLimitError
-from labkit.trace.formats.ti_writer import write_plain
+from labkit.trace.formats.ti_writer import write_actions, write_plain
 from tests.support.refusals import raises_code
 
 #: without factors, overheads and cross-traffic: 1 us a link and direction, 1.25 GB/s, 16 bytes of envelope
@@ -56,6 +57,35 @@ def test_a_wait_without_a_request_goes_on_and_is_told(tmp_path):
     run = lk.replay(_file(tmp_path, "0 wait 0 0 3\n0 compute 1e9\n"), **RAW)
     assert run.makespan_s == 1.0
     assert "1 wait found no open request" in run.notes[0]
+
+
+GOAL = "num_ranks 2\nrank 0 {\nl1: send 8b to 1 tag 5\n}\nrank 1 {\nl1: calc 5\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "words"),
+    [
+        ("0 send 1 7 3\n0 isend 1 8 3\n1 compute 1\n", "trace.txt", ("2 messages", "rank 1 with tag 7")),
+        ("0 send 1 7 3\n1 recv 0 7 3\n0 bcast 8\n1 bcast 8\n", "trace.txt", ()),
+        (GOAL, "trace.goal", ("1 message", "from rank 0 to rank 1 with tag 5")),
+    ],
+)
+def test_what_nobody_receives_is_reported(tmp_path, text, name, words):
+    notes = " ".join(lk.replay(_file(tmp_path, text, name), **RAW).notes)
+    assert ("never received" in notes) == bool(words)
+    assert all(word in notes for word in words)
+
+
+@pytest.mark.parametrize("action", ["send 1 0 3", "barrier", "init", "repeat 3", "wait 0 1 0"])
+def test_calls_after_finalize_are_refused(tmp_path, action):
+    text = f"0 init\n0 finalize\n0 {action}\n1 recv 0 0 3\n"
+    with pytest.raises(DataError, match=r"line 3: '?`?.*after the finalize of rank 0"):
+        lk.replay(_file(tmp_path, text), **RAW)
+
+
+def test_computation_and_a_place_after_finalize_are_read(tmp_path):
+    text = "0 init\n0 finalize\n0 compute 2e9\n"
+    assert lk.replay(_file(tmp_path, text), **RAW).makespan_s == 2.0
 
 
 def test_what_was_never_waited_for_is_waited_for_at_the_end(tmp_path):
@@ -245,6 +275,32 @@ def test_loops_without_end_are_written_line_by_line_until_the_disk_is_full(tmp_p
     loop = "0 repeat 1000000000\n0 repeat 1000\n0 compute 1\n0 end\n0 end\n"
     with raises_code(DataError, "unwritable-file", "dev/full"):
         write_plain("/dev/full", _file(tmp_path, loop))
+
+
+def _without_room(write):
+    """Call what writes where a file may have 4 kB at most, as on a full disk."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        with pytest.raises(DataError, match="File too large"):
+            write()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_no_part_of_a_trace_is_left_on_a_full_disk(tmp_path, is_folder):
+    target = tmp_path / "traces"
+    if is_folder:
+        target.mkdir()
+    _without_room(lambda: write_actions(target, 2, lambda rank: b"0 compute 1\n" * 1000))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
+
+
+def test_no_part_of_a_plain_trace_is_left_on_a_full_disk(tmp_path):
+    loop = _file(tmp_path, "0 repeat 100000\n0 compute 1\n0 end\n")
+    _without_room(lambda: write_plain(tmp_path / "plain.txt", loop))
+    assert not (tmp_path / "plain.txt").exists()
 
 
 def test_a_loop_of_nearly_no_end_meets_the_limit(tmp_path):

@@ -118,6 +118,7 @@ class TiReader {
   std::uint32_t options_ = 0;             ///< which options stand on this line, a bit each
   std::int64_t element_ = 0;              ///< what element= said on this line; 0: nothing
   std::vector<std::uint8_t> default_element_;  ///< per rank, what `init` said
+  std::vector<std::uint8_t> is_over_;          ///< per rank: `finalize` has been read
   std::map<std::uint32_t, std::vector<Rank>> sorted_groups_;
   std::map<std::string, std::int64_t> phases_;  ///< name -> index in the trace's
 };
