@@ -107,6 +107,10 @@ _INSTEAD = {
     "help": "help(labkit)",
     "topology": 'labkit.explore.topology("torus:4x4"), or labkit.plot.topology(machine)',
     **{name: f"labkit.plot.{name}(study)" for name in ("speedup", "efficiency")},
+    **{
+        name: f'labkit.platform("{name}:{sizes}"), or on="{name}:{sizes}" of a run'
+        for name, sizes in (("star", "16"), ("torus", "4x4"), ("fattree", "4x4:1x2:1x2"))
+    },
 }
 #: public name -> module that holds it
 _PUBLIC = {
@@ -184,7 +188,10 @@ def __getattr__(name: str) -> object:
     elif name in _MODULES:
         value = importlib.import_module(_MODULES[name])
     else:
-        raise importlib.import_module("labkit.errors").unknown_name("labkit", name, __all__, _INSTEAD)
+        problem = f"labkit.algorithms.{name}"  # such as sorting
+        is_problem = importlib.util.find_spec(problem) is not None
+        instead = {**_INSTEAD, **({name: problem} if is_problem else {})}
+        raise importlib.import_module("labkit.errors").unknown_name("labkit", name, __all__, instead)
     globals()[name] = value
     return value
 

@@ -10,6 +10,7 @@ import os
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,12 @@ def check_arguments(args: object, kwargs: object) -> None:
         raise ProgramError(
             f"args is a list of the program's arguments, as in args=[1000]; got {args!r}", code="wrong-type"
         )
+    if hasattr(args, "__array__"):
+        raise ProgramError(
+            f"args is a list of the program's arguments, got {type(args).__name__}; an array is one "
+            "argument: args=[array]",
+            code="wrong-type",
+        )
     if not isinstance(kwargs, Mapping | None):
         raise ProgramError(
             f"kwargs has the program's arguments by name, as in kwargs={{'n': 1000}}; got {kwargs!r}",
@@ -122,6 +129,14 @@ def check_kind(program: object) -> None:
     if isinstance(program, str | os.PathLike) or callable(program):
         return
     arrived = type(program).__name__
+    name = getattr(program, "__name__", "")
+    function = name.rpartition(".")[2]
+    if inspect.ismodule(program) and callable(getattr(program, function, None)):
+        raise ProgramError(
+            f"a program is a function program(comm, ...), got the module {name}; import its function: "
+            f"from {name} import {function}",
+            code="wrong-type",
+        )
     meant = (
         "a run is over once it is there: to run its program again, hand over the function: labkit.run(f, 4)"
         if arrived == "Run"
@@ -159,6 +174,7 @@ def check_program(
     check_kind(program)
     found: Callable[..., Any] = program
     _refuse_input(program)
+    _refuse_uncalled(program)
     if inspect.iscoroutinefunction(program) or inspect.isgeneratorfunction(program):
         raise ProgramError(
             "a program is a plain function: this one is a generator or a coroutine, and calling it would run "
@@ -174,18 +190,30 @@ def check_program(
     except TypeError as error:
         name = getattr(program, "__name__", "program")
         call = f"{name}(comm, *args, **kwargs)"
-        own = name if name.isidentifier() else "program"
-        hint = "" if signature.parameters else f"; every rank gets its communicator: def {name}(comm): ..."
-        for lacking in _lacking(signature, args, kwargs)[:1]:
-            hint = hint or f"; give it by name: labkit.run({own}, 4, {lacking}=...)"
-            if lacking in ("rank", "size"):
-                hint = f"; inside, comm.{lacking} is the {lacking}: def {own}(comm): ..."
-        for unknown in kwargs.keys() - signature.parameters.keys():
-            hint = hint or nearest(unknown, [*signature.parameters][1:])
+        hint = _how_to_call(program, signature, args, kwargs)
         raise ProgramError(
             f"{name}{signature} cannot be called as {call}: {error}{hint}", code="wrong-arguments"
         ) from None
     return found
+
+
+def _how_to_call(
+    program: Any, signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]
+) -> str:
+    """Return what to write instead of a call that does not fit, as the end of a sentence."""
+    name = getattr(program, "__name__", "program")
+    own = name if name.isidentifier() else "program"
+    hint = "" if signature.parameters else f"; every rank gets its communicator: def {name}(comm): ..."
+    if [*signature.parameters][:1] == ["self"]:
+        owner = getattr(program, "__qualname__", "").rpartition(".")[0].rpartition(".")[2] or "Class"
+        hint = f"; {own} is a method: pass that of an object, labkit.run({owner}().{own}, 4)"
+    for lacking in _lacking(signature, args, kwargs)[:1]:
+        hint = hint or f"; give it by name: labkit.run({own}, 4, {lacking}=...)"
+        if lacking in ("rank", "size"):
+            hint = f"; inside, comm.{lacking} is the {lacking}: def {own}(comm): ..."
+    for unknown in kwargs.keys() - signature.parameters.keys():
+        hint = hint or nearest(unknown, [*signature.parameters][1:])
+    return hint
 
 
 def _lacking(signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]) -> list[str]:
@@ -218,6 +246,21 @@ def _refuse_input(program: Any) -> None:
             "before the run, n = int(input()), and let the ranks have n",
             code="not-on-ranks",
         )
+
+
+def _refuse_uncalled(program: Any) -> None:
+    """Refuse a barrier that is named as a statement and not called: nobody would wait."""
+    code = getattr(inspect.unwrap(getattr(program, "func", program)), "__code__", None)
+    if code is None or not {"Barrier", "barrier"} & {*code.co_names}:
+        return
+    for step, after in pairwise(dis.get_instructions(code)):
+        if step.argval in ("Barrier", "barrier") and (step.opname, after.opname) == ("LOAD_ATTR", "POP_TOP"):
+            line = step.positions.lineno if step.positions else code.co_firstlineno
+            raise ProgramError(
+                f"line {line} of {program_name(program)} names {step.argval} and does not call it, so no "
+                f"rank waits: write {step.argval}()",
+                code="not-a-program",
+            )
 
 
 def check_script(path: str | os.PathLike[str]) -> None:

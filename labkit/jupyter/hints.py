@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import traceback
+from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
@@ -22,17 +23,27 @@ _CALLED = {
     "labkit.datasets": "lk.datasets is a module: lk.datasets.inputs and others hold the data",
     "labkit.errors": "lk.errors is a module of what labkit raises",
 }
+_COMPARED = (
+    "numbers of runs are compared, such as a.makespan_s < b.makespan_s; "
+    "lk.contrast(a, b) explains the difference of runs with trace=True"
+)
+
 _INDEXED = {
     "Study": "the table of a study is study.data, and study.filter(n=1000) is a part of it",
     "Run": "run.results has an entry for each rank",
     "_Problems": "dir(lk.algorithms) lists the problems, dir(lk.algorithms.bcast) the algorithms of one",
     "Verdict": "verdict.match is the verdict as a string, verdict.model its model",
 }
+_TABLES = {
+    "Study": _INDEXED["Study"],
+    "Run": "run.phases is a table of a run; lk.sweep makes a study of several, with its table study.data",
+}
 #: what a cell has called that is no function
 _VALUE = re.compile(r"'[\w.]+' object is not callable")
 _TOO_FEW = {
     "expect": 'study.expect("p log p") judges a study: how its time may grow with the ranks',
     "fit": "lk.fit(p, seconds) fits numbers, study.fit() a study",
+    "platform": 'lk.platform("torus:4x4") is a machine; labkit.explore.topology() shows the topologies',
     "judge": 'lk.judge(p, seconds, "p log p") judges numbers, study.expect("p log p") a study',
     "lecture": 'lk.lecture("bcast") shows a broadcast, lk.lecture("sorting", "sample_sort") a sort',
     "sweep": "lk.sweep(program, [2, 4, 8, 16, 32]) runs a program on these numbers of ranks",
@@ -49,13 +60,27 @@ def hint_of(error: BaseException) -> str:
     """
     said = str(error)
     if isinstance(error, ValueError) and said.startswith("DataFrame constructor not properly called"):
-        return _INDEXED["Study"] if type(_names_at(error).get("data")).__name__ == "Study" else ""
+        return _TABLES.get(type(_names_at(error).get("data")).__name__, "")
     if type(error).__name__ == "UsageError" and (magic := re.match(r"Cell magic `%%(\w+)` not found", said)):
         return "write %%spmd" if near(magic[1], ["spmd"]) else ""
     if isinstance(error, KeyError):
         return _column_asked_for(error)
-    if not isinstance(error, TypeError) or isinstance(error, LabkitError):
+    if isinstance(error, LabkitError):
         return ""
+    if isinstance(error, AttributeError):
+        if type(error.obj).__name__ == "Verdict" and not _is_foreign(type(error.obj)):
+            return (
+                "lk.plot.scaling(verdict) draws a verdict" if error.name in ("plot", "show", "draw") else ""
+            )
+        return _called_too_early(error)
+    return _of_type_error(error, said) if isinstance(error, TypeError) else ""
+
+
+def _of_type_error(error: TypeError, said: str) -> str:
+    if said == "unsupported format string passed to Run.__format__":
+        return "a format such as .3f is for a number: run.makespan_s"
+    if re.search(r"(?:operand type\(s\) for .*|between instances of) '?Run'? and 'Run'$", said):
+        return _COMPARED
     if said == "'module' object is not callable":
         names = [one.__name__ for one in _called(error) if isinstance(one, ModuleType)]
         return next((_CALLED[name] for name in names if name in _CALLED), "")
@@ -114,6 +139,16 @@ def _handed_over(error: BaseException, name: str) -> str:
     """Say that a program goes to labkit uncalled: ``lk.run(main(), 4)``."""
     found = re.search(rf"\b(\w+\.(?:run|sweep))\(\s*{name}\(\)(.*)", _line_of(error))
     return f"hand over the function itself, uncalled: {found[1]}({name}{found[2]}" if found else ""
+
+
+def _called_too_early(error: AttributeError) -> str:
+    """Say that a program goes to labkit uncalled, with what it was called: ``lk.run(main(4), 4)``."""
+    steps = traceback.extract_tb(error.__traceback__)
+    for step, inside in pairwise(steps):
+        found = re.search(rf"\b(\w+\.(?:run|sweep))\(\s*{re.escape(inside.name)}\(", step.line or "")
+        if found:
+            return f"hand over the function itself, uncalled: {found[1]}({inside.name}, ...)"
+    return ""
 
 
 def _line_of(error: BaseException) -> str:

@@ -200,6 +200,14 @@ class Run(SuggestsNames):
                 ("expect", "judge", "fit"),
                 'labkit.sweep(program, [2, 4, 8, 16, 32]).expect("p log p"): a growth needs several runs',
             ),
+            **dict.fromkeys(
+                ("compare", "diff", "versus"),
+                "labkit.contrast(run, other) of runs with trace=True, or numbers such as makespan_s",
+            ),
+            **dict.fromkeys(
+                ("speedup", "efficiency"),
+                "labkit.plot.efficiency(study) of a sweep, labkit.sweep(program, [1, 2, 4, 8])",
+            ),
             **dict.fromkeys(("plot", "timeline", "gantt"), "labkit.plot.gantt(run) of a run with trace=True"),
         }
     )

@@ -51,8 +51,14 @@ def write_study(path: str | os.PathLike[str], data: pd.DataFrame, notes: Mapping
     `path`: The file; an older one is replaced only when the new one is complete.
     `data`: The rows.
     `notes`: JSON-able facts that go with them.
-    Raises DataError: When the file cannot be written.
+    Raises DataError: When the file cannot be written, or is named as a table.
     """
+    if os.fspath(path).lower().endswith((".csv", ".tsv", ".xlsx")):
+        raise DataError(
+            f"save writes a study for labkit.load, which is no table, got {os.fspath(path)!r}; "
+            'write study.save("x.study"), or a table by study.export("x.csv")',
+            code="unknown-format",
+        )
     return write_zip(path, study_files(data, notes), "the study")
 
 

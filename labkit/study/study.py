@@ -470,7 +470,7 @@ class Study(SuggestsNames):
         Parameters
         ----------
         path : path
-            Its ending is free; ``.study`` is usual.
+            ``.study`` is usual; a table such as ``.csv`` is written by `export`.
 
         Returns
         -------
@@ -480,7 +480,7 @@ class Study(SuggestsNames):
         Raises
         ------
         DataError
-            When it cannot be written; an older file at that place is then as it was.
+            When it cannot be written (an older file at that place is then unchanged), or is named as a table.
         """
         return write_study(path, self.data, self.notes)
 

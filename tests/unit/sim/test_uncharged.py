@@ -55,7 +55,7 @@ def test_a_sweep_and_its_study_say_it_once(tmp_path):
     study = lk.sweep(free, ranks=[2, 3], progress=False)
     assert [note for note in study.notes["remarks"] if note == REMARK] == [REMARK]
     assert repr(study).count("computation was free") == 1
-    assert "computation was free" in repr(lk.load(study.save(tmp_path / "study.csv")))
+    assert "computation was free" in repr(lk.load(study.save(tmp_path / "a.study")))
 
 
 def test_runs_that_are_short_are_told_together():
