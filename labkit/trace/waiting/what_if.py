@@ -145,15 +145,15 @@ class WhatIf:
         if self.predicted_s <= nothing:
             much = self.predicted_s < -nothing
             word = f"{quantity(-self.predicted_s, 's', 3)} more" if much else "nothing"
-            return f"{said} The critical path promised {word}."
+            return f"{said} The critical path predicted {word}."
         kept = self.won_s / self.predicted_s
         promised = quantity(self.predicted_s, "s", 3)
         if self.won_s > self.predicted_s + nothing:
-            return f"{said} The critical path promised {promised}."
-        told = f"The critical path promised up to {promised}"
+            return f"{said} The critical path predicted {promised}."
+        told = f"The critical path predicted up to {promised}"
         if kept >= 0.95:
             return f"{said} {told}."
-        return f"{said} {told}; {format_share(max(kept, 0.0))} of that is won{self.why_less}."
+        return f"{said} {told}; {format_share(max(kept, 0.0))} of that is gained{self.why_less}."
 
     def __repr__(self) -> str:
         return self.reading()

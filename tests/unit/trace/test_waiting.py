@@ -222,7 +222,7 @@ def test_a_trial_wins_what_the_critical_path_promised() -> None:
         with raises_code(lk.errors.DataError, "out-of-range", "0"):
             run.what_if("work", wrong)
     more = replace(less, predicted_s=2e-3)  # nothing promises more than "up to" where more is won
-    assert more.reading().endswith("The critical path promised 2 ms.")
+    assert more.reading().endswith("The critical path predicted 2 ms.")
 
 
 def drifting(comm: Any, steps: int) -> None:
