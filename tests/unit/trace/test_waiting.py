@@ -243,7 +243,7 @@ def test_a_load_that_drifts_is_balanced_visit_by_visit(ranks: int) -> None:
     run = lk.run(drifting, ranks, on=f"star:{ranks}", trace=True, steps=2 * ranks)
     once = run.what_if(balanced="physics")
     assert abs(once.won_s) < 1e-9
-    assert "promised nothing" in once.reading()
+    assert "predicted nothing" in once.reading()
     each = run.what_if(balanced="physics", every_visit=True)
     mean_s = (4e-3 + (ranks - 1) * 1e-3) / ranks
     assert each.won_s == pytest.approx(2 * ranks * (4e-3 - mean_s), rel=1e-6, abs=1e-9)
