@@ -29,7 +29,6 @@ __all__ = [
     "TimeLimitError",
     "UnknownNameError",
     "UnsupportedError",
-    "code_of",
     "echoed",
     "rank_hint",
     "unknown_name",

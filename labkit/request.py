@@ -156,7 +156,7 @@ class Machine:
         """Whether a value of `on` means this machine: here, whether it is one of its strings."""
         return isinstance(on, str) and on.strip().lower() in self.words
 
-    def size(self, on: Any) -> int | None:
+    def size(self, on: object) -> int | None:
         """Return how many ranks a run gets by default: as many as `on` holds; None for any number."""
         return None
 

@@ -30,7 +30,7 @@ _MIB = 2**20
 
 
 @dataclass
-class Finding:
+class CheckOutcome:
     """What one check found: status is ok, missing (an optional part), or broken."""
 
     name: str
@@ -52,15 +52,15 @@ class Trouble(Exception):
         self.is_optional = is_optional
 
 
-def examine(name: str, check: Callable[[float], str], limit_s: float) -> Finding:
+def examine(name: str, check: Callable[[float], str], limit_s: float) -> CheckOutcome:
     """Run one check; an error that it did not foresee is a finding as well."""
     try:
-        return Finding(name, "ok", check(limit_s))
+        return CheckOutcome(name, "ok", check(limit_s))
     except Trouble as trouble:
-        return Finding(name, "missing" if trouble.is_optional else "broken", str(trouble), trouble.fix)
+        return CheckOutcome(name, "missing" if trouble.is_optional else "broken", str(trouble), trouble.fix)
     except Exception as error:
         text = " ".join(f"{type(error).__name__}: {error}".split())
-        return Finding(name, "broken", text[:500], "reinstall labkit, and report this if it persists")
+        return CheckOutcome(name, "broken", text[:500], "reinstall labkit, and report this if it persists")
 
 
 def _python(limit_s: float) -> str:
@@ -339,7 +339,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run every check; 1 when something is broken, 0 when at most optional parts are missing."""
-    findings: list[Finding] = []
+    findings: list[CheckOutcome] = []
     for name, check in CHECKS.items():
         finding = examine(name, check, arguments.limit)
         findings.append(finding)
@@ -357,6 +357,6 @@ def execute(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _line(finding: Finding) -> str:
+def _line(finding: CheckOutcome) -> str:
     line = f"{_MARKS[finding.status]}  {finding.name:<14} {finding.found}"
     return line + (f"\n    {'':<14} fix: {finding.fix}" if finding.fix else "")

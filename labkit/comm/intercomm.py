@@ -245,7 +245,7 @@ class Intercomm(Comm):
         made._become("group", context, first + second)
         return made
 
-    def Dup(self, info: Any = None) -> Any:
+    def Dup(self, info: object = None) -> Any:
         """Return an intercommunicator of the same groups, with its own messages."""
         context = self._agreed_contexts("Dup", [0])[0]
         made = type(self)._joined(context, self._world_ranks(), self._others())
@@ -308,8 +308,8 @@ class Intercomm(Comm):
         remote_group: Group,
         remote_leader: int,
         stringtag: str = "org.mpi4py",
-        info: Any = None,
-        errhandler: Any = None,
+        info: object = None,
+        errhandler: object = None,
     ) -> Any:
         """Return the intercommunicator of two groups; only their ranks call it."""
         local, remote = list(local_group._members()), list(remote_group._members())

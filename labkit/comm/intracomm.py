@@ -124,7 +124,7 @@ class Intracomm(ObjectCollectives, Comm):
 
     # --- made from this one ------------------------------------------------------------------------
 
-    def Dup(self, info: Any = None) -> Any:
+    def Dup(self, info: object = None) -> Any:
         """Return a communicator of the same ranks and topology, with its own messages."""
         return self._duplicate("Dup")
 

@@ -90,7 +90,7 @@ def too_much(value: Any) -> str:
     return ""
 
 
-def _is_data(value: Any) -> bool:
+def _is_data(value: object) -> bool:
     return not isinstance(value, ModuleType | FunctionType | type) and type(value).__module__ not in (
         "mpi4py.MPI",
         "labkit.MPI",
@@ -143,7 +143,7 @@ class Stage:
         return (value, kept) if self._before is None else CellValue(value, kept)
 
 
-def _display(*things: Any, **options: Any) -> None:
+def _display(*things: Any, **options: object) -> None:
     """Show things as text, in the rank's own output: a rank has no notebook."""
     for thing in things:
         print(repr(thing))

@@ -159,7 +159,7 @@ def _cell_value(result: object) -> CellValue:
     return CellValue(value, {name: one for name, one in names.items() if name not in missing}, missing)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if value is None:
         return ""
     try:

@@ -20,7 +20,7 @@ from labkit.local.work import require_integers
 
 __all__ = [
     "MOST_DIGIT_BITS",
-    "Job",
+    "GridCell",
     "classify",
     "digit_counts",
     "distribute",
@@ -53,7 +53,7 @@ PACKED_SIZES = (1 << 10, 1 << 14, 1 << 18, 1 << 20)
 Codes = NDArray[Any]
 
 
-class Job(NamedTuple):
+class GridCell(NamedTuple):
     """One cell of the grid: the numbers of the cost formula, and the work that is timed."""
 
     items: int
@@ -62,7 +62,7 @@ class Job(NamedTuple):
     call: Callable[[], object]
 
 
-def jobs(kernel: str, itemsize: int) -> Iterator[Job]:
+def jobs(kernel: str, itemsize: int) -> Iterator[GridCell]:
     """Yield the grid of one kernel for keys of one size."""
     return GRIDS[kernel](_Source(itemsize))
 
@@ -100,40 +100,40 @@ def _cycled(
     return lambda: function(*next(inputs))
 
 
-def _code(source: _Source) -> Iterator[Job]:
+def _code(source: _Source) -> Iterator[GridCell]:
     for n in SIZES:
-        yield Job(n, 1, 0, _cycled(to_codes, n, partial(source.floats, n)))
+        yield GridCell(n, 1, 0, _cycled(to_codes, n, partial(source.floats, n)))
 
 
-def _sort(source: _Source) -> Iterator[Job]:
+def _sort(source: _Source) -> Iterator[GridCell]:
     for n in SIZES:
-        yield Job(n, n, 0, _cycled(work.sort, n, partial(source.only_codes, n)))
+        yield GridCell(n, n, 0, _cycled(work.sort, n, partial(source.only_codes, n)))
 
 
-def _merge(source: _Source) -> Iterator[Job]:
+def _merge(source: _Source) -> Iterator[GridCell]:
     for n, k in itertools.product(SIZES, RUNS):
         if k <= min(n // 4, work.most_runs(source.itemsize, n)):
-            yield Job(n, k, 0, _cycled(work.merge, n, partial(source.runs, n, k)))
+            yield GridCell(n, k, 0, _cycled(work.merge, n, partial(source.runs, n, k)))
 
 
-def _merge_many(source: _Source) -> Iterator[Job]:
+def _merge_many(source: _Source) -> Iterator[GridCell]:
     for n, k in itertools.product(SIZES, (16, *MANY_RUNS)):
         if work.most_runs(source.itemsize, n) < k <= n // 4:
-            yield Job(n, n, 0, _cycled(work.merge, n, partial(source.runs, n, k)))
+            yield GridCell(n, n, 0, _cycled(work.merge, n, partial(source.runs, n, k)))
 
 
-def _merge_order(source: _Source) -> Iterator[Job]:
+def _merge_order(source: _Source) -> Iterator[GridCell]:
     for n, k in itertools.product(SIZES, RUNS + MANY_RUNS):
         if k <= n // 4:
-            yield Job(n, k, 0, _cycled(work.merge_order, n, partial(source.runs, n, k)))
+            yield GridCell(n, k, 0, _cycled(work.merge_order, n, partial(source.runs, n, k)))
 
 
-def _count_up_to(source: _Source) -> Iterator[Job]:
+def _count_up_to(source: _Source) -> Iterator[GridCell]:
     def make(n: int, m: int) -> tuple[Any, ...]:
         return np.sort(source.codes(n)), np.sort(source.codes(m)), np.arange(m) % 2 == 0
 
     for n, m in itertools.product(SIZES[2:-1], LIMITS):
-        yield Job(m, n, 0, _cycled(work.count_up_to, n, partial(make, n, m)))
+        yield GridCell(m, n, 0, _cycled(work.count_up_to, n, partial(make, n, m)))
 
 
 # Kernels of radix sorts: count the digits of keys, and bring keys into the order of one digit.
@@ -315,23 +315,23 @@ def _require_digit(keys: Keys, shift: int, bits: int) -> None:
         )
 
 
-def _digit_counts(source: _Source) -> Iterator[Job]:
+def _digit_counts(source: _Source) -> Iterator[GridCell]:
     for n, bits in _digit_sizes(source):
         make = lambda n=n, bits=bits: (source.codes(n), 0, bits)  # noqa: E731
-        yield Job(n, 1 << bits, 1 << bits, _cycled(digit_counts, n, make))
+        yield GridCell(n, 1 << bits, 1 << bits, _cycled(digit_counts, n, make))
 
 
-def _scatter(source: _Source) -> Iterator[Job]:
+def _scatter(source: _Source) -> Iterator[GridCell]:
     for n, bits in _digit_sizes(source):
         if not is_few(n, bits):
-            yield Job(n, 1 << bits, 1 << bits, _scatter_call(source, n, bits))
+            yield GridCell(n, 1 << bits, 1 << bits, _scatter_call(source, n, bits))
 
 
-def _scatter_few(source: _Source) -> Iterator[Job]:
+def _scatter_few(source: _Source) -> Iterator[GridCell]:
     bits = MOST_DIGIT_BITS
     for n in SIZES:
         if is_few(n, bits):
-            yield Job(n, 1, 0, _scatter_call(source, n, bits))
+            yield GridCell(n, 1, 0, _scatter_call(source, n, bits))
 
 
 def _scatter_call(source: _Source, n: int, bits: int) -> Callable[[], object]:
@@ -347,11 +347,11 @@ def _digit_sizes(source: _Source) -> Iterator[tuple[int, int]]:
     return ((n, bits) for n, bits in itertools.product(SIZES, DIGIT_BITS) if bits <= 8 * source.itemsize)
 
 
-def _splits(function: Callable[..., object]) -> Callable[[_Source], Iterator[Job]]:
-    def grid(source: _Source) -> Iterator[Job]:
+def _splits(function: Callable[..., object]) -> Callable[[_Source], Iterator[GridCell]]:
+    def grid(source: _Source) -> Iterator[GridCell]:
         for n, m in itertools.product(SIZES, SPLITTERS):
             make = lambda n=n, m=m: (source.codes(n), np.sort(source.codes(m)))  # noqa: E731
-            yield Job(n, m + 1, m, _cycled(function, n, make))
+            yield GridCell(n, m + 1, m, _cycled(function, n, make))
 
     return grid
 
@@ -463,7 +463,7 @@ def _require_sorted(is_sorted: bool) -> None:
         raise DataError("the splitters are not sorted; pass them in increasing order", code="not-sorted")
 
 
-GRIDS: dict[str, Callable[[_Source], Iterator[Job]]] = {
+GRIDS: dict[str, Callable[[_Source], Iterator[GridCell]]] = {
     "code": _code,
     "sort": _sort,
     "merge": _merge,
@@ -479,7 +479,7 @@ GRIDS: dict[str, Callable[[_Source], Iterator[Job]]] = {
 }
 
 
-def packing_jobs() -> Iterator[Job]:
+def packing_jobs() -> Iterator[GridCell]:
     """Yield the calls that gather and scatter every second piece of a matrix's column."""
     for size in PACKED_SIZES:
         for run in PACKED_RUNS:
@@ -487,7 +487,7 @@ def packing_jobs() -> Iterator[Job]:
                 yield _packing_job(size, run)
 
 
-def _packing_job(size: int, run: int) -> Job:
+def _packing_job(size: int, run: int) -> GridCell:
     count = size // run
     memory = np.zeros(2 * size, np.uint8)
     layout = _kernels.Layout(np.arange(count, dtype=np.int64) * (2 * run), np.full(count, run), 2 * size)
@@ -497,4 +497,4 @@ def _packing_job(size: int, run: int) -> Job:
         layout.unpack(address, layout.pack(address, 1))
         return memory  # must live as long as its address is used
 
-    return Job(size, 1, count, call)
+    return GridCell(size, 1, count, call)

@@ -21,10 +21,10 @@ from labkit.errors import PlatformError
 from labkit.machines.spec import MachineSpec, parse_spec
 from labkit.machines.spec.reader import folder, names
 
-__all__ = ["Machine", "load", "names"]
+__all__ = ["NamedMachine", "load", "names"]
 
 
-class Machine:
+class NamedMachine:
     """A named machine as its file says.
 
     `name`, `title`: What it is called, and what it is.
@@ -40,7 +40,7 @@ class Machine:
 
 
 @functools.lru_cache(maxsize=4)
-def load(name: str) -> Machine:
+def load(name: str) -> NamedMachine:
     """Read a named machine.
 
     Raises PlatformError: There is none of that name, or its file is broken.
@@ -55,9 +55,9 @@ def load(name: str) -> Machine:
         kind = "source" if "source" in fact else "assumed"
         facts.append((fact["what"], f"{fact['value']} ({kind}: {fact[kind]})"))
     if "spec" in table:
-        return Machine(name, table["title"], parse_spec(table["spec"]), facts)
+        return NamedMachine(name, table["title"], parse_spec(table["spec"]), facts)
     from labkit.machines.xml.reader import read_platform
 
     spec, *_ = read_platform(folder() / table["zones"], source=name)
     spec.calibration = table.get("calibration")
-    return Machine(name, table["title"], spec, facts)
+    return NamedMachine(name, table["title"], spec, facts)

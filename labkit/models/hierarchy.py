@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CommunicationModel",
-    "Comparison",
+    "ModelComparison",
     "P",
     "S",
     "asymptotic",
@@ -255,7 +255,7 @@ class CommunicationModel:
         return replace(self, kind="dominant", lower=leading, upper=leading)
 
     # -- against measurements ------------------------------------------------------------------------
-    def compare(self, study: Any, phase: str | None = None, S: float | str = 0) -> Comparison:
+    def compare(self, study: Any, phase: str | None = None, S: float | str = 0) -> ModelComparison:
         """Hold the model against the times of a sweep.
 
         Parameters
@@ -282,7 +282,7 @@ class CommunicationModel:
             {"ranks": rows["ranks"], "bytes": sizes, "measured_s": rows["value"].astype(float)}
         )
         medians = found.groupby(["ranks", "bytes"])["measured_s"].median().reset_index()
-        return Comparison(self, self._beside(medians))
+        return ModelComparison(self, self._beside(medians))
 
     def _beside(self, found: pd.DataFrame) -> pd.DataFrame:
         values = self.evaluate(found["bytes"].to_numpy(float), found["ranks"].to_numpy(float))
@@ -502,7 +502,7 @@ def _text(formula: sympy.Expr, has_unit: bool = False) -> str:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ModelComparison:
     """A model and measured times.
 
     `data`: ranks, bytes, measured_s, lower_s, upper_s.

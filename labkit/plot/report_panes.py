@@ -32,7 +32,7 @@ ROW_PX = 19
 _LETTER_PX, _STEP_PX = 6.4, 13
 
 
-class Row(NamedTuple):
+class TreeRow(NamedTuple):
     """The display of a node of the tree.
 
     Attributes
@@ -75,7 +75,7 @@ def kept_rows(above: Sequence[int], weight: Sequence[float], most: int, chosen: 
     return sorted(kept)
 
 
-def tree_data(rows: Sequence[Row], chosen: int, width: int) -> dict[str, Any]:
+def tree_data(rows: Sequence[TreeRow], chosen: int, width: int) -> dict[str, Any]:
     """Return the columns of a pane's source: `rows`, of which the node `chosen` is marked."""
     left = [6 + _STEP_PX * row.depth for row in rows]
     return {
@@ -127,7 +127,7 @@ def tree_pane(title: str, data: dict[str, object], room: int, name: str, width: 
     return fig
 
 
-def _cut(row: Row, left: float, width: int) -> str:
+def _cut(row: TreeRow, left: float, width: int) -> str:
     """Put value and label together, as much as there is room for."""
     room = int((width - left - 32) / _LETTER_PX)
     text = f"{row.value}  {row.label}"
@@ -484,7 +484,7 @@ class View:
         name = self.shown.metric(self.metric).label
         return name if self.rank is None else f"{name} of rank {self.rank}"
 
-    def metric_rows(self) -> list[Row]:
+    def metric_rows(self) -> list[TreeRow]:
         """Return the rows of the first pane."""
         known = [one.name for one in self.shown.metrics]
         above = [known.index(one.above) if one.above else -1 for one in self.shown.metrics]
@@ -500,10 +500,12 @@ class View:
                 family = max(abs(self.shown.total(name, ranks=self.ranks)) for name in inside)
             color = self.color(np.array([abs(family)]))(value)
             text = self._text(value, whole if self.scale != SCALES[0] else None, one.unit)
-            rows.append(Row(at, depth, mark, one.label, text, f"{one.label}: {text}; {one.meaning}", color))
+            rows.append(
+                TreeRow(at, depth, mark, one.label, text, f"{one.label}: {text}; {one.meaning}", color)
+            )
         return rows
 
-    def path_rows(self) -> list[Row]:
+    def path_rows(self) -> list[TreeRow]:
         """Return the rows of the second pane."""
         shown = self.shown
         both = [shown.by_path(self.metric, self.ranks, inclusive=one) for one in (True, False)]
@@ -519,7 +521,7 @@ class View:
             tip = f"{path.label}: {self._text(float(both[0][at]), self._whole(), self.unit)} with all in it, "
             tip += f"{self._text(float(both[1][at]), self._whole(), self.unit)} itself"
             tip += f"; {path.place}" if path.place else ""
-            rows.append(Row(at, depth, mark, path.label, text, tip, color(values[at])))
+            rows.append(TreeRow(at, depth, mark, path.label, text, tip, color(values[at])))
         return rows
 
     def by_rank(self) -> Any:

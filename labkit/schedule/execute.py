@@ -120,7 +120,7 @@ class _Memory:
         self.schedule, self.rank = schedule, rank
         self.n_blocks = schedule.n_blocks(rank)
         self.arrays: list[_Array | None] = []
-        self.sizes: list[Sizes | None] = []
+        self.sizes: list[BlockSizes | None] = []
         self.dtype: np.dtype[Any] | None = None
         unknown = set(buffers) - set(schedule.problem.shapes)
         if unknown:
@@ -129,11 +129,11 @@ class _Memory:
                 f"{schedule.problem.name} takes {known}, got {', '.join(sorted(unknown))}",
                 code="wrong-arguments",
             )
-        by_name: dict[str, tuple[_Array | None, Sizes | None]] = {}
+        by_name: dict[str, tuple[_Array | None, BlockSizes | None]] = {}
         for buffer, n_blocks in zip(schedule.buffers, self.n_blocks, strict=True):
             if buffer.holds == "counts":
                 self.arrays.append(self._counts_known(n_blocks))
-                self.sizes.append(Sizes("uniform", 1))
+                self.sizes.append(BlockSizes("uniform", 1))
                 continue
             if buffer.is_temporary:
                 model, sizes = by_name[buffer.like]
@@ -148,7 +148,7 @@ class _Memory:
 
     def _callers(
         self, name: str, n_blocks: int, array: _Array | None, counts: Counts | None
-    ) -> tuple[_Array | None, Sizes | None]:
+    ) -> tuple[_Array | None, BlockSizes | None]:
         if n_blocks == 0:
             return None, None
         if array is None:
@@ -185,7 +185,7 @@ class _Memory:
                 f"{self.schedule!r}: rank {self.rank} uses sizes that it has not received", code="no-data"
             )
         self.arrays[number] = np.empty(int(counts.sum()), np.uint8)
-        self.sizes[number] = Sizes("table", 0, counts, np.cumsum(counts) - counts)
+        self.sizes[number] = BlockSizes("table", 0, counts, np.cumsum(counts) - counts)
 
     def pieces(self, section: Blocks) -> list[_Array]:
         """Return views of the section's stretches, in order."""
@@ -303,7 +303,7 @@ Counts = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Sizes:
+class BlockSizes:
     """The blocks of one buffer at one rank.
 
     `layout` ("uniform", "split" or "table")
@@ -345,11 +345,11 @@ def _part(count: int, part: int, parts: int) -> tuple[int, int]:
 
 def sizes_of(
     schedule: Schedule, buffer: str, n_blocks: int, n_elements: int, counts: Counts | None = None
-) -> Sizes:
+) -> BlockSizes:
     """Return the block sizes of a caller's buffer of `n_elements` elements."""
     label = f"{schedule.problem.name}/{schedule.name}: buffer {buffer!r}"
     if schedule.problem.layout == "split":
-        return Sizes("split", n_elements)
+        return BlockSizes("split", n_elements)
     if schedule.problem.layout == "uniform":
         whole = n_blocks // schedule.parts
         if whole and n_elements % whole:
@@ -357,7 +357,7 @@ def sizes_of(
                 f"{label} has {n_elements} elements, which is no multiple of its {whole} blocks",
                 code="count-mismatch",
             )
-        return Sizes("uniform", n_elements // whole if whole else 0, parts=schedule.parts)
+        return BlockSizes("uniform", n_elements // whole if whole else 0, parts=schedule.parts)
     table, displacements = _table(counts, buffer, n_blocks, n_elements)
     if len(table) != n_blocks or len(displacements) != n_blocks:
         raise ScheduleError(f"{label} has {n_blocks} blocks, got {len(table)} counts", code="count-mismatch")
@@ -367,7 +367,7 @@ def sizes_of(
         raise ScheduleError(
             f"{label} has {n_elements} elements; its counts reach outside", code="count-mismatch"
         )
-    return Sizes("table", 0, table, displacements)
+    return BlockSizes("table", 0, table, displacements)
 
 
 def _table(

@@ -35,7 +35,7 @@ class Refuted(Exception):
 
 
 @dataclass(eq=False, slots=True)
-class Request:
+class Posted:
     """One posted send or receive."""
 
     rank: int
@@ -55,9 +55,9 @@ class RankState:
     n_blocks: list[int]
     values: dict[Place, Value]
     position: int = 0
-    open: list[Request] = field(default_factory=list)
-    users: dict[Place, list[Request]] = field(default_factory=dict)  #: open requests by block
-    blocking: Request | None = None
+    open: list[Posted] = field(default_factory=list)
+    users: dict[Place, list[Posted]] = field(default_factory=dict)  #: open requests by block
+    blocking: Posted | None = None
     heard: int = 0
 
 
@@ -128,7 +128,7 @@ class Machine:
         self.blocks_sent = 0
         self.counts, self.told = schedule.number_of("counts"), schedule.number_of("told")
         self.sizes: dict[tuple[int, Place], Hashable] = {}
-        self.in_flight: dict[tuple[int, int], tuple[deque[Request], deque[Request]]] = {}
+        self.in_flight: dict[tuple[int, int], tuple[deque[Posted], deque[Posted]]] = {}
         self.ranks = [self._rank_state() for _ in range(schedule.size)]
         for step in schedule.steps():
             for rank, op in step.entries():
@@ -205,10 +205,10 @@ class Machine:
         state.blocking = None
         return True
 
-    def _post(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> Request:
+    def _post(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> Posted:
         if not 0 <= op.peer < self.schedule.size:
             raise self._refuted("no rank", rank, op, f"there is no rank {op.peer}")
-        request = Request(rank, state.position, op, self._places(rank, op, op.section))
+        request = Posted(rank, state.position, op, self._places(rank, op, op.section))
         pair = (rank, op.peer) if op.kind.is_send else (op.peer, rank)
         queues = self.in_flight.get(pair)
         if queues is None:
@@ -233,7 +233,7 @@ class Machine:
             ready.append(op.peer)
         return request
 
-    def _match(self, send: Request, receive: Request) -> None:
+    def _match(self, send: Posted, receive: Posted) -> None:
         if len(send.places) != len(receive.places):
             raise self._refuted_at(
                 "shape",
@@ -253,7 +253,7 @@ class Machine:
         receive.values, receive.heard = send.values, send.heard
         send.is_matched = receive.is_matched = True
 
-    def _complete(self, state: RankState, requests: list[Request]) -> bool:
+    def _complete(self, state: RankState, requests: list[Posted]) -> bool:
         for request in requests:
             if not request.is_matched:
                 return False
@@ -268,7 +268,7 @@ class Machine:
                 state.values.update(zip(request.places, request.values, strict=True))
         return True
 
-    def _check_counts(self, request: Request) -> None:
+    def _check_counts(self, request: Posted) -> None:
         """Refuse a count that is not that of the block in whose place it arrives."""
         for place, value in zip(request.places, request.values, strict=True):
             wanted = _count_of((request.rank + place[1]) % self.schedule.size)
@@ -409,7 +409,7 @@ class Machine:
         text = "deadlock: rank " + " waits for rank ".join(str(r) for r in cycle)
         raise self._refuted_at("deadlock", self._missing(rank), text)
 
-    def _missing(self, rank: int) -> Request:
+    def _missing(self, rank: int) -> Posted:
         state = self.ranks[rank]
         op = state.program[state.position]
         if state.blocking is not None:
@@ -420,7 +420,7 @@ class Machine:
     def _refuted(self, kind: str, rank: int, op: Op, message: str, block: str | None = None) -> Refuted:
         return Refuted(kind, rank, self.ranks[rank].position, op, message, block)
 
-    def _refuted_at(self, kind: str, request: Request, message: str, block: str | None = None) -> Refuted:
+    def _refuted_at(self, kind: str, request: Posted, message: str, block: str | None = None) -> Refuted:
         return Refuted(kind, request.rank, request.position, request.op, message, block)
 
 
@@ -518,7 +518,7 @@ class _Paced(Machine):
         super().__init__(schedule)
         self._starts = {pair: deque(numbers) for pair, numbers in starts.items()}
         self._limit = -1
-        self._round: dict[Request, int] = {}
+        self._round: dict[Posted, int] = {}
         self._before: list[State] = [{} for _ in range(schedule.size)]
         self.matched: list[tuple[int, Sent]] = []
 
@@ -551,21 +551,21 @@ class _Paced(Machine):
                 known |= request.heard
         return known
 
-    def _post(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> Request:
+    def _post(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> Posted:
         before = dict(state.values)
         request = super()._post(rank, state, op, ready)
         if op.kind.is_receive:
             self._before[rank].update((p, before[p]) for p in request.places if p in before)
         return request
 
-    def _match(self, send: Request, receive: Request) -> None:
+    def _match(self, send: Posted, receive: Posted) -> None:
         super()._match(send, receive)
         number = self._starts[send.rank, receive.rank].popleft()
         self._round[send] = self._round[receive] = number
         sent = Sent(send.rank, receive.rank, tuple(receive.places), tuple(send.values))
         self.matched.append((number, sent))
 
-    def _complete(self, state: RankState, requests: list[Request]) -> bool:
+    def _complete(self, state: RankState, requests: list[Posted]) -> bool:
         if any(self._round.get(request, self._limit + 1) > self._limit for request in requests):
             return False
         return super()._complete(state, requests)

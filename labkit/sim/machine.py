@@ -209,7 +209,7 @@ class Lateness:
 
 
 @dataclass(frozen=True)
-class Difference:
+class DifferentTry:
     """A try that came to something else than the run without delays.
 
     `number`: Of the try, from 1.
@@ -248,7 +248,7 @@ class Exploration:
 
     tries: int
     matchings: int
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[DifferentTry, ...] = ()
     wildcards: dict[tuple[int, str], list[int]] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
@@ -298,7 +298,7 @@ def explore(request: RunRequest, run_once: Callable[[RunRequest], Run]) -> Run:
         except LabkitError as error:
             kind = "deadlocks" if isinstance(error, DeadlockError) else "fails"
             lines = str(error).splitlines()
-            differences.append(Difference(number, (), f"the run {kind}: {' '.join(lines[:2])}"))
+            differences.append(DifferentTry(number, (), f"the run {kind}: {' '.join(lines[:2])}"))
             continue
         matching = _matching(found.exploration)
         seen.add(_key(matching))
@@ -336,7 +336,7 @@ def _sources(
     return known
 
 
-def _compared(number: int, base: Run, found: Run, first: Any, other: Any) -> Difference | None:
+def _compared(number: int, base: Run, found: Run, first: Any, other: Any) -> DifferentTry | None:
     """Return how a try differs; None: it does not."""
     ranks = tuple(rank for rank in range(base.ranks) if not _same(base.results[rank], found.results[rank]))
     what = f"other results at {ranks_text(list(ranks))}"
@@ -352,8 +352,8 @@ def _compared(number: int, base: Run, found: Run, first: Any, other: Any) -> Dif
             if here != there:
                 place = (here or there or ("",))[0]
                 got = tuple(None if one is None else one[1] for one in (here, there))
-                return Difference(number, ranks, what, rank, place, *got)
-    return Difference(
+                return DifferentTry(number, ranks, what, rank, place, *got)
+    return DifferentTry(
         number, ranks, f"{what}, though every wildcard got the same messages: they depend on times"
     )
 

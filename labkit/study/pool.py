@@ -237,7 +237,7 @@ def check_executor(executor: Any) -> None:
         )
 
 
-def is_this_process(executor: Any) -> bool:
+def is_this_process(executor: object) -> bool:
     """Return whether the executor's workers certainly are threads of this process."""
     return isinstance(executor, ThreadPoolExecutor)
 

@@ -34,8 +34,8 @@ from labkit.text.html import MATCH_SIGNS
 
 __all__ = [
     "Cause",
-    "Machine",
     "Paper",
+    "PaperMachine",
     "PrintedCell",
     "Reproduction",
     "find_reproductions",
@@ -55,7 +55,7 @@ _ORDER = ("exact", "approximate", "none")
 
 
 @dataclass(frozen=True)
-class Machine:
+class PaperMachine:
     """A machine of the paper.
 
     `name`: What `--on` selects.
@@ -123,7 +123,7 @@ class Reproduction:
         title: str,
         tables: Sequence[int],
         cells: Mapping[str, str],
-        machines: Sequence[Machine],
+        machines: Sequence[PaperMachine],
         causes: Sequence[Cause],
     ) -> None:
         self.folder, self.title, self.tables, self.cells = folder, title, list(tables), dict(cells)
@@ -134,7 +134,7 @@ class Reproduction:
         """The folder's name."""
         return self.folder.name
 
-    def chosen(self, on: str | None = None) -> list[Machine]:
+    def chosen(self, on: str | None = None) -> list[PaperMachine]:
         """Return the machines to compute.
 
         Raises DataError: There is no machine of this name.
@@ -147,7 +147,7 @@ class Reproduction:
             )
         return [machine for machine in self.machines if on in (None, machine.name)]
 
-    def files(self, machines: Sequence[Machine], is_quick: bool = False) -> list[str]:
+    def files(self, machines: Sequence[PaperMachine], is_quick: bool = False) -> list[str]:
         """Return the declared studies to run: those of the machines, then those of the experiments."""
         found = [name for machine in machines for name in (machine.quick if is_quick else machine.files)]
         if not is_quick:
@@ -174,7 +174,7 @@ class Reproduction:
                     found[self.cells[name]] = one
         return found
 
-    def compare(self, machines: Sequence[Machine], studies: Mapping[str, Study]) -> list[PrintedCell]:
+    def compare(self, machines: Sequence[PaperMachine], studies: Mapping[str, Study]) -> list[PrintedCell]:
         """Compare what was printed with the studies.
 
         `studies`: What has been measured, by the name of its file.
@@ -274,7 +274,9 @@ def read_reproduction(folder: Path) -> Reproduction:
     for entry in content["machines"]:
         _require(entry, _MACHINE, _MACHINE[:3], f"{path}, [[machines]]")
         files = tuple(entry["files"])
-        machines.append(Machine(entry["name"], entry["printed"], files, tuple(entry.get("quick", files))))
+        machines.append(
+            PaperMachine(entry["name"], entry["printed"], files, tuple(entry.get("quick", files)))
+        )
     causes = []
     for entry in content.get("causes", []):
         _require(entry, _CAUSE, _CAUSE, f"{path}, [[causes]]")

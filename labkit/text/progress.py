@@ -18,7 +18,7 @@ from time import monotonic  # of the host, also where ranks of a script later fi
 from types import TracebackType
 from typing import Any, Protocol
 
-__all__ = ["Lines", "Live", "View", "finished_in", "told_to"]
+__all__ = ["Lines", "Live", "LiveView", "finished_in", "told_to"]
 
 #: how long a run is quiet, and how often it is looked at from then on
 FIRST_S, EVERY_S = 1.0, 0.25
@@ -26,7 +26,7 @@ FIRST_S, EVERY_S = 1.0, 0.25
 MOST_LINES = 10
 
 
-class View(Protocol):
+class LiveView(Protocol):
     """Where a run that goes on is shown."""
 
     def show(self, status: str, lines: list[str]) -> None:
@@ -104,14 +104,14 @@ class Live:
 
 # -- views ---------------------------------------------------------------------------------------------------
 
-_told: list[View] = []
+_told: list[LiveView] = []
 #: the display of the run that was shown last in a notebook, and the count of its cell; what comes out in the
 #: same cell takes its place
 _display: list[tuple[Any, int]] = []
 
 
 @contextlib.contextmanager
-def told_to(view: View) -> Iterator[None]:
+def told_to(view: LiveView) -> Iterator[None]:
     """Show the runs of this context in a view of the caller's own."""
     _told.append(view)
     try:
@@ -131,7 +131,7 @@ def _cell() -> int:
     return int(getattr(shell, "execution_count", -1))
 
 
-def _view() -> View | None:
+def _view() -> LiveView | None:
     if os.environ.get("LABKIT_PROGRESS", "").lower() in ("off", "0", "no"):
         return None
     if _told:

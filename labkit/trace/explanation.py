@@ -44,7 +44,7 @@ Kind = Literal["computation", "overhead", "transfer", "probe", "collective", "st
 
 
 @dataclass(frozen=True)
-class Step:
+class PathStep:
     """One step of a critical path.
 
     `kind`: ``computation`` (charged), ``overhead`` (a rank's own time in calls: os, ois, or, Wtime, Test),
@@ -124,7 +124,7 @@ class _Lines:
         return -1, float(self.begin_s[line])
 
 
-def critical_path(trace: Trace) -> list[Step]:
+def critical_path(trace: Trace) -> list[PathStep]:
     """Walk the critical path of a run.
 
     Returns: From the start of the run to its end, without a gap. Where several ranks or messages end at the
@@ -141,14 +141,14 @@ def critical_path(trace: Trace) -> list[Step]:
     line = int(np.argmax(trace.ends_s))
     now = float(trace.ends_s[line])
     before = len(ended_by)  # waits are recorded in order: an earlier one has a smaller row
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     while now > 0.0:
         rank, is_beside = int(lines.rank_of[line]), line >= ranks
         row, resumed = lines.last_wait(line, now, before)
         if not is_beside:
             steps += _own_work(work, rank, resumed, now)
         elif resumed < now:
-            steps.append(Step("overhead", rank, resumed, now))
+            steps.append(PathStep("overhead", rank, resumed, now))
         if row < 0:
             line, now = rank if is_beside else lines.begun_by[rank], resumed
             if line < 0:
@@ -159,44 +159,44 @@ def critical_path(trace: Trace) -> list[Step]:
         if ready is not None:  # of a real run: on whom it waited, and until when
             now = float(ready[before])
             kind: Kind = "transfer" if message >= 0 else "collective"
-            steps.append(Step(kind, rank, now, resumed, message))
+            steps.append(PathStep(kind, rank, now, resumed, message))
             line = int(origin[before])
             continue
         if message < -1:
             line, now = ranks - 2 - message, resumed
             continue
         if message < 0:
-            steps.append(Step("probe", rank, float(waits.begin_s[before]), resumed))
+            steps.append(PathStep("probe", rank, float(waits.begin_s[before]), resumed))
             now = float(waits.begin_s[before])
             continue
         now = float(start[message])
-        steps.append(Step("transfer", rank, now, resumed, message))
+        steps.append(PathStep("transfer", rank, now, resumed, message))
         line = int(lines.source[message] if sent[message] >= now else lines.destination[message])
     if trace.begins_s is not None and steps and steps[-1].kind == "overhead" and steps[-1].begin_s == 0.0:
         first = steps.pop()
         begin = min(trace.begins_s[first.rank], first.end_s)
-        steps += [Step("overhead", first.rank, begin, first.end_s)] if begin < first.end_s else []
-        steps += [Step("start", first.rank, 0.0, begin)] if begin > 0.0 else []
+        steps += [PathStep("overhead", first.rank, begin, first.end_s)] if begin < first.end_s else []
+        steps += [PathStep("start", first.rank, 0.0, begin)] if begin > 0.0 else []
     return steps[::-1]
 
 
-def _own_work(work: _ByLine, rank: int, begin_s: float, end_s: float) -> list[Step]:
+def _own_work(work: _ByLine, rank: int, begin_s: float, end_s: float) -> list[PathStep]:
     """Cut a rank's own time into computations and overheads, latest first."""
     own, begins_s, ends_s = work.rows(rank)
     first = np.searchsorted(ends_s, begin_s, side="right")
     last = np.searchsorted(begins_s, end_s, side="left")
-    steps: list[Step] = []
+    steps: list[PathStep] = []
     now = end_s
     for row in own[first:last][::-1]:
         begin, end = max(begin_s, float(work.begin_s[row])), min(now, float(work.end_s[row]))
         if end < now:
-            steps.append(Step("overhead", rank, end, now))
+            steps.append(PathStep("overhead", rank, end, now))
         if begin < end:
             slowdown = 1.0 if work.slowdown is None else float(work.slowdown[row])
-            steps.append(Step("computation", rank, begin, end, slowdown=slowdown))
+            steps.append(PathStep("computation", rank, begin, end, slowdown=slowdown))
         now = begin
     if begin_s < now:
-        steps.append(Step("overhead", rank, begin_s, now))
+        steps.append(PathStep("overhead", rank, begin_s, now))
     return steps
 
 
@@ -494,7 +494,7 @@ def explain_run(run: RecordedRun) -> Explanation:
 
 
 def _reasons(
-    steps: list[Step], clock: PhaseClock, found: Bottlenecks, built: Any, makespan_s: float
+    steps: list[PathStep], clock: PhaseClock, found: Bottlenecks, built: Any, makespan_s: float
 ) -> pd.DataFrame:
 
     sums: dict[tuple[str, str], float] = {}
@@ -525,7 +525,7 @@ def _reasons(
     return _summed(sums, makespan_s)
 
 
-def _own_reasons(steps: list[Step], clock: PhaseClock, makespan_s: float) -> pd.DataFrame:
+def _own_reasons(steps: list[PathStep], clock: PhaseClock, makespan_s: float) -> pd.DataFrame:
     """Sum up the path of a real run: what held a message is not known."""
     sums: dict[tuple[str, str], float] = {}
     for step in steps:
@@ -553,12 +553,12 @@ def _shared_cores(built: Any) -> dict[int, str]:
     return {rank: reasons[host] for rank, host in enumerate(built.rank_hosts) if host in reasons}
 
 
-def _phase_of(step: Step, clock: PhaseClock) -> str:
+def _phase_of(step: PathStep, clock: PhaseClock) -> str:
     """Return the phase that the step's rank was in when the step ended."""
     return clock.at(step.rank, float(np.nextafter(step.end_s, step.begin_s)))
 
 
-def _path(steps: list[Step], clock: PhaseClock) -> pd.DataFrame:
+def _path(steps: list[PathStep], clock: PhaseClock) -> pd.DataFrame:
     import pandas as pd
 
     rows = [(s.kind, s.rank, s.begin_s, s.end_s, s.message, _phase_of(s, clock)) for s in steps]

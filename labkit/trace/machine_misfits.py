@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from labkit.trace.trace import RecordedRun
 
-__all__ = ["KINDS", "Finding", "Misfits", "find_misfits", "search"]
+__all__ = ["KINDS", "Misfit", "Misfits", "find_misfits", "search"]
 
 _SUBJECTS = {"computation": "computation", "message": "the messages", "collective": "collectives"}
 
@@ -51,7 +51,7 @@ _FAR, _SHARE = 10.0, 0.02
 
 
 @dataclass(frozen=True)
-class Finding:
+class Misfit:
     """Something that is not as predicted.
 
     `kind`: "computation", "message" or "collective".
@@ -390,13 +390,13 @@ def _route_names(run: RecordedRun) -> Any:
     return names
 
 
-def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list[Finding]:
+def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list[Misfit]:
     """Find what is off: what goes the way of the whole run first, there the least likely by chance.
 
     `samples`: See `labkit.trace.machine_misfits.paired`.
     `measured_s`, `predicted_s`: The makespans.
     """
-    found: list[Finding] = []
+    found: list[Misfit] = []
     for kind in KINDS:
         rows = samples[samples["kind"] == kind]
         if kind == "message":
@@ -410,7 +410,7 @@ def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list
     )
 
 
-def _over_stalls(messages: pd.DataFrame, samples: pd.DataFrame, found: list[Finding]) -> NDArray[np.bool_]:
+def _over_stalls(messages: pd.DataFrame, samples: pd.DataFrame, found: list[Misfit]) -> NDArray[np.bool_]:
     """Which messages were under way while a rank stalled that explains why they took so long.
 
     One of their own ranks, or another one until whose end they were all but all of their time under way: a
@@ -432,7 +432,7 @@ def _over_stalls(messages: pd.DataFrame, samples: pd.DataFrame, found: list[Find
     return over
 
 
-def _stalled(samples: pd.DataFrame, stall: Finding) -> NDArray[np.int64]:
+def _stalled(samples: pd.DataFrame, stall: Misfit) -> NDArray[np.int64]:
     """Return the rows of `samples` that a stall is about, the largest first."""
     found = _rows_of(samples, stall)
     excess = (samples["measured_s"] - samples["predicted_s"]).to_numpy()[found]
@@ -440,7 +440,7 @@ def _stalled(samples: pd.DataFrame, stall: Finding) -> NDArray[np.int64]:
     return most
 
 
-def _rows_of(samples: pd.DataFrame, finding: Finding) -> NDArray[np.int64]:
+def _rows_of(samples: pd.DataFrame, finding: Misfit) -> NDArray[np.int64]:
     own = [
         at
         for at, (kind, labels) in enumerate(zip(samples["kind"], samples["labels"], strict=True))
@@ -451,12 +451,12 @@ def _rows_of(samples: pd.DataFrame, finding: Finding) -> NDArray[np.int64]:
     return found
 
 
-def _of_kind(kind: str, rows: pd.DataFrame, predicted_s: float) -> list[Finding]:
+def _of_kind(kind: str, rows: pd.DataFrame, predicted_s: float) -> list[Misfit]:
     measured, expected, at_s = (rows[name].to_numpy() for name in ("measured_s", "predicted_s", "at_s"))
     ratio = np.log(measured / expected)
     use = rows["is_grouped"].to_numpy()
     shift = np.zeros(len(rows))
-    found: list[Finding] = []
+    found: list[Misfit] = []
     if use.sum() >= LEAST:
         found, shift[use] = _groups(kind, rows[use], ratio[use])
         found = [one for one in found if abs(one.excess_s) >= _MATTERS * predicted_s]
@@ -464,7 +464,7 @@ def _of_kind(kind: str, rows: pd.DataFrame, predicted_s: float) -> list[Finding]
     return found + _stalls(kind, rows["labels"].tolist(), excess, at_s, predicted_s)
 
 
-def _groups(kind: str, rows: pd.DataFrame, ratio: Array) -> tuple[list[Finding], Array]:
+def _groups(kind: str, rows: pd.DataFrame, ratio: Array) -> tuple[list[Misfit], Array]:
     """Return the groups that are off, and by how much each sample is, as a logarithm."""
     measured, expected, at_s = (rows[name].to_numpy() for name in ("measured_s", "predicted_s", "at_s"))
     places = _places(KINDS[kind], rows["labels"].tolist())
@@ -473,13 +473,13 @@ def _groups(kind: str, rows: pd.DataFrame, ratio: Array) -> tuple[list[Finding],
         center = min(max(center, -_GOOD), _GOOD)  # where the prediction is right for many, it is right
     left = ratio - center
     shift = np.full(len(ratio), center)
-    found: list[Finding] = []
+    found: list[Misfit] = []
 
     def add(what: str, by: str, where: str, members: Any, size: float, chance: float) -> None:
         spent = float((measured[members] - expected[members]).sum())
         ends = at_s[members] + measured[members]
         found.append(
-            Finding(
+            Misfit(
                 kind,
                 what,
                 by,
@@ -562,7 +562,7 @@ def _sign_chance(ratio: Array, sign: float) -> float:
     return float(binomtest(beyond, len(ratio), 0.5, alternative="greater").pvalue)
 
 
-def _stalls(kind: str, labels: Any, excess: Array, at_s: Array, predicted_s: float) -> list[Finding]:
+def _stalls(kind: str, labels: Any, excess: Array, at_s: Array, predicted_s: float) -> list[Misfit]:
     """Return single times far beyond all others, those of one place together."""
     usual = float(np.quantile(np.maximum(excess, 0.0), 0.9, method="lower"))
     limit = max(_FAR * usual, _SHARE * predicted_s)
@@ -583,7 +583,7 @@ def _stalls(kind: str, labels: Any, excess: Array, at_s: Array, predicted_s: flo
         if chance < CHANCE:
             begin_s, end_s = float(at_s[members].min()), float((at_s[members] + spent).max())
             found.append(
-                Finding(
+                Misfit(
                     kind,
                     "stall",
                     by,
@@ -616,16 +616,16 @@ class Misfits:
     measured_s: float
     predicted_s: float
     samples: pd.DataFrame
-    findings: list[Finding]
+    findings: list[Misfit]
 
     def table(self) -> pd.DataFrame:
-        """Return the findings, a row each, with the columns of `Finding`."""
+        """Return the findings, a row each, with the columns of `Misfit`."""
         import pandas as pd
 
-        names = [field.name for field in fields(Finding)]
+        names = [field.name for field in fields(Misfit)]
         return pd.DataFrame([asdict(one) for one in self.findings], columns=names)
 
-    def members(self, finding: Finding) -> NDArray[np.int64]:
+    def members(self, finding: Misfit) -> NDArray[np.int64]:
         """Return the rows of `samples` that a finding is about."""
         if finding.what == "stall":
             return _stalled(self.samples, finding)
@@ -709,7 +709,7 @@ def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:
     )
 
 
-def _sentence(one: Finding) -> str:
+def _sentence(one: Misfit) -> str:
     amount = quantity(abs(one.excess_s), "s", 3)
     odds = f"by chance {_odds(one.chance)}"
     if one.what == "stall":
@@ -731,7 +731,7 @@ def _sentence(one: Finding) -> str:
     return f"{_subject(one)} took {times}, {amount} {longer} in all ({one.members} times; {odds})."
 
 
-def _subject(one: Finding) -> str:
+def _subject(one: Misfit) -> str:
     if one.what == "whole" and not one.by:
         return f"{one.where[0].upper()}{one.where[1:]}"
     if one.by in ("call", "call and size"):

@@ -104,7 +104,7 @@ def card(
     for many in ranks:
         machine.rank_hosts(many)  # too small: refused before anything runs
     points = None if measured is None else measured_points(measured, operation, ranks, sizes)
-    costs = Costs(operation, machine, model, names, sizes[-1])
+    costs = Predictions(operation, machine, model, names, sizes[-1])
     return Card(
         operation,
         machine,
@@ -433,7 +433,7 @@ COLUMNS = [
 _MOST_BOUND = 256
 
 
-class Costs:
+class Predictions:
     """The predictions of one machine.
 
     `names`: Algorithms, as `labkit.tuning.tuned.candidates` returns them.

@@ -15,7 +15,7 @@ from labkit.real.collectives.messages import mpi_of
 from labkit.selector import Situation
 from labkit.tuning.runtime.codelets import Codelet, FunctionSet, most_of
 
-__all__ = ["FORMS", "Part", "Pattern", "neighborhood_set"]
+__all__ = ["FORMS", "EdgeMessage", "Pattern", "neighborhood_set"]
 
 _Array = NDArray[Any]
 
@@ -48,7 +48,7 @@ class Region:
 
 
 @dataclass
-class Part:
+class EdgeMessage:
     """One message of a rank: partner, tag, number of the edge, its own region, and the partner's."""
 
     rank: int
@@ -59,11 +59,11 @@ class Part:
 
 
 @dataclass
-class Step:
+class ExchangeStep:
     """What a rank sends and receives in one step; whether it sends before it receives."""
 
-    sends: list[Part] = field(default_factory=list)
-    receives: list[Part] = field(default_factory=list)
+    sends: list[EdgeMessage] = field(default_factory=list)
+    receives: list[EdgeMessage] = field(default_factory=list)
     sends_first: bool = True
 
 
@@ -71,15 +71,15 @@ class Step:
 class Pattern:
     """The steps of a rank: as many on every rank, some of them empty."""
 
-    steps: list[Step]
+    steps: list[ExchangeStep]
 
     @property
-    def sends(self) -> list[Part]:
+    def sends(self) -> list[EdgeMessage]:
         """All messages that are sent, in the order of the steps."""
         return [part for step in self.steps for part in step.sends]
 
     @property
-    def receives(self) -> list[Part]:
+    def receives(self) -> list[EdgeMessage]:
         """All messages that are received, in the order of the steps."""
         return [part for step in self.steps for part in step.receives]
 
@@ -113,11 +113,13 @@ def grid_pattern(comm: Any, shape: tuple[int, ...], width: int) -> Pattern:
             n = shape[along]
             inner, outer = (n - 2 * width, 0) if direction == 1 else (width, n - width)
             tag = 2 * along + (direction == 1)
-            step = Step(sends_first=comm.coords[along] % 2 == 0)
+            step = ExchangeStep(sends_first=comm.coords[along] % 2 == 0)
             if dest >= 0:
-                step.sends.append(Part(dest, tag, 2 * along + (direction == 1), face(along, inner)))
+                step.sends.append(EdgeMessage(dest, tag, 2 * along + (direction == 1), face(along, inner)))
             if source >= 0:
-                step.receives.append(Part(source, tag, 2 * along + (direction == -1), face(along, outer)))
+                step.receives.append(
+                    EdgeMessage(source, tag, 2 * along + (direction == -1), face(along, outer))
+                )
             steps.append(step)
     return _agreed(comm, Pattern(steps))
 
@@ -135,7 +137,7 @@ def graph_pattern(
                 f"{name}= has {len(regions)} regions, and the rank has {len(edges)} such neighbours",
                 code="count-mismatch",
             )
-    steps = [Step() for _ in range(ranks)]
+    steps = [ExchangeStep() for _ in range(ranks)]
     for name, (regions, edges) in ends.items():
         met: dict[int, int] = {}
         for edge, (region, other) in enumerate(zip(regions, edges, strict=True)):
@@ -144,7 +146,7 @@ def graph_pattern(
             tag = met[other] = met.get(other, -1) + 1  # several edges to one neighbour, in their order
             step = steps[(me + other) % ranks]
             step.sends_first = me <= other
-            part = Part(other, tag, edge, _box(shape, region, name))
+            part = EdgeMessage(other, tag, edge, _box(shape, region, name))
             (step.sends if name == "send" else step.receives).append(part)
     used = np.zeros(ranks, np.int64)
     used[:] = [bool(step.sends or step.receives) for step in steps]
@@ -247,7 +249,7 @@ class Exchange:
         self._persistent: dict[bool, list[object]] = {}
         self._groups: dict[tuple[int, ...], Any] = {}
 
-    def message(self, part: Part, packs: bool) -> Any:
+    def message(self, part: EdgeMessage, packs: bool) -> Any:
         """Return a message of a part as mpi4py takes it."""
         if packs:
             if id(part) not in self._buffers:
@@ -265,14 +267,14 @@ class Exchange:
                 self._types[region] = self._mpi.BYTE.Create_contiguous(0).Commit()
         return self._types[region]
 
-    def pack(self, parts: list[Part]) -> None:
+    def pack(self, parts: list[EdgeMessage]) -> None:
         """Pack regions into their buffers."""
         for part in parts:
             into, _ = self.message(part, True)
             if part.region.count:
                 self.type_of(part.region).Pack(self._bytes, into, 0, self.comm)
 
-    def unpack(self, parts: list[Part]) -> None:
+    def unpack(self, parts: list[EdgeMessage]) -> None:
         """Unpack buffers into their regions."""
         for part in parts:
             if part.region.count:
@@ -280,7 +282,7 @@ class Exchange:
 
     # Two sides
 
-    def nonblocking(self, step: Step, packs: bool, sends_block: bool) -> Callable[[], None]:
+    def nonblocking(self, step: ExchangeStep, packs: bool, sends_block: bool) -> Callable[[], None]:
         """Post receives, then sends; the function returned waits."""
         if packs:
             self.pack(step.sends)
@@ -300,7 +302,7 @@ class Exchange:
 
         return finish
 
-    def blocking(self, step: Step, packs: bool) -> None:
+    def blocking(self, step: ExchangeStep, packs: bool) -> None:
         """Send, then receive; the other way round at every second rank."""
         me = self.comm.Get_rank()
         if any(part.rank == me for part in step.sends):  # a rank cannot wait for itself
@@ -315,7 +317,7 @@ class Exchange:
         if packs:
             self.unpack(step.receives)
 
-    def combined(self, step: Step, packs: bool) -> None:
+    def combined(self, step: ExchangeStep, packs: bool) -> None:
         """Send and receive in one call, as many as there are of both."""
         if packs:
             self.pack(step.sends)
@@ -365,7 +367,7 @@ class Exchange:
 
     # One side
 
-    def one_sided(self, step: Step, fences: bool, puts: bool) -> Callable[[], None]:
+    def one_sided(self, step: ExchangeStep, fences: bool, puts: bool) -> Callable[[], None]:
         """Begin transfers; the function returned ends them."""
         window = self.window
         if fences:
@@ -390,7 +392,7 @@ class Exchange:
 
         return finish
 
-    def _group(self, parts: list[Part]) -> Any:
+    def _group(self, parts: list[EdgeMessage]) -> Any:
         ranks = tuple(sorted({part.rank for part in parts}))
         if ranks not in self._groups:
             self._groups[ranks] = self.comm.Get_group().Incl(list(ranks))
@@ -412,14 +414,14 @@ def codelet_of(name: str, exchange_of: Callable[..., Exchange], has_short_rings:
     """Return a form as a codelet."""
     attributes = FORMS[name]
 
-    def begin(comm: Any, *args: Any) -> Callable[[], Any]:
+    def begin(comm: object, *args: Any) -> Callable[[], Any]:
         exchange = exchange_of(*args)
         if name == "Neighbor_alltoallw":
             return exchange.collective()
         packs = attributes["copies"] == "pack"
         if attributes.get("calls") == "Persistent":
             return exchange.persistent(packs)
-        whole = Step(exchange.pattern.sends, exchange.pattern.receives)
+        whole = ExchangeStep(exchange.pattern.sends, exchange.pattern.receives)
         if attributes["pattern"] == "aao":
             return _begun(exchange, whole, attributes, packs)
 
@@ -443,7 +445,7 @@ def codelet_of(name: str, exchange_of: Callable[..., Exchange], has_short_rings:
 
 
 def _begun(
-    exchange: Exchange, step: Step, attributes: dict[str, Hashable], packs: bool
+    exchange: Exchange, step: ExchangeStep, attributes: dict[str, Hashable], packs: bool
 ) -> Callable[[], None]:
     if attributes["sides"] == "one":
         fences = attributes["synchronisation"] == "Winfence"

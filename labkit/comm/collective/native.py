@@ -171,7 +171,7 @@ def start(comm: object, call: Call) -> Any:
 def restoring(request: Any, homes: list[Any]) -> Any:
     """Let a request put what has arrived where it belongs, once it is waited for."""
 
-    def put(status: Any) -> None:
+    def put(status: object) -> None:
         for home in homes:
             home.restore()
             home.charge()

@@ -453,7 +453,7 @@ class File(ErrorHandling, Handle):
         now.own.split = (method.name, buf, handle, done)
         return None
 
-    def _end(self, now: FileCall, method: Method, buf: Any, status: Any) -> None:
+    def _end(self, now: FileCall, method: Method, buf: object, status: Any) -> None:
         begin = method.name.replace("_end", "_begin")
         if now.own.split is None or now.own.split[0] != begin:
             under_way = now.own.split[0] if now.own.split else "nothing"

@@ -313,7 +313,7 @@ class MPIPoolExecutor(Executor):
     """
 
     def __init__(
-        self, max_workers: int | None = None, initializer: Any = None, initargs: Any = (), **options: Any
+        self, max_workers: int | None = None, initializer: Any = None, initargs: Any = (), **options: object
     ) -> None:
         if max_workers is not None and int(max_workers) <= 0:
             raise ValueError("max_workers must be greater than 0")

@@ -23,7 +23,6 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import Any
 
 import numpy
 
@@ -152,7 +151,7 @@ class Silent:
             raise AttributeError(name)
         return _two if name == "subplots" else self
 
-    def __getitem__(self, key: Any) -> Silent:
+    def __getitem__(self, key: object) -> Silent:
         return self
 
     def __setitem__(self, key: object, value: object) -> None:

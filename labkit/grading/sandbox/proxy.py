@@ -551,7 +551,7 @@ class RankProxy:
         leave(text(header["name"], 20))
         return {}, []
 
-    def make(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def make(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Make or free a communicator."""
         name = header["name"]
         if name not in _MAKES:
@@ -577,7 +577,7 @@ class RankProxy:
         found: list[object] = []
         return {"value": encode(self.work.results[number], found)}, found
 
-    def machine(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def machine(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Phases and computation; the simulated clock is not sent: it would carry data."""
         machine = context.current()
         assert machine is not None

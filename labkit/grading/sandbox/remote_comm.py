@@ -76,7 +76,7 @@ class RemoteComm(ObjectCollectives):
             "room": room,
         }
 
-    def recv(self, buf: Any = None, source: int = -1, tag: int = -1, status: Status | None = None) -> Any:
+    def recv(self, buf: object = None, source: int = -1, tag: int = -1, status: Status | None = None) -> Any:
         """Receive an object."""
         answer, parts = self._caller.ask(self._source("recv", source, tag))
         fill_status(status, answer["status"])
@@ -278,7 +278,7 @@ class RemoteComm(ObjectCollectives):
         kind = RemoteComm if shape is None else self.grid_class
         return kind(self._caller, answer["comm"], answer["rank"], answer["size"], shape)
 
-    def Dup(self, info: Any = None) -> Any:
+    def Dup(self, info: object = None) -> Any:
         """Return a communicator of the same ranks and grid with its own messages."""
         return self._make("Dup", shape=self._shape)
 
@@ -383,7 +383,7 @@ class RemoteCart(NeighborCollectives, RemoteComm):
     def _begin(self, name: str, sent: object, received: object, homes: object, given: object) -> Any:
         raise UnsupportedError(REFUSED.format(name))
 
-    def _neighbor_init(self, name: str, build: Any) -> Any:
+    def _neighbor_init(self, name: str, build: object) -> Any:
         raise UnsupportedError(REFUSED.format(name))
 
     inoutedges = Topocomm.inoutedges

@@ -32,7 +32,7 @@ from labkit.text.html import escape, properties, quantity
 __all__ = [
     "MOST_RANKS",
     "CollectivePlayer",
-    "Prepared",
+    "PlayedCollective",
     "SchedulePlayer",
     "collective",
     "round_figure",
@@ -60,7 +60,7 @@ class CollectivePlayer(Player):
         What is shown.
     """
 
-    prepared: Prepared
+    prepared: PlayedCollective
     figure: Figure
 
     def __init__(self, problem: str, algorithm: str, ranks: int, on: str, n_bytes: int) -> None:
@@ -103,7 +103,7 @@ class CollectivePlayer(Player):
         self.picture("round", self.figure)
         self._facts.value = self.prepared.html()
 
-    def _prepare(self) -> Prepared:
+    def _prepare(self) -> PlayedCollective:
         return prepare(
             self.problem_name.value,
             self.algorithm.value,
@@ -185,7 +185,7 @@ MOST_RANKS = 32
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PlayedCollective:
     """A collective taken apart.
 
     Attributes
@@ -247,7 +247,7 @@ def algorithms(problem: str) -> list[str]:
     return [name for of, name in registry.schedules() if of == problem]
 
 
-def prepare(problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str) -> Prepared:
+def prepare(problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str) -> PlayedCollective:
     """Take a collective apart."""
     return _prepared(problem, name, ranks, root, n_bytes, on, registry.version_of(problem, name))
 
@@ -255,7 +255,7 @@ def prepare(problem: str, name: str, ranks: int, root: int, n_bytes: int, on: st
 @lru_cache(maxsize=64)
 def _prepared(
     problem: str, name: str, ranks: int, root: int, n_bytes: int, on: str, version: object
-) -> Prepared:
+) -> PlayedCollective:
     """Take a collective apart, once for each version of its file."""
     if not 1 <= ranks <= MOST_RANKS:
         raise ScheduleError(f"the player shows 1 to {MOST_RANKS} ranks, got {ranks}", code="out-of-range")
@@ -266,7 +266,7 @@ def _prepared(
     seconds = simulate(schedule, on, n_bytes=n_bytes).makespan_s
     cost = algorithm.cost(ranks, n_bytes) if algorithm.cost else registry.Cost(0)
     found = rounds(schedule)
-    return Prepared(found, cost, _formula(problem, name), str(check(schedule)), seconds, n_bytes, on)
+    return PlayedCollective(found, cost, _formula(problem, name), str(check(schedule)), seconds, n_bytes, on)
 
 
 def _formula(problem: str, name: str) -> str:
@@ -481,7 +481,7 @@ def _knowledge(found: Rounds, step: int) -> object:
     return _table(f"who knows of whom after {when}", ranks, ranks, cells, "of rank")
 
 
-def round_figure(prepared: Prepared, step: int, buffer: str) -> Figure:
+def round_figure(prepared: PlayedCollective, step: int, buffer: str) -> Figure:
     """Draw one round."""
     found = prepared.found
     step = min(max(step, 0), len(found))
@@ -540,10 +540,10 @@ class SchedulePlayer(Explorer):
         What is shown.
     """
 
-    prepared: Prepared
+    prepared: PlayedCollective
     figure: Figure
 
-    def __init__(self, prepared: Prepared) -> None:
+    def __init__(self, prepared: PlayedCollective) -> None:
         super().__init__("Schedule")
         self.prepared, last = prepared, len(prepared.found)
         self.buffer = choice("buffer", prepared.buffers, prepared.result, "whose blocks are shown")
@@ -606,4 +606,4 @@ def schedule(made: Synthesized | Schedule, *, on: Any = "star", n_bytes: int = 4
         seconds, where, how = simulate(own, on, n_bytes=n_bytes).makespan_s, str(on), own.name
     steps, volume, reduced = count(own, n_bytes)
     cost = registry.Cost(steps, volume, reduced)
-    return SchedulePlayer(Prepared(rounds(own), cost, how, str(check(own)), seconds, n_bytes, where))
+    return SchedulePlayer(PlayedCollective(rounds(own), cost, how, str(check(own)), seconds, n_bytes, where))

@@ -20,7 +20,7 @@ from labkit.result import Run
 from labkit.text.html import escape, properties, quantity
 from labkit.trace.activity import Activity, activity
 
-__all__ = ["MOST_RANKS", "MessagePlayer", "Messages", "messages"]
+__all__ = ["MOST_RANKS", "MessagePlayer", "PlayedMessages", "messages"]
 
 _ALL = "all ranks"
 
@@ -35,7 +35,7 @@ _AFTER = 0.75
 
 
 @dataclass(frozen=True)
-class Messages:
+class PlayedMessages:
     """The messages of a run, in the order in which their transfers began.
 
     Attributes
@@ -111,7 +111,7 @@ def _waiting(one: dict[str, Any]) -> str:
     return "; both sides were ready immediately"
 
 
-def messages_of(run: Run) -> Messages:
+def messages_of(run: Run) -> PlayedMessages:
     """Take a run's messages."""
     if not isinstance(run, Run):
         raise DataError(
@@ -135,10 +135,10 @@ def messages_of(run: Run) -> Messages:
             code="too-many-ranks",
         )
     order = np.lexsort((table["end_s"].to_numpy(), table["start_s"].to_numpy()))
-    return Messages(run, activity(run.trace, run.waits().waits), np.asarray(order, np.int64))
+    return PlayedMessages(run, activity(run.trace, run.waits().waits), np.asarray(order, np.int64))
 
 
-def message_figure(found: Messages, step: int) -> Figure:
+def message_figure(found: PlayedMessages, step: int) -> Figure:
     """Draw the time line with the messages up to one, and that one thick; what comes after it is pale."""
     step = min(max(step, 0), len(found))
     what = found.what
@@ -156,7 +156,7 @@ def message_figure(found: Messages, step: int) -> Figure:
     return Figure(grid_of([fig], 1), reading, f"Time line of the ranks up to one message. {reading}")
 
 
-def _arrows(fig: Any, found: Messages, step: int) -> None:
+def _arrows(fig: Any, found: PlayedMessages, step: int) -> None:
     table = found.run.trace.messages.iloc[found.order[:step]]
     texts = [
         f"{a} to {b}, {quantity(float(n), 'B')}"
@@ -206,7 +206,7 @@ class MessagePlayer(Explorer):
 
     figure: Figure
 
-    def __init__(self, found: Messages) -> None:
+    def __init__(self, found: PlayedMessages) -> None:
         run = found.run
         super().__init__(f"Messages of {run.program} on {run.on}, {run.ranks} ranks")
         self.found = found

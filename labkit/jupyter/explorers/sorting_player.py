@@ -25,7 +25,17 @@ from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, he
 from labkit.program.context import watching
 from labkit.text.html import escape, quantity, table
 
-__all__ = ["INPUTS", "MOST_RANKS", "SortingPlayer", "Step", "inputs", "play", "samples", "sorting", "sorts"]
+__all__ = [
+    "INPUTS",
+    "MOST_RANKS",
+    "PhaseEnd",
+    "SortingPlayer",
+    "inputs",
+    "play",
+    "samples",
+    "sorting",
+    "sorts",
+]
 
 # The picture of a sort's step: every rank's keys as bars, and the matrix of keys that moved.
 
@@ -55,7 +65,7 @@ Keys = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Step:
+class PhaseEnd:
     """The end of a phase.
 
     Attributes
@@ -96,7 +106,7 @@ class Played:
 
     algorithm: str
     on: str
-    steps: list[Step]
+    steps: list[PhaseEnd]
     samples: str = ""
 
     def moved(self, step: int) -> NDArray[np.int64]:
@@ -235,7 +245,7 @@ def _played(
     with watching(watch):
         run = lk.run(program, ranks, on=on, isolate=False)
     last = [np.asarray(one, np.int64).ravel() // scale for one in run.results]
-    steps = [Step("input", tuple(given), _owners(given, n), 0.0), *_steps(seen, given, run.phases, n)]
+    steps = [PhaseEnd("input", tuple(given), _owners(given, n), 0.0), *_steps(seen, given, run.phases, n)]
     if not (np.concatenate(last) == np.arange(n)).all():
         raise DataError(
             f"{algorithm} did not sort these keys: the player has nothing to show", code="no-data"
@@ -254,7 +264,7 @@ def _held(variables: Mapping[str, Any]) -> Any:
     return None
 
 
-def _steps(seen: list[list[tuple[str, Keys]]], given: list[Keys], phases: object, n: int) -> list[Step]:
+def _steps(seen: list[list[tuple[str, Keys]]], given: list[Keys], phases: object, n: int) -> list[PhaseEnd]:
     """Join what the ranks held: the k-th end of a phase on all ranks is one step."""
     ends = _ends(phases)
     counted: list[dict[tuple[str, int], Keys]] = []
@@ -270,7 +280,7 @@ def _steps(seen: list[list[tuple[str, Keys]]], given: list[Keys], phases: object
     steps = []
     for which in order:
         held = [found.get(which, before) for found, before in zip(counted, held, strict=True)]
-        steps.append(Step(which[0], tuple(held), _owners(held, n), ends.get(which, 0.0)))
+        steps.append(PhaseEnd(which[0], tuple(held), _owners(held, n), ends.get(which, 0.0)))
     return steps
 
 

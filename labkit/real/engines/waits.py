@@ -176,7 +176,7 @@ class WaitPage:
         tag = -1 if what.tag == self._mpi.ANY_TAG else what.tag
         return Entry(kind=PROBE, peer=peer, tag=tag, is_active=1, comm=row.id)
 
-    def _call(self, what: Any, entries: Sequence[Any]) -> int:
+    def _call(self, what: object, entries: Sequence[Any]) -> int:
         """Return the number of the call as C names it."""
         if isinstance(what, Sequence):
             return self._numbers["Waitall"]

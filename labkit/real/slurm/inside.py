@@ -70,7 +70,7 @@ def launch_words(launcher: Launcher, words: list[str], options: Slurm, ranks: in
     return [*command, *words, "-n", str(ranks)]
 
 
-class Step(Launch):
+class JobLaunch(Launch):
     """A launch whose files lie in a point's folder, and whose ranks may be on other nodes.
 
     `launcher`: See `step_launcher`.
@@ -284,7 +284,7 @@ def _launch(
     is_recorded = _check_header(folder).get("recording", {}).get("has_lines", False)
     options = Slurm(**job.about["options"])
     limit_bytes = point["output_limit_bytes"]
-    with Step(launcher, options, folder, point["ranks"], limit_bytes, _paths(job)) as step:
+    with JobLaunch(launcher, options, folder, point["ranks"], limit_bytes, _paths(job)) as step:
         step.promise_reports(seconds)
         if is_recorded:
             step.before_end = lambda: ask_ranks(step.directory, step.ranks, REPORT_S)

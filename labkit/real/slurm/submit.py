@@ -30,7 +30,7 @@ from labkit.result import Run
 if TYPE_CHECKING:
     from labkit.trace.recorder.merge import Recording
 
-__all__ = ["Batch", "Point", "divide", "make_point", "submit_and_wait", "submitted"]
+__all__ = ["Batch", "PackedLaunch", "divide", "make_point", "submit_and_wait", "submitted"]
 
 #: options that decide about what is measured: jobs that differ in them are not the same
 _MATTERS = (
@@ -43,7 +43,7 @@ _MATTERS = (
 
 
 @dataclass
-class Point:
+class PackedLaunch:
     """One launch: a program at a number of ranks with its arguments, packed; `key` names its content."""
 
     key: str
@@ -83,7 +83,7 @@ class Batch:
         """The jobs of this call's points."""
         return list({job.path: job for job, _ in self._places.values()}.values())
 
-    def submit(self, points: Sequence[Point]) -> None:
+    def submit(self, points: Sequence[PackedLaunch]) -> None:
         """Find the points in earlier jobs, and submit the others.
 
         Raises MachineError: A folder cannot be written, or Slurm rejects a job; earlier ones of the same call
@@ -100,7 +100,7 @@ class Batch:
                 raise
         self._watch = Watch(self.jobs, self.tell, self.cluster.wait_s)
 
-    def result(self, point: Point, recording: Recording | None = None) -> Run:
+    def result(self, point: PackedLaunch, recording: Recording | None = None) -> Run:
         """Wait for a point's result; write its trace where it is recorded.
 
         Raises LabkitError: The point failed, or its job did.
@@ -126,9 +126,9 @@ class Batch:
 
     # -- earlier jobs -------------------------------------------------------------------------------------
 
-    def _find(self, points: Sequence[Point]) -> list[Point]:
+    def _find(self, points: Sequence[PackedLaunch]) -> list[PackedLaunch]:
         """Give points their places in earlier jobs, and return those that have none."""
-        wanted: dict[str, list[Point]] = {}
+        wanted: dict[str, list[PackedLaunch]] = {}
         for point in points:
             wanted.setdefault(point.key, []).append(point)
         for job in find_jobs(self.cluster.folder_path):
@@ -170,7 +170,7 @@ class Batch:
 
     # -- new jobs -----------------------------------------------------------------------------------------
 
-    def _submit_job(self, group: list[Point]) -> None:
+    def _submit_job(self, group: list[PackedLaunch]) -> None:
         """Write a job down and hand it to Slurm."""
         seconds = self._seconds(group)
         options = self.cluster
@@ -212,7 +212,7 @@ class Batch:
         number, cluster = submit(job.path / "script.sh", self.cluster)
         job.write("submitted.json", {"id": number, "cluster": cluster, "time": now_text()})
 
-    def _seconds(self, group: list[Point]) -> int | None:
+    def _seconds(self, group: list[PackedLaunch]) -> int | None:
         """Return the time limit of a job: as given, or what its points may take; None for the partition's."""
         if self.cluster.time is not None:
             return time_seconds(self.cluster.time)
@@ -220,12 +220,12 @@ class Batch:
         return int(sum(limits) + 10 * len(group) + 60 + RESERVE_S) if len(limits) == len(group) else None
 
 
-def divide(points: Sequence[Point], cluster: Slurm) -> list[list[Point]]:
+def divide(points: Sequence[PackedLaunch], cluster: Slurm) -> list[list[PackedLaunch]]:
     """Divide points into jobs: one for each number of nodes, as long as they are not too many.
 
     Beyond ``max_jobs`` the neighbouring sizes that waste the fewest nodes share the larger allocation.
     """
-    groups: dict[int, list[Point]] = {}
+    groups: dict[int, list[PackedLaunch]] = {}
     for point in points:
         groups.setdefault(cluster.node_count(point.ranks) or point.ranks, []).append(point)
     sizes = sorted(groups)
@@ -268,10 +268,10 @@ def submit_and_wait(request: RunRequest) -> Run:
 @contextlib.contextmanager
 def submitted(requests: Sequence[RunRequest]) -> Iterator[Callable[[RunRequest], Run]]:
     """Submit all of these before the first one is waited for."""
-    points: dict[Slurm, list[Point]] = {}
+    points: dict[Slurm, list[PackedLaunch]] = {}
     for request in requests:
         points.setdefault(request.on, []).append(make_point(request))
-    waiting: dict[str, list[tuple[Batch, Point]]] = {}
+    waiting: dict[str, list[tuple[Batch, PackedLaunch]]] = {}
     batches: list[Batch] = []
     line = Line()
     for cluster, its_points in points.items():
@@ -302,7 +302,7 @@ def submitted(requests: Sequence[RunRequest]) -> Iterator[Callable[[RunRequest],
             batch.finish()
 
 
-def make_point(request: RunRequest) -> Point:
+def make_point(request: RunRequest) -> PackedLaunch:
     """Pack what one launch needs, and name it by its content."""
     cluster: Slurm = request.on
     cluster.node_count(request.ranks)
@@ -334,7 +334,7 @@ def make_point(request: RunRequest) -> Point:
         labkit_digest(),
     )
     values = ", ".join(f"{word}={value!r:.40}" for word, value in request.kwargs.items())
-    return Point(
+    return PackedLaunch(
         key,
         request.name,
         request.ranks,

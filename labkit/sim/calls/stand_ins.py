@@ -491,7 +491,9 @@ class CallSummary:
         self.place_outside = self.places.outside
         self.opened, self.closed, self.polled, self.gave = sums.opened, sums.closed, sums.polled, sums.gave
 
-    def joined(self, rank: int, comm: Any, root: int | None, n_bytes: int, number: int | None = None) -> None:
+    def joined(
+        self, rank: int, comm: object, root: int | None, n_bytes: int, number: int | None = None
+    ) -> None:
         """Note that a call is a collective."""
         self.sums.joined(rank, n_bytes)
 

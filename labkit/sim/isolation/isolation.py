@@ -59,7 +59,7 @@ class Isolation:
     ) -> None:
         self._program = program
         self._given = (tuple(args), dict(kwargs or {}))
-        self._plan = Plan()
+        self._plan = CopyPlan()
         self._plan.stand_ins = stand_ins or {}
         self._copiers: dict[int, Copier] = {}
         given = (self._given[0], tuple(self._given[1].values()))
@@ -257,7 +257,7 @@ _MACHINERY = frozenset({"__builtins__", "__loader__", "__spec__"})
 _MADE_WITH_CLASS = frozenset({"__dict__", "__weakref__", "__abstractmethods__", "_abc_impl", "__module__"})
 
 
-class Plan:
+class CopyPlan:
     """What all ranks' copies share: the originals behind copies, what code uses, notes."""
 
     def __init__(self) -> None:
@@ -289,7 +289,7 @@ class Copier:
     `is_restoring`: Turn ranks' classes and functions back into the originals instead.
     """
 
-    def __init__(self, plan: Plan, rank: int = 0, is_restoring: bool = False) -> None:
+    def __init__(self, plan: CopyPlan, rank: int = 0, is_restoring: bool = False) -> None:
         self.plan = plan
         self.rank = rank
         self.is_restoring = is_restoring

@@ -69,7 +69,7 @@ class WorkerPool(Protocol):
         """Take the next result, waiting for it."""
 
 
-class Simulated(Protocol):
+class WaitingSimulation(Protocol):
     """What is asked of the simulation."""
 
     hub: Any
@@ -152,7 +152,7 @@ class RankWaits:
     `has_calls`: Whether one of them has called MPI.
     """
 
-    def __init__(self, simulation: Simulated, rank: int) -> None:
+    def __init__(self, simulation: WaitingSimulation, rank: int) -> None:
         self.hub, self.rank, self._simulation = simulation.hub, rank, simulation
         self.pools: list[WorkerPool] = []
         self.threads: list[threading.Thread] = []

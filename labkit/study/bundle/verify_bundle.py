@@ -37,7 +37,7 @@ from labkit.text import html as markup
 from labkit.text.files import require_file
 from labkit.text.rank_output import clean
 
-__all__ = ["MOST_ANSWER_BYTES", "Difference", "Verification", "compare_rows", "open_bundle", "verify"]
+__all__ = ["MOST_ANSWER_BYTES", "CellDifference", "Verification", "compare_rows", "open_bundle", "verify"]
 
 _SHOWN = 10
 
@@ -69,7 +69,7 @@ class Verification:
     files: int
     rows: int
     compared: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[CellDifference] = field(default_factory=list)
     only_present: int = 0
     was_run: bool = False
     undecided: str = ""
@@ -521,7 +521,7 @@ def _judge(
             reason = f"the run failed: {answer['error']}"
             for row in rows:
                 what = f"ranks={data['ranks'].iloc[row]}" if "ranks" in data else "a run"
-                found.differences.append(Difference(row, what, "value", None, None, reason))
+                found.differences.append(CellDifference(row, what, "value", None, None, reason))
         else:
             found.differences += compare_rows(data, rows, answer.get("rows", []))
     missing = sum(map(len, left.values()))
@@ -582,7 +582,7 @@ def _notes(bundle: Opened) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Difference:
+class CellDifference:
     """A cell that is not what it is when it is computed again.
 
     `row`: Of the study's table, from 0 on.
@@ -607,7 +607,7 @@ class Difference:
 
 def compare_rows(
     data: pd.DataFrame, positions: Sequence[int], again: Iterable[Mapping[str, Any]]
-) -> list[Difference]:
+) -> list[CellDifference]:
     """Compare the rows of one run, by their positions in the bundle's table, with those of its repetition."""
     computed: dict[tuple[str, str], list[Mapping[str, object]]] = {}
     for row in again:
@@ -619,12 +619,12 @@ def compare_rows(
         what = f"{metric}{f' of {phase}' if phase else ''}, ranks={stored.get('ranks')}, on {stored['on']}"
         if not computed.get((metric, phase)):
             reason = "the run gives no such measurement any more"
-            found.append(Difference(position, what, "metric", metric, None, reason))
+            found.append(CellDifference(position, what, "metric", metric, None, reason))
             continue
         other = computed[metric, phase].pop(0)
         for column, value in stored.items():
             if not _is_same(value, now := other.get(column)):
-                found.append(Difference(position, what, column, _plain(value), _plain(now)))
+                found.append(CellDifference(position, what, column, _plain(value), _plain(now)))
                 break
     return found
 

@@ -30,7 +30,7 @@ __all__ = [
     "FORMATS",
     "REMARK",
     "ROOT",
-    "Group",
+    "MeasurementGroup",
     "export_study",
     "groups_of",
     "read_experiment",
@@ -48,7 +48,7 @@ REMARK = "# labkit "
 
 
 @dataclass(frozen=True)
-class Group:
+class MeasurementGroup:
     """The measurements of one metric in one call path: what Extra-P makes one model of.
 
     `path`: Columns that vary and hold no numbers, then the phase: ``on=star->exchange``; or `ROOT`.
@@ -76,7 +76,7 @@ def export_study(data: pd.DataFrame, notes: Mapping[str, object], path: str | os
     return write(data, notes, target)
 
 
-def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
+def groups_of(data: pd.DataFrame) -> tuple[list[str], list[MeasurementGroup]]:
     """Return the parameters that Extra-P models over, and the measurements of each of its models."""
     columns = parameter_columns(data)
     numeric = [c for c in columns if pd.api.types.is_numeric_dtype(data[c]) and data[c].notna().all()]
@@ -96,7 +96,7 @@ def groups_of(data: pd.DataFrame) -> tuple[list[str], list[Group]]:
         points: dict[tuple[float, ...], list[float]] = {}
         for point, value in zip(rows[parameters].to_numpy(float).tolist(), rows["value"], strict=True):
             points.setdefault(tuple(point), []).append(float(value))
-        groups.append(Group(path, str(metric), points, rows))
+        groups.append(MeasurementGroup(path, str(metric), points, rows))
     return parameters, groups
 
 

@@ -276,7 +276,7 @@ class _Buffers:
         return make() if self.is_root else None
 
 
-def _reduce_local(c: Any, b: _Buffers) -> Callable[[], Any]:
+def _reduce_local(c: object, b: _Buffers) -> Callable[[], Any]:
     from labkit import MPI
 
     x, y = b.one, b.one

@@ -24,7 +24,7 @@ from labkit.text import html as markup
 from labkit.timing import Conduct, interval
 from labkit.timing.repeats import least_values
 
-__all__ = ["RULES", "SOURCE", "Facts", "Finding", "Point", "RuleReport", "check_rules", "listed"]
+__all__ = ["RULES", "SOURCE", "Facts", "Finding", "Repetitions", "RuleReport", "check_rules", "listed"]
 
 #: whose rules they are
 SOURCE = (
@@ -149,7 +149,7 @@ def listed(values: Any, most: int = 8) -> str:
 
 
 @dataclass(frozen=True)
-class Point:
+class Repetitions:
     """The repetitions of one metric at one point."""
 
     name: str
@@ -233,21 +233,21 @@ class Facts:
         return whole if len(whole) else rows
 
     @cached_property
-    def points(self) -> list[Point]:
+    def points(self) -> list[Repetitions]:
         """The repetitions of the times at each point."""
         columns = ["program", "on", "model", *parameter_columns(self.data), "metric", "phase"]
         varying = [c for c in columns if self.times[c].nunique(dropna=False) > 1]
         if not len(self.times):
             return []
         if not varying:
-            return [Point("the only point", "", self.times["value"].to_numpy(float))]
+            return [Repetitions("the only point", "", self.times["value"].to_numpy(float))]
         groups = self.times.groupby(varying, sort=False, dropna=False)["value"]
         found = []
         for number, (key, values) in enumerate(groups):
             if number == _MOST_POINTS:
                 break
             name = ", ".join(f"{c}={v}" for c, v in zip(varying, key, strict=True))
-            found.append(Point(name, "", values.to_numpy(float)))
+            found.append(Repetitions(name, "", values.to_numpy(float)))
         return found
 
     @property

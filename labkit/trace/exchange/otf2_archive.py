@@ -231,8 +231,8 @@ def check_archive(path: Path) -> None:
         )
 
 
-def _write(otf2: Any, archive: Any, events: Events) -> None:  # noqa: C901
-    known = archive.definitions
+def _define(otf2: Any, known: Any, events: Events) -> tuple[dict[int, Any], list[Any], Any]:
+    """Define regions, the ranks' places on hosts, and the communicator of all."""
     kinds = dict(zip(events.name.tolist(), events.kind.tolist(), strict=True))
     regions = {}
     for number, kind in kinds.items():
@@ -254,7 +254,6 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:  # noqa: C901
     for rank in range(events.run.ranks):
         group = known.location_group(f"rank {rank}", system_tree_parent=nodes[hosts[rank]])
         places.append(known.location(f"rank {rank}", group=group))
-    writers = [archive.event_writer_from_location(place) for place in places]
     known.group("", group_type=otf2.GroupType.COMM_LOCATIONS, paradigm=otf2.Paradigm.MPI, members=places)
     world = known.comm(
         "world",
@@ -262,6 +261,13 @@ def _write(otf2: Any, archive: Any, events: Events) -> None:  # noqa: C901
             "world", group_type=otf2.GroupType.COMM_GROUP, paradigm=otf2.Paradigm.MPI, members=places
         ),
     )
+    return regions, places, world
+
+
+def _write(otf2: Any, archive: Any, events: Events) -> None:  # noqa: C901
+    known = archive.definitions
+    regions, places, world = _define(otf2, known, events)
+    writers = [archive.event_writer_from_location(place) for place in places]
     collectives = _collectives(otf2, known, events, places)
     begun = _begun(events, collectives)
     requested = {first for over in begun.values() for first in over}

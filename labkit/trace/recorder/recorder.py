@@ -23,7 +23,7 @@ from labkit.trace.recorder.ledger import Known, Ledger, Sizes, noted_methods
 from labkit.trace.recorder.requests import Communicators, Post, Requests, received_bytes
 from labkit.trace.recorder.windows import refused_calls, refused_classes, stand_in, timed_calls, window_class
 
-__all__ = ["Messages", "Objects", "Recorder", "write_notes"]
+__all__ = ["MessageCalls", "Objects", "Recorder", "write_notes"]
 
 _TIMES, _TRIES = 100, 3
 
@@ -65,7 +65,7 @@ _NO_BOUND, _IRECV_BYTES = (1 << 64) - 1, 32768
 _COMPILED = {"Send", "Ssend", "Rsend", "Bsend", "Recv"}
 
 
-class Messages:
+class MessageCalls:
     """Makes the calls that note messages.
 
     `status`: ``mpi4py.MPI.Status``.
@@ -431,7 +431,7 @@ class Recorder:
         requests = Requests(ledger, mpi, self._instead.get(mpi.Message), self._disown)
         naive = not getattr(__import__("mpi4py").rc, "fast_reduce", True)
         makers = [
-            Messages(ledger, sizes, requests, mpi.Status).calls,
+            MessageCalls(ledger, sizes, requests, mpi.Status).calls,
             Collectives(ledger, sizes).calls,
             Objects(ledger, naive).calls,
             Communicators(ledger, sizes, self._recorded).calls,
@@ -521,7 +521,7 @@ class Recorder:
         """Return mpi4py's class of files, which leaves a note when one is opened."""
         native, notes = self._mpi.File, self.ledger.notes
 
-        def opened(cls: Any, *arguments: Any, **named: Any) -> Any:
+        def opened(cls: object, *arguments: Any, **named: Any) -> Any:
             notes["MPI.File: what files take and move is not in the trace"] = None
             return native.Open(*arguments, **named)
 

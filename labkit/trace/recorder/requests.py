@@ -266,7 +266,7 @@ class Requests:
         receive, begin = self._receive, self._begin_receive
 
         def probe(name: str) -> Any:
-            def call(cls: Any, comm: Any, *arguments: Any, **named: Any) -> Any:
+            def call(cls: object, comm: Any, *arguments: Any, **named: Any) -> Any:
                 return getattr(comm, name)(*arguments, **named)
 
             return classmethod(call)
@@ -455,7 +455,7 @@ class Communicators:
     def _noted(
         self,
         known: Known,
-        comm: Any,
+        comm: object,
         edges: tuple[list[int], list[int]],
         sent: Sequence[int],
         received: Sequence[int],

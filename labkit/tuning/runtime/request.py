@@ -28,7 +28,7 @@ from labkit.tuning.runtime.explanation import Decision, Explanation, Row
 from labkit.tuning.runtime.history import History, RememberedChoice
 from labkit.tuning.runtime.plan import BruteForce, Plan, Search, search_of
 
-__all__ = ["Handle", "Request", "Timer"]
+__all__ = ["BegunCall", "Request", "Timer"]
 
 
 class Request:
@@ -89,14 +89,14 @@ class Request:
         tuning.add(self._clock() - begin)
         return result
 
-    def start(self, *args: object, **kwargs: object) -> Handle:
+    def start(self, *args: object, **kwargs: object) -> BegunCall:
         """Begin it; what it returns has a `wait`. Computation in between overlaps with it, where it can.
 
         Raises DataError: While it searches without a timer: only a region shows what such a call is worth.
         """
         self._require_open()
         if self._is_timed_outside:
-            return Handle(self._given(args, kwargs).started(self._comm, *args, **kwargs))
+            return BegunCall(self._given(args, kwargs).started(self._comm, *args, **kwargs))
         tuning = self._tuning(args, kwargs)
         if tuning.phase != "production":
             raise DataError(
@@ -105,7 +105,7 @@ class Request:
                 code="wrong-order",
             )
         tuning.passed()
-        return Handle(tuning.current.started(self._comm, *args, **kwargs))
+        return BegunCall(tuning.current.started(self._comm, *args, **kwargs))
 
     def explain(self) -> Explanation:
         """Return what was decided and why, for printing; `labkit.plot.tuning` draws it."""
@@ -206,7 +206,7 @@ class Request:
         return codelet
 
 
-class Handle:
+class BegunCall:
     """A call that was begun."""
 
     def __init__(self, finish: Callable[[], Any]) -> None:
