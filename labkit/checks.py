@@ -45,9 +45,11 @@ def check_ranks(ranks: object) -> None:
         )
     if isinstance(ranks, bool) or not isinstance(ranks, numbers.Integral):
         said = f"ranks must be a whole number, got {ranks!r} ({type(ranks).__name__})"
-        raise MachineError(said + _meant(ranks), code="wrong-type")
+        raise MachineError(said + _meant(ranks), code="wrong-type", parameter="ranks", given=ranks)
     if ranks < 1:
-        raise MachineError(f"ranks must be at least 1, got {ranks}", code="out-of-range")
+        raise MachineError(
+            f"ranks must be at least 1, got {ranks}", code="out-of-range", parameter="ranks", given=ranks
+        )
 
 
 def _meant(ranks: object) -> str:
@@ -74,12 +76,17 @@ def check_limit(timeout_s: object) -> None:
         return
     if isinstance(timeout_s, bool) or not isinstance(timeout_s, numbers.Real) or math.isnan(timeout_s):
         raise MachineError(
-            f"timeout_s must be a number of seconds or None, got {timeout_s!r}", code="wrong-type"
+            f"timeout_s must be a number of seconds or None, got {timeout_s!r}",
+            code="wrong-type",
+            parameter="timeout_s",
+            given=timeout_s,
         )
     if timeout_s <= 0:
         raise MachineError(
             f"timeout_s must be more than 0 seconds, got {timeout_s!r}; None means no limit",
             code="out-of-range",
+            parameter="timeout_s",
+            given=timeout_s,
         )
 
 
@@ -87,21 +94,29 @@ def check_seed(seed: object) -> None:
     """Refuse a seed that is not a whole number."""
     if not isinstance(seed, numbers.Integral):
         raise MachineError(
-            f"seed must be a whole number, got {seed!r}{_number_meant(seed)}", code="wrong-type"
+            f"seed must be a whole number, got {seed!r}{_number_meant(seed)}",
+            code="wrong-type",
+            parameter="seed",
+            given=seed,
         )
 
 
 def check_switch(name: str, value: object) -> None:
     """Refuse an option that is something else than on or off."""
     if value not in (True, False, None):
-        raise MachineError(f"{name} is True or False, got {value!r}", code="wrong-type")
+        raise MachineError(
+            f"{name} is True or False, got {value!r}", code="wrong-type", parameter=name, given=value
+        )
 
 
 def check_repeats(repeats: object) -> None:
     """Refuse a number of repetitions that is not a whole number of at least 1."""
     if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
         raise MachineError(
-            f"repeats must be a whole number of at least 1, got {repeats!r}", code="out-of-range"
+            f"repeats must be a whole number of at least 1, got {repeats!r}",
+            code="out-of-range",
+            parameter="repeats",
+            given=repeats,
         )
 
 

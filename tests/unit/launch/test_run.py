@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import functools
 import math
+import pickle
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
 
 import labkit as lk
-from labkit.errors import LabkitError, MachineError, PlatformError, ProgramError, ScheduleError
+from labkit.errors import LabkitError, MachineError, PlatformError, ProgramError, RankError, ScheduleError
 from tests.support.refusals import raises_code
 
 
@@ -236,3 +238,24 @@ def test_the_first_run_of_a_process_may_be_traced() -> None:
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=False)
     assert done.stdout == "[1, 1]\n", done.stderr
+
+
+def test_an_error_keeps_its_code_and_its_values_in_another_process() -> None:
+    with raises_code(MachineError, "out-of-range") as caught:
+        lk.run(len, 0)
+    found = pickle.loads(pickle.dumps(caught.value))
+    assert (found.code, found.values) == ("out-of-range", {"parameter": "ranks", "given": 0})
+
+
+@pytest.mark.parametrize(
+    ("program", "code"),
+    [
+        (lambda comm: lk.run(len, 0), "out-of-range"),
+        (lambda comm: comm.Abort(3), "aborted"),
+        (lambda comm: [][comm.rank], "rank-failed"),
+    ],
+)
+def test_the_error_of_a_rank_has_the_code_of_what_it_raised(program: Any, code: str) -> None:
+    with raises_code(RankError, code) as caught:
+        lk.run(program, 2)
+    assert pickle.loads(pickle.dumps(caught.value)).code == code
