@@ -148,7 +148,8 @@ class CollectiveCalls:
                 f"rank {call.first}: all ranks must give the same {fact}{_perhaps(mine, fact, before, value)}"
                 f"{self._places(call)}",
                 code="root-mismatch" if fact == "root" else None,
-                **{fact: value},
+                parameter=fact,
+                given=value,
             )
 
     def _other_call(self, call: _kernels.SharedCall, mine: str, theirs: str) -> MismatchError:
