@@ -213,7 +213,7 @@ def check_program(
 
 
 def _how_to_call(
-    program: Any, signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]
+    program: object, signature: inspect.Signature, args: Sequence[object], kwargs: Mapping[str, object]
 ) -> str:
     """Return what to write instead of a call that does not fit, as the end of a sentence."""
     name = getattr(program, "__name__", "program")
@@ -263,7 +263,7 @@ def _refuse_input(program: Any) -> None:
         )
 
 
-def _refuse_uncalled(program: Any) -> None:
+def _refuse_uncalled(program: object) -> None:
     """Refuse a barrier that is named as a statement and not called: nobody would wait."""
     code = getattr(inspect.unwrap(getattr(program, "func", program)), "__code__", None)
     if code is None or not {"Barrier", "barrier"} & {*code.co_names}:

@@ -363,7 +363,7 @@ def _plot_size(plot: Plot) -> tuple[float, float]:
 
 def draw_plot(
     page: Any, plot: Plot, box: tuple[float, float, float, float], sheet: Sheet
-) -> tuple[Any, list[Any]]:
+) -> tuple[Axes, list[Plot]]:
     """Draw one plot with its frame in a box, given in shares of the page; return the legends left out."""
     axes = page.add_axes(box, facecolor=plot.background_fill_color or "white")
     x_factors, y_factors = (getattr(r, "factors", None) for r in (plot.x_range, plot.y_range))
@@ -454,7 +454,7 @@ def _draw_axes(axes: Axes, plot: Plot, x_factors: Any, y_factors: Any, sheet: Sh
             axes.tick_params(axis=name, labelrotation=45)
 
 
-def _writer(formatter: Any) -> Callable[[float], str]:
+def _writer(formatter: Plot) -> Callable[[float], str]:
     """Return the Python twin of a formatter that runs in the browser."""
     code = getattr(formatter, "code", None)
     if code == SI_JS:
@@ -467,7 +467,7 @@ def _writer(formatter: Any) -> Callable[[float], str]:
     return lambda value: f"{value:,.6g}"
 
 
-def _annotate(page: object, axes: Axes, thing: Any, sheet: Sheet) -> None:
+def _annotate(page: object, axes: Axes, thing: Plot, sheet: Sheet) -> None:
     kind = type(thing).__name__
     if kind == "ColorBar":
         _color_bar(page, axes, thing, sheet)
@@ -487,9 +487,9 @@ def _annotate(page: object, axes: Axes, thing: Any, sheet: Sheet) -> None:
             axes.axvspan(thing.left, thing.right, zorder=3, **look)
 
 
-def legend_of(legend: Any, shown: dict[str, object]) -> tuple[list[Any], list[str]]:
+def legend_of(legend: Plot, shown: dict[str, object]) -> tuple[list[Plot], list[str]]:
     """Return what a legend shows, and its labels."""
-    handles: list[Any] = []
+    handles: list[Plot] = []
     labels: list[str] = []
     for item in legend.items if legend.visible else ():
         drawn = [shown[r.id] for r in item.renderers if shown.get(r.id) is not None]
@@ -502,7 +502,7 @@ def legend_of(legend: Any, shown: dict[str, object]) -> tuple[list[Any], list[st
     return handles, labels
 
 
-def _draw_legend(axes: Axes, legend: Any, side: str, shown: dict[str, object]) -> None:
+def _draw_legend(axes: Axes, legend: Plot, side: str, shown: dict[str, object]) -> None:
     handles, labels = legend_of(legend, shown)
     if not handles:
         return
@@ -533,7 +533,7 @@ def _draw_legend(axes: Axes, legend: Any, side: str, shown: dict[str, object]) -
     made.set_zorder(5)
 
 
-def _color_bar(page: Any, axes: Axes, bar: Any, sheet: Sheet) -> None:
+def _color_bar(page: Any, axes: Axes, bar: Plot, sheet: Sheet) -> None:
     from matplotlib import cm, ticker
     from matplotlib import colors as palettes
 
