@@ -11,6 +11,7 @@ import ctypes
 import datetime
 import functools
 import gc
+import operator
 import os
 import queue
 import resource
@@ -224,28 +225,28 @@ def _select(whole: Callable[..., Any]) -> Callable[..., Any]:
     return waits
 
 
-def _poll(whole: Callable[[], Any]) -> Callable[[], Any]:
+def _poll(whole: Callable[[], select.poll]) -> Callable[[], _Poll]:
     return functools.wraps(whole)(lambda: _Poll(whole()))
 
 
 class _Poll:
     """What `select.poll` returns: one that watches nothing, an old way to sleep, passes simulated time."""
 
-    def __init__(self, whole: Any) -> None:
+    def __init__(self, whole: select.poll) -> None:
         self._whole, self._watched = whole, set[int]()
 
-    def register(self, fd: Any, *events: Any) -> None:
+    def register(self, fd: object, *events: int) -> None:
         self._whole.register(fd, *events)
         self._watched.add(_number(fd))
 
-    def modify(self, fd: Any, events: Any, /) -> None:
+    def modify(self, fd: object, events: int, /) -> None:
         self._whole.modify(fd, events)
 
-    def unregister(self, fd: Any, /) -> None:
+    def unregister(self, fd: object, /) -> None:
         self._whole.unregister(fd)
         self._watched.discard(_number(fd))
 
-    def poll(self, timeout: Any = None, /) -> Any:
+    def poll(self, timeout: float | None = None, /) -> object:
         machine, owner = simulated(), owner_of_thread()
         if self._watched or timeout is None or timeout < 0 or (machine is None and owner is None):
             return self._whole.poll(timeout)
@@ -256,8 +257,8 @@ class _Poll:
         return []
 
 
-def _number(fd: Any) -> int:
-    return int(fd if isinstance(fd, int) else fd.fileno())
+def _number(fd: object) -> int:
+    return fd if isinstance(fd, int) else int(operator.methodcaller("fileno")(fd))
 
 
 def _program_sleep(seconds: float) -> None:
