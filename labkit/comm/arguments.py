@@ -21,7 +21,7 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import no_operator
 from labkit.comm.place import name_as
 
-__all__ = ["check_root", "convert_functions", "convert_methods", "whole"]
+__all__ = ["check_root", "convert_functions", "convert_methods", "numbers", "whole"]
 
 
 _INT, _LONG = 2**31, 2**63
@@ -47,7 +47,7 @@ def whole(value: Any, limit: int = _INT, what: str = "") -> int:
     return int(value)
 
 
-def _numbers(value: Any, limit: int, or_none: bool = False) -> Any:
+def numbers(value: Any, limit: int = _LONG, or_none: bool = False) -> Any:
     """Return the numbers of a sequence; a scalar, and None if it means something, are the method's matter."""
     if isinstance(value, bool | int) or (value is None and or_none):
         return value
@@ -69,8 +69,8 @@ def _text(value: Any) -> Any:
 
 
 _SHORT, _WIDE = whole, partial(whole, limit=_LONG)
-_SHORTS, _WIDES = partial(_numbers, limit=_INT), partial(_numbers, limit=_LONG)
-_SHORTS_OR_NONE = partial(_numbers, limit=_INT, or_none=True)
+_SHORTS, _WIDES = partial(numbers, limit=_INT), partial(numbers, limit=_LONG)
+_SHORTS_OR_NONE = partial(numbers, limit=_INT, or_none=True)
 
 
 def _dimensions(value: Any) -> object:

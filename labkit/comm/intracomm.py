@@ -77,24 +77,19 @@ _ERR_TAG, _ERR_COMM, _ERR_GROUP, _ERR_ARG = 4, 5, 9, 13
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def quick(method: _Method) -> _Method:
+def quick(method: _Method, keeps_own_block: bool = False, tables: int = 0) -> _Method:
     """Let a method's plain calls go straight to the engine once one of their form has been carried out.
 
     What a form is and what is plain, kernels/bindings/hub/quick_calls.hpp says. The method may have the
-    parameters `op`, `root`, and one or two buffers. All that it does must follow from its arguments, the
-    communicator and whether the rank is the root; it ends in `labkit.comm.collective.native.perform`.
+    parameters `op`, `root`, `recvcounts`, and one or two buffers. All that it does must follow from its
+    arguments, the communicator and whether the rank is the root; it ends in
+    `labkit.comm.collective.native.perform`.
+
+    `keeps_own_block`: With IN_PLACE it sends the rank's own block, not the whole buffer.
+    `tables`: Which of the buffers are blocks of any sizes: 1 the first, 2 the second, 3 both.
     """
-    return _wrapped(method, keeps_own_block=False)
-
-
-def quick_own_block(method: _Method) -> _Method:
-    """Do as `quick`, for a method that with IN_PLACE sends the rank's own block, not the whole buffer."""
-    return _wrapped(method, keeps_own_block=True)
-
-
-def _wrapped(method: _Method, keeps_own_block: bool) -> _Method:
     make: Any = _kernels.QuickMethod
-    made: Any = make(method, keeps_own_block)
+    made: Any = make(method, keeps_own_block, tables)
     functools.update_wrapper(made, method)
     return made  # type: ignore[no-any-return]
 
@@ -532,10 +527,12 @@ def _method(method: Method) -> Callable[..., object]:
     }
     expression = _EXPRESSIONS[method.form].format(name=method.name, rest=rest)
     function = made(method, expression, space, "Intracomm")
-    if method.form != "blocking" or problem.layout == "table":
+    if method.form != "blocking" or method.name == "Alltoallw":
         return function
-    keeps_own = (problem.shapes.get("send"), problem.shapes.get("recv")) == ("one", "all")
-    return quick_own_block(function) if keeps_own else quick(function)
+    shapes = problem.shapes.get("send"), problem.shapes.get("recv")
+    if problem.layout == "table":
+        return quick(function, tables=(shapes[0] == "all") + 2 * (shapes[1] == "all"))
+    return quick(function, keeps_own_block=shapes == ("one", "all"))
 
 
 for _row in METHODS:

@@ -51,6 +51,8 @@ std::shared_ptr<SharedCall> join(const CommObject* comm, Hub* hub, const std::sh
   return call;
 }
 
+const SharedCall* open_call(const CommObject* comm, Hub* hub) { return hub->collectives().find(next_key(comm, *hub)); }
+
 std::shared_ptr<SharedCall> call_of_rank(Hub& hub, Rank rank) { return hub.collectives().of(rank); }
 
 void leave(Hub& hub) { hub.collectives().leave(hub.current()); }
@@ -63,6 +65,7 @@ void run_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCal
   if (call->collective == nullptr) call->terms.has_data = has_data;
   auto bound = bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(buffers);
   if (may_repeat && hub.quick().has_question(hub.current(), name)) {
+    if (call->agreement == nullptr) call->agreement = hub.quick().known(call->terms);
     if (call->agreement == nullptr) {
       auto agreement = std::make_shared<Agreement>(call->terms);
       agreement->facts = nb::steal(PyDict_Copy(call->terms.facts.ptr()));

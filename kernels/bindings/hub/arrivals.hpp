@@ -18,6 +18,9 @@ std::shared_ptr<SharedCall> arrive(Hub& hub, nanobind::handle comm);
 /// The same by the short way: nullptr, and nothing has happened, where ranks before agreed on something else.
 std::shared_ptr<SharedCall> join(const CommObject* comm, Hub* hub, const std::shared_ptr<const Agreement>& agreement);
 
+/// The call that the running rank would come to, where another rank has come before; else nullptr.
+const SharedCall* open_call(const CommObject* comm, Hub* hub);
+
 /// The call a rank is in; nullptr for none.
 std::shared_ptr<SharedCall> call_of_rank(Hub& hub, Rank rank);
 void leave(Hub& hub);

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <array>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <new>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -22,7 +24,7 @@
 namespace labkit::bindings {
 namespace {
 
-enum class Parameter : std::uint8_t { buffer, op, root };
+enum class Parameter : std::uint8_t { buffer, op, root, counts };
 constexpr Py_ssize_t kMostParameters = 4;
 
 struct QuickMethod {
@@ -35,6 +37,14 @@ struct QuickMethod {
   Parameter kinds[kMostParameters];
   Py_ssize_t parameters;
   char keeps_own_block;
+  char tables;      ///< a bit for each buffer that is a table of blocks
+  bool has_root, has_counts;
+
+  [[nodiscard]] bool is_table(std::size_t place) const { return ((tables >> place) & 1) != 0; }
+  /// Whether all ranks give the same sizes, so that a form has them.
+  [[nodiscard]] bool agrees_on_sizes() const { return has_counts || (!has_root && tables == 2); }
+  /// Whether the first rank chooses the algorithm by what only it knows.
+  [[nodiscard]] bool lets_first_choose() const { return tables != 0 && !has_counts; }
 };
 
 /// Keeps the buffers of a waiting rank where they are. The caller holds the objects; a view is kept of those only
@@ -85,13 +95,21 @@ class Arguments {
 
   /// False: not a plain call. No Python error is left.
   bool read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames, Pins& pins);
-  void bind(const QuickPlan& plan, Ready& ready) const;
+  /// Makes the form that of a rank that is first, or of one that joins what the ranks before agreed on (never with
+  /// a null agreement).
+  void take_part(const SharedCall* open);
+  /// Whether the blocks lie in their buffers, and the rank's own has the same size on both sides.
+  [[nodiscard]] bool fits(const QuickPlan& plan) const;
+  /// Takes the sizes of tables away.
+  void bind(const QuickPlan& plan, Ready& ready);
 
   QuickForm form;
-  std::array<std::byte*, kQuickBuffers> data{};
+  std::array<QuickMemory, kQuickBuffers> memory;
   bool has_list = false;  ///< whether a buffer stands in a list
 
  private:
+  bool read_table(PyObject* list, std::size_t place);
+  bool read_sizes(PyObject* counts, PyObject* displacements, std::size_t place);
   bool pin(PyObject* value, std::size_t place, Pins& pins);
   bool view(PyObject* value, std::size_t place, Pins& pins, bool is_in_list);
   bool take_root(PyObject* value);
@@ -101,18 +119,19 @@ class Arguments {
   const CommObject* comm_;
 };
 
+bool is_own_datatype(PyObject* item) {
+  PyObject* own = python_side().datatypes;
+  PyObject* const* begin = PySequence_Fast_ITEMS(own);
+  PyObject* const* end = begin + PyTuple_GET_SIZE(own);
+  return std::find(begin, end, item) != end;
+}
+
 /// Reads what follows the buffer in a list: a count, one of MPI's own datatypes, or both.
 bool read_rest(PyObject* list, QuickBuffer& buffer) {
   const Py_ssize_t length = PySequence_Fast_GET_SIZE(list);
   PyObject* const* items = PySequence_Fast_ITEMS(list);
   if (length < 2 || length > 3) return false;
-  PyObject* own = python_side().datatypes;
-  const auto is_own = [own](PyObject* item) {
-    PyObject* const* begin = PySequence_Fast_ITEMS(own);
-    PyObject* const* end = begin + PyTuple_GET_SIZE(own);
-    return std::find(begin, end, item) != end;
-  };
-  if (is_own(items[length - 1])) buffer.datatype = items[length - 1];
+  if (is_own_datatype(items[length - 1])) buffer.datatype = items[length - 1];
   else if (length == 3) return false;
   if (length == 2 && buffer.datatype != nullptr) return true;
   if (!PyLong_CheckExact(items[1])) return false;
@@ -121,12 +140,78 @@ bool read_rest(PyObject* list, QuickBuffer& buffer) {
   return has_overflow == 0 && buffer.count >= 0;
 }
 
+/// Reads an array of integers, or a list or tuple of them.
+bool read_numbers(PyObject* value, std::size_t length, std::vector<std::int64_t>& out) {
+  out.clear();
+  if (PyList_CheckExact(value) || PyTuple_CheckExact(value)) {
+    if (PySequence_Fast_GET_SIZE(value) != static_cast<Py_ssize_t>(length)) return false;
+    out.reserve(length);
+    for (std::size_t i = 0; i < length; ++i) {
+      PyObject* item = PySequence_Fast_ITEMS(value)[i];
+      int has_overflow = 0;
+      if (!PyLong_CheckExact(item)) return false;
+      out.push_back(PyLong_AsLongLongAndOverflow(item, &has_overflow));
+      if (has_overflow != 0) return false;
+    }
+    return true;
+  }
+  if (PyObject_CheckBuffer(value) == 0) return false;
+  Py_buffer view;
+  if (PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT) < 0) {
+    PyErr_Clear();
+    return false;
+  }
+  const std::string_view format = view.format == nullptr ? "B" : view.format;
+  const bool is_wide = (format == "l" || format == "q") && view.itemsize == 8;
+  const bool is_good = view.ndim == 1 && view.shape[0] == static_cast<Py_ssize_t>(length) &&
+                       (is_wide || (format == "i" && view.itemsize == 4));
+  if (is_good && is_wide) {
+    const auto* begin = static_cast<const std::int64_t*>(view.buf);
+    out.assign(begin, begin + length);
+  } else if (is_good) {
+    const auto* begin = static_cast<const std::int32_t*>(view.buf);
+    out.assign(begin, begin + length);
+  }
+  PyBuffer_Release(&view);
+  return is_good;
+}
+
+bool Arguments::read_sizes(PyObject* counts, PyObject* displacements, std::size_t place) {
+  const auto blocks = static_cast<std::size_t>(comm_size(comm_, hub_));
+  QuickMemory& read = memory[place];
+  if (!read_numbers(counts, blocks, read.counts)) return false;
+  if (displacements != nullptr && displacements != Py_None) return read_numbers(displacements, blocks, read.displacements);
+  read.displacements.resize(blocks);
+  std::exclusive_scan(read.counts.begin(), read.counts.end(), read.displacements.begin(), std::int64_t{0},
+                      [](std::int64_t a, std::int64_t b) {
+                        return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+                      });
+  return true;
+}
+
+/// Reads [buffer, counts], [buffer, (counts, displacements)], each with one of MPI's own datatypes behind it, or the
+/// four one after another.
+bool Arguments::read_table(PyObject* list, std::size_t place) {
+  const Py_ssize_t length = PySequence_Fast_GET_SIZE(list);
+  PyObject* const* items = PySequence_Fast_ITEMS(list);
+  if (length < 2 || length > 4) return false;
+  if (length > 2 && items[length - 1] != Py_None) {
+    if (!is_own_datatype(items[length - 1])) return false;
+    form.buffers[place].datatype = items[length - 1];
+  }
+  if (length == 4) return read_sizes(items[1], items[2], place);
+  if (!PyTuple_CheckExact(items[1])) return read_sizes(items[1], nullptr, place);
+  return PyTuple_GET_SIZE(items[1]) == 2 &&
+         read_sizes(PyTuple_GET_ITEM(items[1], 0), PyTuple_GET_ITEM(items[1], 1), place);
+}
+
 bool Arguments::pin(PyObject* value, std::size_t place, Pins& pins) {
   if (value == nullptr || place >= kQuickBuffers) return false;
   if (value == Py_None || value == python_side().in_place) return true;
-  if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) return view(value, place, pins, false);
+  const bool is_table = method_->is_table(place) && !method_->has_counts;
+  if (!PyList_CheckExact(value) && !PyTuple_CheckExact(value)) return !is_table && view(value, place, pins, false);
   has_list = true;
-  if (!read_rest(value, form.buffers[place])) return false;
+  if (!(is_table ? read_table(value, place) : read_rest(value, form.buffers[place]))) return false;
   PyObject* first = Py_NewRef(PySequence_Fast_ITEMS(value)[0]);  // looking at it may run code that changes the list
   const bool is_good = view(first, place, pins, true);
   Py_DECREF(first);
@@ -149,7 +234,9 @@ bool Arguments::view(PyObject* value, std::size_t place, Pins& pins, bool is_in_
   buffer.item_bytes = static_cast<std::int32_t>(view.itemsize);
   buffer.is_read_only = view.readonly != 0;
   buffer.is_phantom = phantom_memory().holds(static_cast<const char*>(view.buf));
-  data[place] = static_cast<std::byte*>(view.buf);
+  memory[place].data = static_cast<std::byte*>(view.buf);
+  memory[place].bytes = buffer.bytes;
+  memory[place].count = buffer.count;
   pins.add(place, view, is_in_list);
   return is_plain;
 }
@@ -187,18 +274,58 @@ bool Arguments::read(PyObject* const* args, Py_ssize_t count, PyObject* kwnames,
       case Parameter::root:
         if (!take_root(values[i])) return false;
         break;
+      case Parameter::counts:
+        if (values[i] == nullptr || !read_sizes(values[i], nullptr, 0)) return false;
+        break;
     }
   }
   const bool is_in_place = buffers == kQuickBuffers && !form.buffers[0].is_given;
   const bool are_two = form.buffers[0].is_given && form.buffers[kQuickBuffers - 1].is_given && buffers == kQuickBuffers;
-  if (are_two && data[0] < data[1] + form.buffers[1].bytes && data[1] < data[0] + form.buffers[0].bytes &&
+  if (are_two && memory[0].data < memory[1].data + memory[1].bytes && memory[1].data < memory[0].data + memory[0].bytes &&
       !form.buffers[0].is_phantom) {
     return false;  // buffers that overlap: refused by some calls, and warned of
   }
-  return !(is_in_place && (form.buffers[1].is_phantom || has_list));
+  return !(is_in_place && method_->tables == 0 && (form.buffers[1].is_phantom || has_list));
 }
 
-void Arguments::bind(const QuickPlan& plan, Ready& ready) const {
+void Arguments::take_part(const SharedCall* open) {
+  if (method_->agrees_on_sizes()) form.sizes = memory[method_->has_counts ? 0 : 1].counts;
+  if (!method_->lets_first_choose()) return;
+  const std::vector<std::int64_t>& sent = memory[0].counts;
+  if (open != nullptr) form.joined = open->agreement.get();
+  else if (method_->tables == 3) form.sizes = {std::accumulate(sent.begin(), sent.end(), std::int64_t{0})};
+  for (std::size_t i = 0; i < kQuickBuffers; ++i) {
+    QuickBuffer& buffer = form.buffers[i];
+    if (method_->is_table(i) || open != nullptr) buffer.bytes = 0;
+    if (open != nullptr && buffer.count >= 0) buffer.count = 0;
+  }
+}
+
+bool Arguments::fits(const QuickPlan& plan) const {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
+  std::array<std::int64_t, kQuickBuffers> own{-1, -1};
+  for (std::size_t i = 0; i < plan.slot_count; ++i) {
+    const QuickSlot& slot = plan.slots[i];
+    const auto argument = static_cast<std::size_t>(slot.argument);
+    if (slot.from == QuickSlot::From::single) {
+      const std::int64_t count = memory[argument].elements(slot.element_bytes);
+      if (count < 0 || count > kMost) return false;
+      own[i] = count * slot.element_bytes;
+    } else if (slot.from == QuickSlot::From::table) {
+      const QuickMemory& cut = memory[argument];
+      const auto room = static_cast<std::int64_t>(cut.bytes / static_cast<std::uint64_t>(slot.element_bytes));
+      for (std::size_t k = 0; k < cut.counts.size(); ++k) {
+        const std::int64_t count = cut.counts[k], begin = cut.displacements[k];
+        if (count < 0 || count > kMost || begin > kMost) return false;
+        if (count > 0 && (begin < 0 || begin > room - count)) return false;
+      }
+      own[i] = cut.counts[static_cast<std::size_t>(comm_rank(comm_, hub_))] * slot.element_bytes;
+    }
+  }
+  return own[0] < 0 || own[1] < 0 || own[0] == own[1];
+}
+
+void Arguments::bind(const QuickPlan& plan, Ready& ready) {
   ready.buffers.resize(plan.slot_count);
   for (std::size_t i = 0; i < plan.slot_count; ++i) {
     const QuickSlot& slot = plan.slots[i];
@@ -207,12 +334,22 @@ void Arguments::bind(const QuickPlan& plan, Ready& ready) const {
     buffer.count = slot.count;
     if (slot.from == QuickSlot::From::nothing) continue;
     const auto argument = static_cast<std::size_t>(slot.argument);
-    buffer.data = data[argument];
+    buffer.data = memory[argument].data;
     if (slot.from == QuickSlot::From::argument) continue;
+    if (slot.from == QuickSlot::From::table) {
+      buffer.counts = std::move(memory[argument].counts);
+      buffer.displacements = std::move(memory[argument].displacements);
+      continue;
+    }
+    if (slot.from == QuickSlot::From::single) {
+      buffer.counts = {memory[argument].elements(slot.element_bytes)};
+      buffer.displacements = {0};
+      continue;
+    }
     const bool is_own = slot.from == QuickSlot::From::copy_of_own;
     const std::int64_t bytes =
         is_own ? slot.element_bytes * slot.count : static_cast<std::int64_t>(form.buffers[argument].bytes);
-    const std::byte* begin = data[argument] + (is_own ? comm_rank(comm_, hub_) * bytes : 0);
+    const std::byte* begin = memory[argument].data + (is_own ? comm_rank(comm_, hub_) * bytes : 0);
     ready.copy.assign(begin, begin + bytes);
     buffer.data = ready.copy.data();
   }
@@ -241,16 +378,17 @@ void Arguments::bind(const QuickPlan& plan, Ready& ready) const {
   hub->quick().withdraw();
   ready.rank = comm_rank(comm, hub);
   if (ready.rank < 0 || !arguments.read(args, count, kwnames, ready.pins)) return false;
+  const SharedCall* open = method->tables == 0 ? nullptr : open_call(comm, hub);
+  if (open != nullptr && open->agreement == nullptr) return false;
+  arguments.take_part(open);
   const QuickPlan* plan = hub->quick().find(arguments.form);
-  if (plan != nullptr) ready.call = join(comm, hub, plan->agreement);
+  if (plan != nullptr && arguments.fits(*plan)) ready.call = join(comm, hub, plan->agreement);
   if (ready.call != nullptr) {
     arguments.bind(*plan, ready);
     return true;
   }
-  QuickQuestion question{arguments.form, {}, method->name, hub->current(), comm_size(comm, hub),
-                         method->keeps_own_block != 0};
-  std::copy(arguments.data.begin(), arguments.data.end(), question.data.begin());
-  hub->quick().ask(question);
+  hub->quick().ask({std::move(arguments.form), std::move(arguments.memory), method->name, hub->current(),
+                    comm_size(comm, hub), method->keeps_own_block != 0});
   return false;
 }
 
@@ -307,7 +445,13 @@ bool describe(QuickMethod* method, PyObject* function) {
     method->names[i] = name;
     const bool is_op = PyUnicode_CompareWithASCIIString(name, "op") == 0;
     const bool is_root = PyUnicode_CompareWithASCIIString(name, "root") == 0;
-    method->kinds[i] = is_op ? Parameter::op : is_root ? Parameter::root : Parameter::buffer;
+    const bool are_counts = PyUnicode_CompareWithASCIIString(name, "recvcounts") == 0;
+    method->kinds[i] = is_op        ? Parameter::op
+                       : is_root    ? Parameter::root
+                       : are_counts ? Parameter::counts
+                                    : Parameter::buffer;
+    method->has_root |= is_root;
+    method->has_counts |= are_counts;
   }
   method->parameters = parameters;
   Py_XDECREF(code);
@@ -318,10 +462,12 @@ bool describe(QuickMethod* method, PyObject* function) {
 }
 
 PyObject* method_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* const keywords[] = {"function", "keeps_own_block", nullptr};
+  static const char* const keywords[] = {"function", "keeps_own_block", "tables", nullptr};
   PyObject* function = nullptr;
   int keeps_own_block = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|p", const_cast<char**>(keywords), &function, &keeps_own_block)) {
+  int tables = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pi", const_cast<char**>(keywords), &function, &keeps_own_block,
+                                   &tables)) {
     return nullptr;
   }
   auto* self = reinterpret_cast<QuickMethod*>(type->tp_alloc(type, 0));
@@ -329,6 +475,7 @@ PyObject* method_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->vectorcall = call_method;
   self->general = Py_NewRef(function);
   self->keeps_own_block = static_cast<char>(keeps_own_block);
+  self->tables = static_cast<char>(tables);
   PyObject* name = PyObject_GetAttrString(function, "__name__");  // the function keeps it
   self->name = name == nullptr ? nullptr : PyUnicode_AsUTF8(name);
   Py_XDECREF(name);

@@ -6,14 +6,13 @@ communicator, the contract, the method's name and its arguments.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.comm.arguments import check_root
+from labkit.comm.arguments import check_root, numbers
 from labkit.comm.buffers import Simple, Vector, check_counts, parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.native import ANYTHING, Call, block, blocks_kept, filled, own_block, single, table
 from labkit.comm.handles.base import is_in_place
@@ -279,7 +278,7 @@ def counts_of(comm: Any, given: Sequence[int] | None, mine: int, may_ask: bool) 
         return everybodys
     if given is None:
         raise TypeError("Reduce_scatter with IN_PLACE needs recvcounts")
-    counts = np.fromiter((operator.index(count) for count in given), np.int64)
+    counts = np.fromiter(numbers(given), np.int64)
     if len(counts) != comm.size:
         raise ValueError(f"expecting {comm.size} items, got {len(counts)}")
     return counts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,28 +19,21 @@ __all__ = ["ObjectCollectives"]
 _SUM = OPERATORS["SUM"]
 
 
-def _offsets(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.cumsum(counts) - counts
-
-
-def _split(pickle: Any, data: NDArray[Any], counts: NDArray[Any]) -> list[Any]:
-    view = data.data
-    return [
-        _load(pickle, view[start : start + count])
-        for start, count in zip(_offsets(counts).tolist(), counts.tolist(), strict=True)
-    ]
+def _split(pickle: Any, data: NDArray[Any], counts: list[int]) -> list[Any]:
+    view, ends = data.data, itertools.accumulate(counts)
+    return [_load(pickle, view[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
 
 def _load(pickle: Any, data: Any) -> object:
     return pickle.loads(data) if len(data) else None
 
 
-def _join(pickle: Any, objects: Sequence[Any] | None, size: int) -> tuple[bytes, NDArray[Any]]:
+def _join(pickle: Any, objects: Sequence[Any] | None, size: int) -> tuple[bytes, list[int]]:
     items = [None] * size if objects is None else list(objects)
     if len(items) != size:
         raise ValueError(f"expecting {size} items, got {len(items)}")
     parts = [pickle.dumps(item) for item in items]
-    return b"".join(parts), np.array([len(part) for part in parts], np.int64)
+    return b"".join(parts), [len(part) for part in parts]
 
 
 class ObjectCollectives:
@@ -83,18 +77,22 @@ class ObjectCollectives:
         is_root = self.rank == check_root(root, self.size)
         counts = np.zeros(self.size if is_root else 0, np.int64)
         self.Gather(np.array([len(data)], np.int64), counts if is_root else None, root)
-        everything = np.empty(int(counts.sum()), np.uint8)
-        self.Gatherv(data, [everything, (counts, _offsets(counts))] if is_root else None, root)
-        return _split(self._pickle, everything, counts) if is_root else None
+        if not is_root:
+            self.Gatherv(data, None, root)
+            return None
+        sizes = counts.tolist()
+        everything = np.empty(sum(sizes), np.uint8)
+        self.Gatherv(data, [everything, sizes], root)
+        return _split(self._pickle, everything, sizes)
 
     def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
         """Send the i-th of the root's objects to rank i."""
         is_root = self.rank == check_root(root, self.size)
-        data, counts = _join(self._pickle, sendobj, self.size) if is_root else (b"", np.zeros(0, np.int64))
+        data, sizes = _join(self._pickle, sendobj, self.size) if is_root else (b"", [])
         count = np.zeros(1, np.int64)
-        self.Scatter(counts if is_root else None, count, root)
+        self.Scatter(np.array(sizes, np.int64) if is_root else None, count, root)
         mine = np.empty(count[0], np.uint8)
-        self.Scatterv([data, (counts, _offsets(counts))] if is_root else None, mine, root)
+        self.Scatterv([data, sizes] if is_root else None, mine, root)
         return _load(self._pickle, mine.data)
 
     def allgather(self, sendobj: Any) -> list[Any]:
@@ -102,18 +100,20 @@ class ObjectCollectives:
         data = self._pickle.dumps(sendobj)
         counts = np.zeros(self.size, np.int64)
         self.Allgather(np.array([len(data)], np.int64), counts)
-        everything = np.empty(int(counts.sum()), np.uint8)
-        self.Allgatherv(data, [everything, (counts, _offsets(counts))])
-        return _split(self._pickle, everything, counts)
+        sizes = counts.tolist()
+        everything = np.empty(sum(sizes), np.uint8)
+        self.Allgatherv(data, [everything, sizes])
+        return _split(self._pickle, everything, sizes)
 
     def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
         """Send the i-th object to rank i; the objects received, in rank order."""
-        data, counts = _join(self._pickle, sendobj, self.size)
-        sizes = np.zeros(self.size, np.int64)
-        self.Alltoall(counts, sizes)
-        everything = np.empty(int(sizes.sum()), np.uint8)
-        self.Alltoallv([data, (counts, _offsets(counts))], [everything, (sizes, _offsets(sizes))])
-        return _split(self._pickle, everything, sizes)
+        data, sent = _join(self._pickle, sendobj, self.size)
+        counts = np.zeros(self.size, np.int64)
+        self.Alltoall(np.array(sent, np.int64), counts)
+        received = counts.tolist()
+        everything = np.empty(sum(received), np.uint8)
+        self.Alltoallv([data, sent], [everything, received])
+        return _split(self._pickle, everything, received)
 
     def reduce(self, sendobj: Any, op: Any = _SUM, root: int = 0) -> Any:
         """Combine the objects in rank order; the result at the root, None elsewhere."""

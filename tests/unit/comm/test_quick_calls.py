@@ -101,6 +101,133 @@ def test_both_ways_leave_the_same_at_the_same_time(ranks):
             assert (quick.messages, quick.bytes) == (general.messages, general.bytes)
 
 
+def tables(comm, way, seed):
+    """Every call on blocks of any sizes: written in some way, of sizes that change; what it leaves."""
+    p, me = comm.size, comm.rank
+    left = []
+
+    def call(name, *arguments):
+        method = getattr(type(comm), name)
+        (method.__wrapped__ if way == "general" else method)(comm, *arguments)
+
+    def message(buffer, counts, begins, is_gapless):
+        if way == "array":
+            return [buffer, (np.array(counts), np.array(begins))]
+        if is_gapless:
+            return [buffer, counts, MPI.INT64_T]
+        return [buffer, counts, begins, MPI.INT64_T] if seed % 2 else (buffer, (counts, begins))
+
+    for i in range(ROUNDS + 2):
+        rng = np.random.default_rng([seed, i // 2])  # the same sizes twice
+        sizes = rng.integers(0, 4, (p, p))
+        sizes[:, 0] += 1  # nobody sends nothing at all, which has no short way
+        gap = int(rng.integers(0, 2))
+        root = int(rng.integers(0, p))
+
+        def table(counts, gap=gap):
+            begins = [sum(counts[:j]) + j * gap for j in range(p)]
+            return np.full(sum(counts) + p * gap + 1, -1, np.int64), counts, begins, gap == 0
+
+        def full(counts, table=table, i=i):
+            buffer, *rest = table(counts)
+            buffer[:] = np.arange(len(buffer)) + 1000 * me + i
+            return buffer, *rest
+
+        one = sizes[0].tolist()
+        mine = np.arange(one[me], dtype=np.int64) + 100 * me + i
+        into = table(one)
+        call("Gatherv", mine, message(*into) if me == root else None, root)
+        left.append(into[0])
+        into = table(one)
+        call("Allgatherv", mine, message(*into))
+        left.append(into[0])
+        out = np.full(one[me], -1, np.int64)
+        call("Scatterv", message(*full(one)) if me == root else None, out, root)
+        left.append(out)
+        into = table(sizes[:, me].tolist())
+        call("Alltoallv", message(*full(sizes[me].tolist())), message(*into))
+        left.append(into[0])
+        out = np.full(one[me], -1, np.int64)
+        data = np.arange(sum(one), dtype=np.int64) * (me + 1)
+        call("Reduce_scatter", data, out, np.array(one) if way == "array" else one, MPI.SUM)
+        left.append(out)
+    return np.concatenate(left)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
+@pytest.mark.parametrize("seed", range(4))
+def test_blocks_of_any_sizes_arrive_the_same_at_the_same_time(ranks, seed):
+    general = lk.run(tables, ranks, args=("general", seed), on="star")
+    for way in ("array", "list"):
+        quick = lk.run(tables, ranks, args=(way, seed), on="star")
+        for mine, oracle in zip(quick.results, general.results, strict=True):
+            np.testing.assert_array_equal(mine, oracle)
+        assert quick.makespan_s == general.makespan_s
+        assert (quick.messages, quick.bytes) == (general.messages, general.bytes)
+
+
+def test_the_first_rank_chooses_the_algorithm_by_its_sizes_either_way():
+    """Short and long blocks in turn, first seen by different ranks: the choice changes with them."""
+
+    def program(comm, is_general):
+        method = type(comm).Alltoallv
+        method = method.__wrapped__ if is_general else method
+        for i in range(12):
+            comm.Barrier()
+            lk.compute(1e-3 * ((comm.rank + i) % comm.size))
+            counts = [(1, 50_000)[i % 3 == 0]] * comm.size
+            send, receive = np.ones(sum(counts)), np.zeros(sum(counts))
+            method(comm, [send, counts], [receive, counts])
+
+    runs = [lk.run(program, 8, args=(is_general,), on="star") for is_general in (False, True)]
+    assert runs[0].makespan_s == runs[1].makespan_s
+    assert (runs[0].messages, runs[0].bytes) == (runs[1].messages, runs[1].bytes)
+
+
+def _after_good_tables(bad):
+    def program(comm):
+        x, counts = np.ones(2 * comm.size), [2] * comm.size
+        for _ in range(2):
+            out = np.empty(2 * comm.size)
+            comm.Alltoallv([x, counts], [out, counts])
+            comm.Allgatherv(x[:2], [out, counts])
+            comm.Gatherv(x[:2], [out, counts])
+            comm.Scatterv([x, counts], out[:2])
+            comm.Reduce_scatter(x, out[:2], counts)
+        bad(comm, x, out, counts)
+
+    return program
+
+
+@pytest.mark.parametrize(
+    ("bad", "error", "words"),
+    [
+        (lambda c, x, out, n: c.Allgatherv(x[:2], [out, [9, *n[1:]]]), RankError, "message"),
+        (lambda c, x, out, n: c.Allgatherv(x[:2], [out, n[1:]]), RankError, "expecting 3 counts"),
+        (lambda c, x, out, n: c.Allgatherv(x[:2], [out, [-1, *n[1:]]]), RankError, "counts are 0 or more"),
+        (lambda c, x, out, n: c.Alltoallv([x, n], [out, (n, [-1, 2, 4])]), RankError, "negative displ"),
+        (lambda c, x, out, n: c.Alltoallv([x, n], [out, (n, [0, 2, 5])]), RankError, "message"),
+        (lambda c, x, out, n: c.Alltoallv([x, (n, [2**62, 2, 4])], [out, n]), RankError, "message"),
+        (lambda c, x, out, n: c.Alltoallv([x, n], [out, [1, 1, 1]]), RankError, "sends 16 bytes to itself"),
+        (lambda c, x, out, n: c.Gatherv(x[:2], [out, [2, 2, 1]], 1), RankError, "longer than its place"),
+        (lambda c, x, out, n: c.Gatherv(x[:2], [out, n], c.rank % 2), MismatchError, "root"),
+        (lambda c, x, out, n: c.Gatherv(x[:2], [out, n], 7), RankError, "root=7"),
+        (lambda c, x, out, n: c.Allgatherv(x[:2], [out, n if c.rank else [2, 2, 1]]), MismatchError, "bytes"),
+        (lambda c, x, out, n: c.Scatterv([x, n], bytes(16)), RankError, "read-only"),
+        (lambda c, x, out, n: c.Scatterv([x, n, MPI.DATATYPE_NULL], out[:2]), RankError, "DATATYPE_NULL"),
+        (lambda c, x, out, n: c.Reduce_scatter(x, out[:2], [3, 2, 2]), RankError, "mismatch"),
+        (
+            lambda c, x, out, n: c.Reduce_scatter(x, out[:2], n, [MPI.MAX, MPI.MIN][c.rank % 2]),
+            MismatchError,
+            "op",
+        ),
+    ],
+)
+def test_blocks_that_the_general_way_refuses_stay_refused(bad, error, words):
+    with pytest.raises(error, match=words):
+        lk.run(_after_good_tables(bad), 3, on="star")
+
+
 def test_lists_mean_what_their_counts_and_types_say():
     """The same buffer with another count, another type, or neither is another message."""
 
