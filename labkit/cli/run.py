@@ -14,6 +14,7 @@ from typing import Any
 from labkit.errors import DataError, ProgramError, RunInterrupted
 from labkit.launch.options import add_run_options, check_options, run_keywords
 from labkit.process.folders import private_folder
+from labkit.process.tree import THREADS
 from labkit.request import Machine
 from labkit.result import Run
 from labkit.sim.script_words import COMMAND, PythonLine, module_file, python_line, without_runner
@@ -44,6 +45,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
+    for name in THREADS:  # before NumPy starts the threads
+        os.environ.setdefault(name, "1")
     from labkit.launch.run import machine_of, run
 
     machine = machine_of(arguments.on)

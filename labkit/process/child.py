@@ -31,6 +31,8 @@ _LOOK_S = 0.01
 #: set by the command ``labkit``, whose process holds no program of a user: a child may be a fork of it, which
 #: has its modules already
 may_fork = False
+#: the collector's thresholds, where that command has raised them: a user's program has Python's own
+collector: tuple[int, int, int] | None = None
 
 
 class ChildProcess:

@@ -8,8 +8,10 @@ import signal
 import time
 from pathlib import Path
 
-__all__ = ["JOB_VARIABLE", "end_processes", "is_stopped", "job_processes", "worked_s"]
+__all__ = ["JOB_VARIABLE", "THREADS", "end_processes", "is_stopped", "job_processes", "worked_s"]
 
+#: one thread per rank: the cores belong to the ranks
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 #: environment variable that every process of a job inherits; its value identifies the job
 JOB_VARIABLE = "LABKIT_JOB"
 

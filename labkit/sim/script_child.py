@@ -11,6 +11,7 @@ import contextlib
 import copyreg
 import faulthandler
 import functools
+import gc
 import io
 import json
 import os
@@ -29,6 +30,7 @@ from labkit import _kernels
 from labkit.comm import environment
 from labkit.comm.module import simulated_module
 from labkit.errors import LabkitError, MachineError, RankError
+from labkit.process import child
 from labkit.process.child import ending_text
 from labkit.process.stacks import call_excepthook
 from labkit.process.tree import JOB_VARIABLE, end_processes
@@ -330,6 +332,8 @@ def _ends(number: int) -> bool:
 def _simulate(request: RunRequest, folder: Path) -> object:
     from labkit.sim.runner import simulate
 
+    if child.collector is not None:
+        gc.set_threshold(*child.collector)
     line = read_words(request)
     output = _Descriptors(folder, bool(request.options.get("stream")))
     sys.argv = [line.argv0, *map(str, line.args)]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from labkit.errors import MachineError
-from labkit.process.tree import JOB_VARIABLE
+from labkit.process.tree import JOB_VARIABLE, THREADS
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BOOTSTRAP",
-    "THREADS",
     "host_options",
     "launch_command",
     "rank_environment",
@@ -35,9 +34,6 @@ _INHERITED = re.compile(
     r"^(PMIX_|PMI_|PMI2_|OMPI_COMM_|OMPI_UNIVERSE_|OMPI_FILE_|OMPI_APP_|OMPI_NUM_APP|OMPI_ARGV|OMPI_COMMAND"
     r"|OMPI_MCA_orte_ess_|OMPI_MCA_ess_|PRTE_LAUNCHED|HYDI_|HYDRA_CONTROL|MPI_LOCAL)"
 )
-
-#: one thread per rank: the cores belong to the ranks
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 #: what of Open MPI talks to a batch system
 _ALLOCATORS, _STARTERS = "^slurm,tm,lsf,gridengine,pbs,flux", "^slurm,tm,lsf,pals"

@@ -24,9 +24,9 @@ from typing import Any
 
 from labkit import __version__
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
-from labkit.process.tree import JOB_VARIABLE
+from labkit.process.tree import JOB_VARIABLE, THREADS
 from labkit.real.mpi.client import ending_notes, failure
-from labkit.real.mpi.environment import BOOTSTRAP, THREADS, root_permission, without_inherited
+from labkit.real.mpi.environment import BOOTSTRAP, root_permission, without_inherited
 from labkit.real.mpi.find import Launcher, find_launcher
 from labkit.real.mpi.launch import Launch, LaunchEnding
 from labkit.real.mpi.waits_page import NOTE_WAITS
