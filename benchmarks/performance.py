@@ -4,8 +4,7 @@
 
 Every figure is the median of `--best` processes of their own (user and system time, children included), so a
 busy host changes it little. ``--before`` measures another installation in the same run; smpirun, where it is
-installed, simulates the same programs in C. The quick form takes about five minutes of CPU, ``--large``
-(2^17 live ranks) a few more.
+installed, simulates the same programs in C. ``--large`` adds 2^17 live ranks and programs that take minutes.
 """
 
 from __future__ import annotations
@@ -79,10 +78,14 @@ def collective(kind: str) -> dict[str, float]:
 
         send, receive = np.zeros(8, "B"), np.zeros(8 * comm.size, "B")
         in_lists = [send, 8, MPI.BYTE], [receive, 8, MPI.BYTE]
+        counts = list(range(1, comm.size + 1))
+        uneven, place = np.zeros(counts[comm.rank], "B"), np.zeros(sum(counts), "B")
         ways: dict[str, Callable[[], Any]] = {
             "arrays": lambda: comm.Allgather(send, receive),
             "lists": lambda: comm.Allgather(*in_lists),
-            "object": lambda: comm.allreduce(1),
+            "uneven": lambda: comm.Allgatherv(uneven, [place, counts]),
+            "sum of objects": lambda: comm.allreduce(1),
+            "objects": lambda: comm.allgather(1),
         }
         call = ways[kind]
         for _ in range(calls):
@@ -127,8 +130,143 @@ def recorded(how: str) -> dict[str, float]:
     return {"value": time.process_time() - begin}
 
 
+def sample_sort(ranks: int) -> dict[str, float]:
+    """Microseconds a message of sample sort on *juqueen*, 100 keys a rank; peak bytes of the process."""
+    import numpy as np
+
+    import labkit as lk
+    from labkit.algorithms.sorting.sample_sort import sample_sort as sort
+
+    def program(comm: Any) -> None:
+        sort(comm, np.random.default_rng([7, comm.rank]).integers(0, 2**62, 100))
+
+    lk.run(program, SMALL, on="star")
+    begin = time.process_time()
+    run = lk.run(program, ranks, on="juqueen", timeout_s=None)
+    return {
+        "value": (time.process_time() - begin) / (run.messages or 1) * 1e6,
+        "bytes": 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+    }
+
+
+def unsynchronised(on: str, ranks: int, tolerance: float) -> dict[str, float]:
+    """Microseconds a message of the load of ``benchmarks/unsynchronised.py``."""
+    import unsynchronised as load
+
+    return {"value": load.measure(on, ranks, tolerance, True)["us"]}
+
+
+def charged_ep(ranks: int, shape: str) -> dict[str, float]:
+    """A charged EP kernel and its three reductions, as in ``benchmarks/charged_ep.py``."""
+    import numpy as np
+
+    import labkit as lk
+
+    def program(comm: Any) -> None:
+        lk.compute(1.0)
+        for length in (1, 1, 10):
+            comm.Allreduce(np.zeros(length), np.empty(length))
+
+    lk.run(program, 8, "torus:2x2x2")
+    begin = time.process_time()
+    lk.run(program, ranks, f"torus:{shape}", timeout_s=None)
+    return {"value": time.process_time() - begin}
+
+
+def counter(ranks: int) -> dict[str, float]:
+    """Ten increments of one counter by each rank, with a lock each (mpi4py's demo nxtval-mpi3)."""
+    import numpy as np
+
+    import labkit as lk
+
+    def program(comm: Any, count: int) -> None:
+        from labkit import MPI
+
+        window = MPI.Win.Allocate(0 if comm.rank else 4, 4, comm=comm)
+        one, value = np.ones(1, "i"), np.empty(1, "i")
+        for _ in range(count):
+            window.Lock(0)
+            window.Get_accumulate(one, value, 0, op=MPI.SUM)
+            window.Unlock(0)
+        window.Free()
+
+    lk.run(program, SMALL, on="star", args=(1,))
+    begin = time.process_time()
+    lk.run(program, ranks, on="star", args=(10,), timeout_s=None)
+    return {"value": time.process_time() - begin}
+
+
+def halo(how: str) -> dict[str, float]:
+    """Ten exchanges of the six faces of a cube of 64^3 doubles and its border, on 8 ranks."""
+    import numpy as np
+
+    import labkit as lk
+
+    def program(comm: Any, count: int) -> None:
+        from labkit import MPI
+
+        cart = comm.Create_cart([2, 2, 2], [True] * 3)
+        cube = np.zeros((66,) * 3)
+        window = MPI.Win.Create(cube, 8, comm=cart)
+
+        def face(axis: int, place: int) -> Any:
+            part, start = [64] * 3, [1] * 3
+            part[axis], start[axis] = 1, place
+            return MPI.DOUBLE.Create_subarray([66] * 3, part, start).Commit()
+
+        faces = [[face(axis, place) for place in (0, 1, 64, 65)] for axis in range(3)]
+        for _ in range(count):
+            if how == "one-sided":
+                window.Fence()
+            for axis, (before, first, last, behind) in enumerate(faces):
+                low, high = cart.Shift(axis, 1)
+                if how == "one-sided":
+                    window.Put([cube, 1, first], low, (0, 1, behind))
+                    window.Put([cube, 1, last], high, (0, 1, before))
+                else:
+                    cart.Sendrecv([cube, 1, first], low, 0, [cube, 1, behind], high, 0)
+                    cart.Sendrecv([cube, 1, last], high, 0, [cube, 1, before], low, 0)
+            if how == "one-sided":
+                window.Fence()
+        window.Free()
+
+    lk.run(program, 8, on="star", args=(1,))
+    begin = time.process_time()
+    lk.run(program, 8, on="star", args=(10,))
+    return {"value": time.process_time() - begin}
+
+
+def traced(ranks: int) -> dict[str, float]:
+    """MiB of the process that traces radix sort of 1000 keys a rank."""
+    import numpy as np
+
+    import labkit as lk
+    from labkit.algorithms.sorting.radix_sort import radix_sort
+
+    def program(comm: Any) -> None:
+        radix_sort(comm, np.random.default_rng([7, comm.rank]).integers(0, 2**62, 1000))
+
+    lk.run(program, ranks, on="star", trace=True, timeout_s=None)
+    return {"value": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+def on_real_mpi(how: str) -> dict[str, float]:
+    """Microseconds of a round trip of 8 bytes on real MPI: the best of five, by the clock."""
+    import recording
+
+    import labkit as lk
+
+    options = {} if how == "plain" else {how: True}
+    times = [lk.run(recording.ping_pong, 2, "mpi", args=(5000,), **options).results[0] for _ in range(5)]
+    return {"value": min(times) / 5000 * 1e6}
+
+
 CELLS: dict[str, Callable[..., dict[str, float]]] = {
-    one.__name__: one for one in (script, first_run, collective, barrier, recorded)
+    one.__name__: one
+    for one in (
+        *(script, first_run, collective, barrier, recorded, sample_sort, unsynchronised, charged_ep),
+        *(counter, halo, traced, on_real_mpi),
+    )
 }
 #: row, unit, cell and its arguments
 ROWS: list[tuple[str, str, str, list[Any]]] = [
@@ -136,11 +274,42 @@ ROWS: list[tuple[str, str, str, list[Any]]] = [
     (f"Python process with its first `lk.run`, p = {SMALL}", "s", "first_run", []),
     (f"`Allgather` of arrays, p = {SMALL}, all ranks", "us", "collective", ["arrays"]),
     (f"`Allgather` of `[buffer, count, datatype]`, p = {SMALL}, all ranks", "us", "collective", ["lists"]),
-    (f"`allreduce` of an int, p = {SMALL}, all ranks", "us", "collective", ["object"]),
+    (f"`Allgatherv` of 1 to {SMALL} bytes, p = {SMALL}, all ranks", "us", "collective", ["uneven"]),
+    (f"`allgather` of ints, p = {SMALL}, all ranks", "us", "collective", ["objects"]),
+    (f"`allreduce` of an int, p = {SMALL}, all ranks", "us", "collective", ["sum of objects"]),
     ("20 calls of each of 1024 ranks, not recorded", "s", "recorded", ["plain"]),
     ("the same with `trace=True`", "s", "recorded", ["trace"]),
     ("the same with `summary=True`", "s", "recorded", ["summary"]),
+    ("sample sort on *juqueen*, p = 512, a message", "us", "sample_sort", [512]),
+    (
+        "unsynchronised linear alltoall, star, p = 64, exact, a message",
+        "us",
+        "unsynchronised",
+        ["star:64", 64, 0.0],
+    ),
+    ("the same, p = 256, tolerance 0.001", "us", "unsynchronised", ["star:256", 256, 1e-3]),
+    ("EP, p = 4096, torus", "s", "charged_ep", [4096, "16x16x16"]),
+    ("one-sided counter, p = 256, ten increments each", "s", "counter", [256]),
+    ("halo of 66^3, p = 8, ten times, two-sided", "s", "halo", ["two-sided"]),
+    ("the same one-sided", "s", "halo", ["one-sided"]),
+    ("memory of a trace: radix sort, p = 256", "MiB", "traced", [256]),
+    ("round trip of 8 bytes on real MPI, by the clock", "us", "on_real_mpi", ["plain"]),
+    ("the same with `trace=True`", "us", "on_real_mpi", ["trace"]),
+    ("the same with `summary=True`", "us", "on_real_mpi", ["summary"]),
 ]
+#: what takes minutes, with --large
+LARGE_ROWS: list[tuple[str, str, str, list[Any]]] = [
+    ("sample sort on *juqueen*, p = 2048, a message", "us", "sample_sort", [2048]),
+    (
+        "unsynchronised linear alltoall, star, p = 256, exact, a message",
+        "us",
+        "unsynchronised",
+        ["star:256", 256, 0.0],
+    ),
+    ("EP, p = 65,536, torus", "s", "charged_ep", [65536, "64x32x32"]),
+    ("memory of a trace: radix sort, p = 512", "MiB", "traced", [512]),
+]
+DIGITS = {"s": 3, "us": 1, "MiB": 0}
 BARRIERS = [2**k for k in range(10, 15)]
 
 
@@ -280,13 +449,13 @@ Written by `python benchmarks/performance.py`. CPU seconds (user and system) of 
 |---|---|---|{"---|" if asked.before else ""}"""
     lines = [head]
     modules = 0.0
-    for label, unit, cell, arguments in ROWS:
+    for label, unit, cell, arguments in [*ROWS, *(LARGE_ROWS if asked.large else [])]:
         figures = []
         for python in [asked.before, sys.executable]:
             if python is not None:
                 found = measured(python, cell, arguments, asked.best)
                 modules = found.get("modules", modules)
-                figures.append(f"{found['value']:.1f}" if unit == "us" else f"{found['value']:.3f}")
+                figures.append(f"{found['value']:.{DIGITS[unit]}f}")
         lines.append(f"| {label} | {unit} | {' | '.join(figures)} |")
         print(lines[-1], flush=True)
     lines += ["", f"The first run imports {modules:.0f} modules of labkit.", ""]
