@@ -200,6 +200,39 @@ void Engine::Parts::handle(const Event& event) {
   }
 }
 
+/// An event comes soon: what it begins with.
+void Engine::Parts::fetch(const Event& event) const {
+  switch (event.kind) {
+    case post_send:
+    case post_receive: slab.fetch(event.id); break;
+    case latency_over:
+    case flow_end: network.fetch(event.id); break;
+    default:
+      if (event.id < ranks.size()) fetch_line(&ranks[event.id]);
+  }
+}
+
+/// An event comes very soon, and what it begins with is there: what it goes on with.
+void Engine::Parts::fetch_more(const Event& event) const {
+  if (event.kind == flow_end || event.kind == latency_over) {
+    const std::uint32_t request = network.fetched_cookie(event.id);
+    if (event.kind == flow_end) slab.fetch(request);
+  } else if (event.kind == post_send || event.kind == post_receive) {
+    const Request& request = slab.at(event.id);
+    fetch_line(&rank(request.actor));
+    matching.fetch(event.kind == post_send ? request.peer : request.owner);
+  }
+}
+
+/// The next of the ranks that drivers resume.
+Rank Engine::Parts::next_driven() {
+  constexpr std::size_t kFar = 8, kNear = 4, kNext = 1;
+  if (const Rank r = driven.ahead(kFar); r >= 0) fetch_line(&rank(r));
+  if (const Rank r = driven.ahead(kNear); r >= 0 && rank(r).driver != nullptr) rank(r).driver->fetch(r, false);
+  if (const Rank r = driven.ahead(kNext); r >= 0 && rank(r).driver != nullptr) rank(r).driver->fetch(r, true);
+  return driven.pop();
+}
+
 void Engine::pause_every(std::chrono::steady_clock::duration host_time) { parts_->pause_every = host_time; }
 
 Advance Engine::advance(std::uint64_t max_events) {
@@ -221,7 +254,7 @@ Advance Engine::advance(std::uint64_t max_events) {
   for (;;) {
     if (is_time(kEventsPerClock / 4)) return Advance::paused;  // sharing links anew takes long when many flows do
     while (!parts.driven.is_empty()) {
-      const Rank rank = parts.driven.pop();
+      const Rank rank = parts.next_driven();
       Parts::RankState& state = parts.rank(rank);
       state.is_ready = false;
       state.driver->resume(rank);
@@ -229,6 +262,7 @@ Advance Engine::advance(std::uint64_t max_events) {
     }
     Event event;
     while (parts.queue.pop(event)) {
+      parts.queue.look_ahead([&](const Event& far) { parts.fetch(far); }, [&](const Event& near) { parts.fetch_more(near); });
       parts.handle(event);
       if (++parts.events >= last) return Advance::budget;
       if (is_time(1)) return Advance::paused;

@@ -22,6 +22,10 @@ class RankQueue {
  public:
   void push(Rank rank) { ranks_.push_back(rank); }
   [[nodiscard]] bool is_empty() const { return next_ == ranks_.size(); }
+  /// The one that is popped after so many others; -1: nobody.
+  [[nodiscard]] Rank ahead(std::size_t others) const {
+    return next_ + others < ranks_.size() ? ranks_[next_ + others] : -1;
+  }
   Rank pop() {
     const Rank rank = ranks_[next_++];
     if (next_ == ranks_.size()) {
@@ -174,6 +178,9 @@ struct Engine::Parts {
   void wake_probe(Rank r, const Request& send);
 
   void handle(const Event& event);
+  void fetch(const Event& event) const;
+  void fetch_more(const Event& event) const;
+  Rank next_driven();
 };
 
 }  // namespace labkit

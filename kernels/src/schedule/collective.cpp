@@ -101,10 +101,26 @@ void Collective::join(std::int32_t rank, std::shared_ptr<const std::vector<Bound
   engine_.set_driver(world(rank), this);
 }
 
+std::int32_t Collective::local(Rank world_rank) const {
+  if (ranks_.size() == 1) return 0;
+  return local_rank_.empty() ? world_rank : local_rank_[static_cast<std::size_t>(world_rank)];
+}
+
+void Collective::fetch(Rank world_rank, bool is_next) const {
+  const RankState& s = state(local(world_rank));
+  if (!is_next) {
+    fetch_line(&s);
+    fetch_line(&s.buffers);
+    fetch_line(reinterpret_cast<const std::byte*>(&s + 1) - 1);
+    return;
+  }
+  fetch_line(s.open.data());
+  fetch_line(s.queue.data() + s.head);
+  fetch_line(s.buffers.get());
+}
+
 void Collective::resume(Rank world_rank) {
-  const std::int32_t rank = ranks_.size() == 1 ? 0
-                            : local_rank_.empty() ? world_rank
-                                                  : local_rank_[static_cast<std::size_t>(world_rank)];
+  const std::int32_t rank = local(world_rank);
   RankState& s = ranks_[static_cast<std::size_t>(rank)];
   if (s.ends_silently) {
     if (go_on(rank)) engine_.finish(world_rank);

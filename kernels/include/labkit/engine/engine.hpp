@@ -75,6 +75,8 @@ class Driver {
   Driver& operator=(const Driver&) = delete;
   virtual ~Driver() = default;
   virtual void resume(Rank rank) = 0;
+  /// The rank is resumed soon, or next: fetch what it needs into the cache.
+  virtual void fetch(Rank rank, bool is_next) const { (void)rank, (void)is_next; }
 };
 
 struct SendPost {

@@ -54,6 +54,18 @@ class EventQueue {
     return true;
   }
 
+  /// Show the caller two events of the current instant that come soon, the further one first.
+  template <class Far, class Near>
+  void look_ahead(Far&& far, Near&& near) const {
+    if (current_ == kNone) return;
+    std::uint32_t node = buckets_[current_].head;
+    for (std::uint32_t i = 1; node != kNone; ++i) {
+      if (i == kNearAhead) near(nodes_[node].event);
+      if (i == kFarAhead) return far(nodes_[node].event);
+      node = nodes_[node].next;
+    }
+  }
+
   /// Go on to the next instant that has events; false when there is none. The current instant
   /// must be used up.
   bool advance();
@@ -63,6 +75,7 @@ class EventQueue {
   [[nodiscard]] std::size_t size() const { return size_; }
 
  private:
+  static constexpr std::uint32_t kNearAhead = 3, kFarAhead = 7;
   struct Node {
     Event event;
     std::uint32_t next;

@@ -56,6 +56,9 @@ class Matching {
   /// Takes out a given queued request (cancel, matched probe).
   void remove(std::uint32_t index);
 
+  /// The rank's queues are looked at soon.
+  void fetch(Rank rank) const { fetch_line(&queues_[2 * static_cast<std::size_t>(rank)]); }
+
  private:
   static constexpr std::uint32_t kLong = 48;
   struct Queue {

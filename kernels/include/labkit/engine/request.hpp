@@ -123,6 +123,12 @@ class RequestSlab {
   [[nodiscard]] const Request& at(std::uint32_t index) const {
     return chunks_[index / kChunk][index % kChunk];
   }
+  void fetch(std::uint32_t index) const {
+    if (index >= slot_count()) return;
+    const auto* first = reinterpret_cast<const std::byte*>(&at(index));
+    fetch_line(first);
+    fetch_line(first + sizeof(Request) / 2);
+  }
   [[nodiscard]] bool is_live(RequestId id) const {
     return id.index < slot_count() && at(id.index).generation == id.generation &&
            at(id.index).state != RequestState::free;

@@ -17,4 +17,8 @@ inline constexpr std::int32_t kAnyTag = -1;
 inline constexpr Time kNever = std::numeric_limits<Time>::infinity();
 inline constexpr std::uint32_t kNone = 0xffffffffu;
 
+/// Ask for a cache line that is needed soon. With many ranks an engine waits for memory most of the time, and what
+/// comes next is known: events of one instant, and ranks that are ready, stand in lists.
+inline void fetch_line(const void* address) { __builtin_prefetch(address); }
+
 }  // namespace labkit

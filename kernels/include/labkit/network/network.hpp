@@ -38,6 +38,17 @@ class Network {
       activate(event.id);
     }
   }
+  /// An event of this flow comes soon: fetch what it needs into the cache. Its cookie, once that is there.
+  void fetch(std::uint32_t flow) const {
+    if (delays_ || flow >= flows_.size()) return;
+    fetch_line(&flows_[flow]);
+    sharing_.fetch(flow);
+  }
+  [[nodiscard]] std::uint32_t fetched_cookie(std::uint32_t flow) const {
+    if (delays_ || flow >= flows_.size()) return kNone;
+    sharing_.fetch_uses(flow);
+    return flows_[flow].cookie;
+  }
   /// True when the flow has ended (its cookie is in `cookie`), false for an event out of date.
   bool on_flow_end(const Event& event, std::uint32_t& cookie);
 

@@ -120,6 +120,10 @@ class Sharing {
   [[nodiscard]] std::uint64_t repairs() const { return incremental_ ? incremental_->repairs() : 0; }
   [[nodiscard]] std::uint64_t rebuilds() const { return rebuilds_; }
 
+  /// Fetch a flow, then its uses, into the cache.
+  void fetch(FlowId id) const { fetch_line(&table_.flow(id)); }
+  void fetch_uses(FlowId id) const { fetch_line(table_.uses(table_.flow(id)).data()); }
+
  private:
   void weigh(std::uint64_t filled);
   void rebuild(Time now);

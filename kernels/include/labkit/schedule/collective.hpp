@@ -89,6 +89,7 @@ class Collective final : public Client, public Driver {
 
   // Driver and Client
   void resume(Rank world_rank) override;
+  void fetch(Rank world_rank, bool is_next) const override;
   void snapshot(Request& send) override;
   void deliver(Request& send, Request& receive) override;
   void discard(Request& send) override;
@@ -148,6 +149,7 @@ class Collective final : public Client, public Driver {
   [[nodiscard]] Rank world(std::int32_t rank) const {
     return setup_.world_ranks.empty() ? rank : setup_.world_ranks[static_cast<std::size_t>(rank)];
   }
+  [[nodiscard]] std::int32_t local(Rank world_rank) const;
   /// Who posts and waits for a rank: itself, or its agent.
   [[nodiscard]] Rank actor(std::int32_t rank) const {
     const Rank agent = state(rank).agent;
