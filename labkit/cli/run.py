@@ -45,11 +45,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
-    for name in THREADS:  # before NumPy starts the threads
-        os.environ.setdefault(name, "1")
+    added = [name for name in THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))  # before NumPy starts them
     from labkit.launch.run import machine_of, run
 
     machine = machine_of(arguments.on)
+    if machine.is_real:  # its ranks have settings of their own
+        for name in added:
+            del os.environ[name]
     try:
         line = _line(arguments)
     except ProgramError as error:

@@ -63,6 +63,18 @@ def test_output_and_json(labkit, on):
     assert (record["model"], record["messages"] is None) == ((None, True) if on == "mpi" else ("lab", False))
 
 
+@pytest.mark.parametrize("on", MACHINES)
+def test_ranks_have_one_thread_of_linear_algebra_unless_the_environment_says_otherwise(
+    labkit, on, tmp_path, monkeypatch
+):
+    (tmp_path / "prog.py").write_text(
+        "import os, mpi4py.MPI\nprint(os.environ['OMP_NUM_THREADS'], os.environ['MKL_NUM_THREADS'])\n"
+    )
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert labkit("--on", on).stdout == "3 1\n" * 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("on", MACHINES)
 @pytest.mark.parametrize(
