@@ -6,6 +6,7 @@ import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ class Grid:
 
     def neighbors_of(self, rank: int) -> list[int]:
         """Return the neighbors of a rank: in each dimension the one before, then the one after."""
-        return [peer for direction in range(len(self.dims)) for peer in self.shifted(rank, direction, 1)]
+        return list(_neighbors(self, rank))
 
     def around(self, rank: int) -> tuple[list[int], list[int]]:
         """Return the ranks that one receives from, and sends to."""
@@ -125,6 +126,11 @@ class Grid:
             pair for pair, keep in zip(zip(self.dims, self.periods, strict=True), keeps, strict=True) if keep
         ]
         return Grid(tuple(dim for dim, _ in pairs), tuple(is_ring for _, is_ring in pairs))
+
+
+@lru_cache(maxsize=1 << 16)  # each neighbor collective asks for them
+def _neighbors(grid: Grid, rank: int) -> tuple[int, ...]:
+    return tuple(peer for direction in range(len(grid.dims)) for peer in grid.shifted(rank, direction, 1))
 
 
 def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
@@ -239,7 +245,7 @@ class Graph:
 
     def around(self, rank: int) -> tuple[list[int], list[int]]:
         """Return the ranks that one receives from, and sends to."""
-        return self.neighbors_of(rank), self.neighbors_of(rank)
+        return list(self.neighbors_of(rank)), list(self.neighbors_of(rank))
 
 
 @dataclass(frozen=True)

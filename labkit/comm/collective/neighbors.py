@@ -166,8 +166,8 @@ class NeighborCollectives:
 
 
 def _blocks(message: Simple, blocks: int) -> list[_Bytes]:
-    memory = array_of(message, blocks)
-    return [memory[i * message.bytes : (i + 1) * message.bytes] for i in range(blocks)]
+    memory, length = array_of(message, blocks), message.bytes
+    return [memory[i * length : (i + 1) * length] for i in range(blocks)]
 
 
 def _homes(message: Simple | Vector) -> list[Any]:
