@@ -339,9 +339,9 @@ void bind_hub_class(nb::module_& module) {
            nb::arg("reduction").none(), nb::arg("name"), nb::arg("has_data") = true, nb::arg("may_repeat") = false,
            "Carry out the running rank's part of a collective call.")
       .def("start_collective", &start_collective, nb::arg("comm"), nb::arg("call"), nb::arg("buffers"),
-           nb::arg("reduction").none(), nb::arg("name"), nb::arg("has_data") = true,
+           nb::arg("reduction").none(), nb::arg("name"), nb::arg("has_data") = true, nb::arg("may_repeat") = false,
            nb::sig("def start_collective(self, comm: object, call: SharedCall, buffers: tuple, reduction: Reduction | None, "
-                   "name: str, has_data: bool = True) -> RequestBase"),
+                   "name: str, has_data: bool = True, may_repeat: bool = False) -> RequestBase"),
            "Begin the running rank's part of a collective call: a request.")
       .def("start_general", &start_general, nb::arg("name"), "A request that the program completes itself.")
       .def("start_messages", &start_messages, nb::arg("comm"), nb::arg("name"), nb::arg("receives"), nb::arg("sends"),

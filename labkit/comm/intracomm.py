@@ -77,19 +77,20 @@ _ERR_TAG, _ERR_COMM, _ERR_GROUP, _ERR_ARG = 4, 5, 9, 13
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def quick(method: _Method, keeps_own_block: bool = False, tables: int = 0) -> _Method:
+def quick(method: _Method, keeps_own_block: bool = False, tables: int = 0, starts: bool = False) -> _Method:
     """Let a method's plain calls go straight to the engine once one of their form has been carried out.
 
     What a form is and what is plain, kernels/bindings/hub/quick_calls.hpp says. The method may have the
     parameters `op`, `root`, `recvcounts`, and one or two buffers. All that it does must follow from its
     arguments, the communicator and whether the rank is the root; it ends in
-    `labkit.comm.collective.native.perform`.
+    `labkit.comm.collective.native.perform`, or in `start`.
 
     `keeps_own_block`: With IN_PLACE it sends the rank's own block, not the whole buffer.
     `tables`: Which of the buffers are blocks of any sizes: 1 the first, 2 the second, 3 both.
+    `starts`: It is nonblocking.
     """
     make: Any = _kernels.QuickMethod
-    made: Any = make(method, keeps_own_block, tables)
+    made: Any = make(method, keeps_own_block, tables, starts)
     functools.update_wrapper(made, method)
     return made  # type: ignore[no-any-return]
 
@@ -527,12 +528,12 @@ def _method(method: Method) -> Callable[..., object]:
     }
     expression = _EXPRESSIONS[method.form].format(name=method.name, rest=rest)
     function = made(method, expression, space, "Intracomm")
-    if method.form != "blocking" or method.name == "Alltoallw":
+    if method.form == "persistent" or method.base == "Alltoallw":
         return function
-    shapes = problem.shapes.get("send"), problem.shapes.get("recv")
+    shapes, starts = (problem.shapes.get("send"), problem.shapes.get("recv")), method.form == "nonblocking"
     if problem.layout == "table":
-        return quick(function, tables=(shapes[0] == "all") + 2 * (shapes[1] == "all"))
-    return quick(function, keeps_own_block=shapes == ("one", "all"))
+        return quick(function, tables=(shapes[0] == "all") + 2 * (shapes[1] == "all"), starts=starts)
+    return quick(function, keeps_own_block=shapes == ("one", "all"), starts=starts)
 
 
 for _row in METHODS:

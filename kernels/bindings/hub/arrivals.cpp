@@ -28,6 +28,18 @@ std::shared_ptr<SharedCall> arrive_at(const CommObject* comm, Hub& hub, const Co
   return hub.collectives().arrive(key, who);
 }
 
+/// The general way has read a call of a form that may come again: keep what it made of it.
+void remember(Hub& hub, SharedCall& call, const char* name, const std::vector<BoundBuffer>& buffers) {
+  if (!hub.quick().has_question(hub.current(), name)) return;
+  if (call.agreement == nullptr) call.agreement = hub.quick().known(call.terms);
+  if (call.agreement == nullptr) {
+    auto agreement = std::make_shared<Agreement>(call.terms);
+    agreement->facts = nb::steal(PyDict_Copy(call.terms.facts.ptr()));
+    call.agreement = std::move(agreement);
+  }
+  hub.quick().answer(hub.current(), name, call.agreement, buffers);
+}
+
 }  // namespace
 
 std::shared_ptr<SharedCall> arrive(Hub&, nb::handle handle) {
@@ -64,30 +76,29 @@ void run_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCal
   call->give(rank, std::move(reduction));
   if (call->collective == nullptr) call->terms.has_data = has_data;
   auto bound = bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(buffers);
-  if (may_repeat && hub.quick().has_question(hub.current(), name)) {
-    if (call->agreement == nullptr) call->agreement = hub.quick().known(call->terms);
-    if (call->agreement == nullptr) {
-      auto agreement = std::make_shared<Agreement>(call->terms);
-      agreement->facts = nb::steal(PyDict_Copy(call->terms.facts.ptr()));
-      call->agreement = std::move(agreement);
-    }
-    hub.quick().answer(hub.current(), name, call->agreement, bound);
-  }
+  if (may_repeat) remember(hub, *call, name, bound);
   if (!hub.run_collective(call, rank, std::move(bound), name)) throw nb::python_error();
 }
 
-nb::object start_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCall>& call,
-                            const nb::tuple& buffers, std::shared_ptr<const Reduction> reduction, std::string name,
-                            bool has_data) {
-  auto* comm = reinterpret_cast<CommObject*>(handle.ptr());
+nb::object begin_collective(Hub& hub, CommObject* comm, std::shared_ptr<SharedCall> call, std::int32_t rank,
+                            std::vector<BoundBuffer> buffers, nb::object memory, const char* name) {
   hub.collectives().leave(hub.current());  // the rank goes on: it is in no call
+  const auto progress = std::make_shared<CollectiveProgress>(hub, name, std::move(call), rank, std::move(buffers),
+                                                             std::move(memory));
+  hub.operations().begin(hub, progress);
+  return nb::steal(make_operation_request(comm, &hub, progress));
+}
+
+nb::object start_collective(Hub& hub, nb::handle handle, const std::shared_ptr<SharedCall>& call,
+                            const nb::tuple& buffers, std::shared_ptr<const Reduction> reduction, const char* name,
+                            bool has_data, bool may_repeat) {
+  auto* comm = reinterpret_cast<CommObject*>(handle.ptr());
   const std::int32_t rank = comm_rank(comm, &hub);
   call->give(rank, std::move(reduction));
   if (call->collective == nullptr) call->terms.has_data = has_data;
   auto bound = bound_buffers<nb::ndarray<nb::c_contig, nb::device::cpu, nb::ro>>(buffers);
-  const auto progress = std::make_shared<CollectiveProgress>(hub, std::move(name), call, rank, std::move(bound), buffers);
-  hub.operations().begin(hub, progress);
-  return nb::steal(make_operation_request(comm, &hub, progress));
+  if (may_repeat) remember(hub, *call, name, bound);
+  return begin_collective(hub, comm, call, rank, std::move(bound), buffers, name);
 }
 
 namespace {

@@ -34,7 +34,10 @@ void run_collective(Hub& hub, nanobind::handle comm, const std::shared_ptr<Share
 /// The same beside what the rank does: a request that is complete when its part is over.
 nanobind::object start_collective(Hub& hub, nanobind::handle comm, const std::shared_ptr<SharedCall>& call,
                                   const nanobind::tuple& buffers, std::shared_ptr<const Reduction> reduction,
-                                  std::string name, bool has_data);
+                                  const char* name, bool has_data, bool may_repeat);
+/// Of either way: the rank's part begins. `memory` is what holds the buffers.
+nanobind::object begin_collective(Hub& hub, CommObject* comm, std::shared_ptr<SharedCall> call, std::int32_t rank,
+                                  std::vector<BoundBuffer> buffers, nanobind::object memory, const char* name);
 /// Several messages, rows of (buffer, peer, tag), as one request, whose status is the first receive's.
 nanobind::object start_messages(Hub& hub, nanobind::object comm, std::string name, const nanobind::list& receives,
                                 const nanobind::list& sends, bool sends_first);

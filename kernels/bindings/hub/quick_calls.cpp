@@ -38,6 +38,7 @@ struct QuickMethod {
   Py_ssize_t parameters;
   char keeps_own_block;
   char tables;      ///< a bit for each buffer that is a table of blocks
+  char starts;      ///< nonblocking: it returns a request
   bool has_root, has_counts;
 
   [[nodiscard]] bool is_table(std::size_t place) const { return ((tables >> place) & 1) != 0; }
@@ -392,10 +393,27 @@ void Arguments::bind(const QuickPlan& plan, Ready& ready) {
   return false;
 }
 
+/// Begins a nonblocking call that is ready. The request holds what the call was given.
+PyObject* begin(const QuickMethod* method, Hub* hub, CommObject* comm, PyObject* const* args, std::size_t count,
+                std::unique_ptr<Ready> ready) {
+  nanobind::list given;
+  for (std::size_t i = 0; i < count; ++i) given.append(nanobind::borrow(args[i]));
+  Ready& call = *ready;
+  given.append(nanobind::capsule(ready.release(), [](void* held) noexcept { delete static_cast<Ready*>(held); }));
+  return begin_collective(*hub, comm, call.call, call.rank, std::move(call.buffers), given, method->name).release().ptr();
+}
+
 /// Takes the short way if it is open: true, with the result (nullptr: a Python error).
-bool take_short_way(const QuickMethod* method, Hub* hub, const CommObject* comm, PyObject* const* args,
-                    Py_ssize_t count, PyObject* kwnames, PyObject*& result) {
+bool take_short_way(const QuickMethod* method, Hub* hub, CommObject* comm, PyObject* const* args, Py_ssize_t count,
+                    PyObject* kwnames, PyObject*& result) {
   try {
+    if (method->starts != 0) {
+      auto kept = std::make_unique<Ready>();
+      if (!prepare(method, hub, comm, args, count, kwnames, *kept)) return false;
+      const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+      result = begin(method, hub, comm, args, static_cast<std::size_t>(count + keywords), std::move(kept));
+      return true;
+    }
     Ready ready;
     if (!prepare(method, hub, comm, args, count, kwnames, ready)) return false;
     const bool is_good = hub->run_collective(ready.call, ready.rank, std::move(ready.buffers), method->name);
@@ -424,7 +442,7 @@ PyObject* call_method(PyObject* self, PyObject* const* args, std::size_t flagged
   if (hub != nullptr) {
     if (!hub->catch_up_host()) return nullptr;
     PyObject* result = nullptr;
-    const auto* comm = reinterpret_cast<const CommObject*>(args[0]);
+    auto* comm = reinterpret_cast<CommObject*>(args[0]);
     if (take_short_way(method, hub, comm, args + 1, count - 1, kwnames, result)) return result;
   }
   return PyObject_Vectorcall(method->general, args, flagged, kwnames);
@@ -462,12 +480,13 @@ bool describe(QuickMethod* method, PyObject* function) {
 }
 
 PyObject* method_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* const keywords[] = {"function", "keeps_own_block", "tables", nullptr};
+  static const char* const keywords[] = {"function", "keeps_own_block", "tables", "starts", nullptr};
   PyObject* function = nullptr;
   int keeps_own_block = 0;
   int tables = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pi", const_cast<char**>(keywords), &function, &keeps_own_block,
-                                   &tables)) {
+  int starts = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pip", const_cast<char**>(keywords), &function, &keeps_own_block,
+                                   &tables, &starts)) {
     return nullptr;
   }
   auto* self = reinterpret_cast<QuickMethod*>(type->tp_alloc(type, 0));
@@ -476,6 +495,7 @@ PyObject* method_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->general = Py_NewRef(function);
   self->keeps_own_block = static_cast<char>(keeps_own_block);
   self->tables = static_cast<char>(tables);
+  self->starts = static_cast<char>(starts);
   PyObject* name = PyObject_GetAttrString(function, "__name__");  // the function keeps it
   self->name = name == nullptr ? nullptr : PyUnicode_AsUTF8(name);
   Py_XDECREF(name);

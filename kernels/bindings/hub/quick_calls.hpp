@@ -124,8 +124,9 @@ class QuickTable {
   std::optional<QuickQuestion> question_;
 };
 
-/// The type of methods with a short way: QuickMethod(function, keeps_own_block, tables). `tables`: a bit for each
-/// buffer that is a table of blocks; with the parameter `recvcounts` that has the first one's sizes.
+/// The type of methods with a short way: QuickMethod(function, keeps_own_block, tables, starts). `tables`: a
+/// bit for each buffer that is a table of blocks; with the parameter `recvcounts` that has the first one's sizes.
+/// `starts`: the method is nonblocking.
 PyTypeObject* quick_method_type();
 
 }  // namespace labkit::bindings

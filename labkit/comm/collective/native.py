@@ -161,10 +161,12 @@ def start(comm: object, call: Call) -> Any:
     """Begin the running rank's part of a collective call, which overlaps with what the rank does."""
     calls = shared_calls(call.name)
     refuse_in_recordings(calls, call.name)
-    shared, buffers, has_data, _ = _agree(calls, comm, call)
+    shared, buffers, has_data, may_repeat = _agree(calls, comm, call)
     if call.gathered is not None:
         call.gathered.charge()
-    request = calls.hub.start_collective(comm, shared, buffers, call.reduction, call.name, has_data)
+    request = calls.hub.start_collective(
+        comm, shared, buffers, call.reduction, call.name, has_data, may_repeat
+    )
     return restoring(request, call.homes)
 
 

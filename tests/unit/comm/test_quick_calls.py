@@ -102,13 +102,16 @@ def test_both_ways_leave_the_same_at_the_same_time(ranks):
 
 
 def tables(comm, way, seed):
-    """Every call on blocks of any sizes: written in some way, of sizes that change; what it leaves."""
+    """Every call on blocks of any sizes, blocking or not: of sizes that change; what it leaves."""
     p, me = comm.size, comm.rank
     left = []
 
     def call(name, *arguments):
-        method = getattr(type(comm), name)
-        (method.__wrapped__ if way == "general" else method)(comm, *arguments)
+        method = getattr(type(comm), name if seed < 4 else f"I{name.lower()}")
+        request = (method.__wrapped__ if way == "general" else method)(comm, *arguments)
+        if request is not None:
+            arguments = None  # the request holds what it needs
+            request.Wait()
 
     def message(buffer, counts, begins, is_gapless):
         if way == "array":
@@ -155,7 +158,7 @@ def tables(comm, way, seed):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 5, 8])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(6))
 def test_blocks_of_any_sizes_arrive_the_same_at_the_same_time(ranks, seed):
     general = lk.run(tables, ranks, args=("general", seed), on="star")
     for way in ("array", "list"):
@@ -164,6 +167,69 @@ def test_blocks_of_any_sizes_arrive_the_same_at_the_same_time(ranks, seed):
             np.testing.assert_array_equal(mine, oracle)
         assert quick.makespan_s == general.makespan_s
         assert (quick.messages, quick.bytes) == (general.messages, general.bytes)
+
+
+def begun(comm, way):
+    """Every nonblocking method with a short way, two under way together; what it leaves in all buffers."""
+    p, me = comm.size, comm.rank
+    typed = typing(way, MPI.INT64_T)
+    left = []
+    for i in range(ROUNDS):
+        root = i % p
+        x, wide = np.arange(6) + 100 * me + i, np.arange(6 * p) * (me + 1) + i
+        for name, sent, received, rest in (
+            ("Ireduce", x, 6, (MPI.MAX, root)),
+            ("Iallreduce", x, 6, (MPI.SUM,)),
+            ("Iscan", x, 6, ()),
+            ("Iexscan", x, 6, (MPI.BXOR,)),
+            ("Igather", x, 6 * p, (root,)),
+            ("Iscatter", wide, 6, (root,)),
+            ("Iallgather", x, 6 * p, ()),
+            ("Ialltoall", wide, 6 * p, ()),
+            ("Ireduce_scatter_block", wide, 6, (MPI.SUM,)),
+        ):
+            outs = [np.full(received, -1) for _ in range(2)]
+            data = [sent.copy(), sent + 1]
+            requests = [
+                getattr(comm, name)(typed(one, 6), typed(out, 6), *rest)
+                for one, out in zip(data, outs, strict=True)
+            ]
+            requests.append(comm.Ibcast(typed(x, 6), root))
+            MPI.Request.Waitall(requests)
+            left += [*outs, x.copy()]
+        out = x.copy()
+        comm.Iallreduce(MPI.IN_PLACE, typed(out, 6)).Wait()
+        comm.Ibarrier().Wait()
+        left.append(out)
+    return np.concatenate(left)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 5, 8])
+def test_nonblocking_calls_leave_the_same_at_the_same_time(ranks):
+    general = lk.run(begun, ranks, args=("general",), on="star")
+    for way in ("array", "list", "tuple"):
+        quick = lk.run(begun, ranks, args=(way,), on="star")
+        np.testing.assert_array_equal(quick.results, general.results)
+        assert quick.makespan_s == general.makespan_s
+        assert (quick.messages, quick.bytes) == (general.messages, general.bytes)
+
+
+def test_a_request_holds_the_buffers_of_its_call():
+    """Also those that stand in lists and count their views; the program lets go of all of them."""
+
+    def program(comm):
+        seen = []
+        for _ in range(ROUNDS):
+            target = bytearray(8 * comm.size)
+            request = comm.Iallgather([bytearray([comm.rank] * 8), MPI.BYTE], [target, 8, MPI.BYTE])
+            with pytest.raises(BufferError):
+                target.append(1)  # it would move
+            request.Wait()
+            target.append(1)
+            seen.append(bytes(target[::8]))
+        return seen
+
+    assert lk.run(program, 4, on="star").results == [[bytes([0, 1, 2, 3, 1])] * ROUNDS] * 4
 
 
 def test_the_first_rank_chooses_the_algorithm_by_its_sizes_either_way():
