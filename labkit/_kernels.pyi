@@ -105,9 +105,6 @@ class Model:
 
     def __repr__(self) -> str: ...
 
-def topology(kind: str, rank_hosts: Sequence[int], **kwargs: Any) -> Platform:
-    """A cluster: what labkit.machines.spec.ClusterSpec.build gives, by name."""
-
 class Zones:
     """Zones in zones, built point by point."""
 
@@ -142,9 +139,12 @@ class Zones:
     def build(self, rank_hosts: Sequence[int]) -> Platform:
         """The platform; hosts are numbered as they were added."""
 
-def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False, tolerance: float = 0.0, fills_only: bool = False) -> dict[str, Any]:
+def topology(kind: str, rank_hosts: Sequence[int], **kwargs: Any) -> Platform:
+    """A cluster: what labkit.machines.spec.ClusterSpec.build gives, by name."""
+
+def analyse_waits(ranks: int, calls: dict[str, Any], messages: dict[str, Any], blocked: dict[str, Any], phases: dict[str, Any], begins_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], given: dict[str, Any], begun_by: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> dict[str, Any]:
     """
-    Run one program per rank (int64 codes, offsets of size p + 1); see tests.support.message_program.
+    Wait states, delay costs and the critical path; see labkit.trace.waiting.
     """
 
 def analyse_transfers(platform: Platform, model: Model, source: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], destination: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], bytes: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], start_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], arrived_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], way: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], end_s: float, bins: int, work: int) -> dict[str, Any]:
@@ -152,9 +152,9 @@ def analyse_transfers(platform: Platform, model: Model, source: Annotated[NDArra
     What held each transfer, and the links' use; see labkit.trace.explanation.
     """
 
-def analyse_waits(ranks: int, calls: dict[str, Any], messages: dict[str, Any], blocked: dict[str, Any], phases: dict[str, Any], begins_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], ends_s: Annotated[NDArray[numpy.float64], dict(shape=(None,), order='C', device='cpu', writable=False)], given: dict[str, Any], begun_by: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> dict[str, Any]:
+def run_message_program(platform: Platform, model: Model, code: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], offsets: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], keeps_messages: bool = False, tolerance: float = 0.0, fills_only: bool = False) -> dict[str, Any]:
     """
-    Wait states, delay costs and the critical path; see labkit.trace.waiting.
+    Run one program per rank (int64 codes, offsets of size p + 1); see tests.support.message_program.
     """
 
 class Reduction:
@@ -825,37 +825,27 @@ class RankLog:
     def measured_s(self) -> float:
         """CPU seconds that counted as computation."""
 
-def merge_runs(keys: Any, lengths: Any, out: Any, most_runs: int) -> int:
-    """
-    Merge sorted runs into out unless there are more than most_runs that are not empty. Returns how many there are; -1: the lengths are wrong; -2: a run is not sorted.
-    """
+class ArrayMemory:
+    """Bytes that the arrays of one rank take, now and at most."""
 
-def merge_order(keys: Any, lengths: Any, order: Any) -> int:
-    """
-    Write the order in which sorted runs merge. Returns as merge_runs does.
-    """
+    def __init__(self) -> None: ...
 
-def count_digits(keys: Any, shift: int, bits: int, counts: Any) -> None:
-    """Count how often each digit occurs."""
+    def install(self) -> None:
+        """Count what this greenlet or thread makes from now on."""
 
-def scatter_by_digit(keys: Any, shift: int, bits: int, counts: Any, out: Any) -> bool:
-    """Order keys by one digit, stably. False: the counts are not theirs."""
+    @staticmethod
+    def uninstall() -> None:
+        """Count nothing any more, in this greenlet or thread."""
 
-def classify(keys: Any, splitters: Any, buckets: Any) -> bool:
-    """Write the bucket of every key. False: the splitters are not sorted."""
+    @property
+    def now(self) -> int: ...
 
-def count_buckets(keys: Any, splitters: Any, counts: Any) -> bool:
-    """Count the keys of every bucket. False: the splitters are not sorted."""
+    @property
+    def peak(self) -> int:
+        """The most since it was set."""
 
-def distribute(keys: Any, splitters: Any, counts: Any, out: Any) -> bool:
-    """
-    Write the keys bucket after bucket, and count them. False: the splitters are not sorted.
-    """
-
-def count_up_to(keys: Any, limits: Any, including: Any, counts: Any) -> None:
-    """
-    Count the sorted keys below each limit; those equal to it too where including (bool, or uint8 each).
-    """
+    @peak.setter
+    def peak(self, arg: int, /) -> None: ...
 
 class ActionTrace:
     """A time-independent trace in memory."""
@@ -963,27 +953,37 @@ class Replay:
     @property
     def events(self) -> int: ...
 
-class ArrayMemory:
-    """Bytes that the arrays of one rank take, now and at most."""
+def merge_runs(keys: Any, lengths: Any, out: Any, most_runs: int) -> int:
+    """
+    Merge sorted runs into out unless there are more than most_runs that are not empty. Returns how many there are; -1: the lengths are wrong; -2: a run is not sorted.
+    """
 
-    def __init__(self) -> None: ...
+def merge_order(keys: Any, lengths: Any, order: Any) -> int:
+    """
+    Write the order in which sorted runs merge. Returns as merge_runs does.
+    """
 
-    def install(self) -> None:
-        """Count what this greenlet or thread makes from now on."""
+def count_digits(keys: Any, shift: int, bits: int, counts: Any) -> None:
+    """Count how often each digit occurs."""
 
-    @staticmethod
-    def uninstall() -> None:
-        """Count nothing any more, in this greenlet or thread."""
+def scatter_by_digit(keys: Any, shift: int, bits: int, counts: Any, out: Any) -> bool:
+    """Order keys by one digit, stably. False: the counts are not theirs."""
 
-    @property
-    def now(self) -> int: ...
+def classify(keys: Any, splitters: Any, buckets: Any) -> bool:
+    """Write the bucket of every key. False: the splitters are not sorted."""
 
-    @property
-    def peak(self) -> int:
-        """The most since it was set."""
+def count_buckets(keys: Any, splitters: Any, counts: Any) -> bool:
+    """Count the keys of every bucket. False: the splitters are not sorted."""
 
-    @peak.setter
-    def peak(self, arg: int, /) -> None: ...
+def distribute(keys: Any, splitters: Any, counts: Any, out: Any) -> bool:
+    """
+    Write the keys bucket after bucket, and count them. False: the splitters are not sorted.
+    """
+
+def count_up_to(keys: Any, limits: Any, including: Any, counts: Any) -> None:
+    """
+    Count the sorted keys below each limit; those equal to it too where including (bool, or uint8 each).
+    """
 
 class GoalProgram:
     """GOAL in memory."""
@@ -1047,6 +1047,11 @@ class GoalRun:
     @property
     def events(self) -> int: ...
 
+def code_of_thread(thread: int, most: int) -> list[Any]:
+    """
+    The names of the module and of the file of the code that a thread runs, of at most so many frames, the innermost first.
+    """
+
 class CallPlaces:
     """Numbers of the places in a program that make calls."""
 
@@ -1065,11 +1070,6 @@ class CallPlaces:
 
     def number(self, frame: Any) -> int:
         """The number of a frame's place."""
-
-def code_of_thread(thread: int, most: int) -> list[Any]:
-    """
-    The names of the module and of the file of the code that a thread runs, of at most so many frames, the innermost first.
-    """
 
 def noted_call(kind: str, original: Any, general: Any, log: Any, places: Any | None, known: Any, status: Any, number: int, no_proc: int, any_source: int, any_tag: int) -> Any:
     """
