@@ -43,16 +43,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--json", action="store_true", help="print one JSON object and nothing else")
 
 
+def _one_thread_each() -> list[str]:
+    """Let ranks have one thread of linear algebra each, before NumPy starts; the variables set here."""
+    added = [name for name in THREADS if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, "1"))
+    return added
+
+
 def execute(arguments: argparse.Namespace) -> int:
     """Run the script; what it printed goes to stdout, what labkit has to say to stderr."""
-    added = [name for name in THREADS if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, "1"))  # before NumPy starts them
+    added = _one_thread_each()
     from labkit.launch.run import machine_of, run
 
     machine = machine_of(arguments.on)
-    if machine.is_real:  # its ranks have settings of their own
-        for name in added:
-            del os.environ[name]
+    for name in added if machine.is_real else ():  # real ranks have settings of their own
+        del os.environ[name]
     try:
         line = _line(arguments)
     except ProgramError as error:
