@@ -19,6 +19,7 @@ from labkit.errors import (
     PlatformError,
     RankError,
     TimeLimitError,
+    code_of,
 )
 from labkit.text.rank_output import clean
 
@@ -116,7 +117,11 @@ def _report(error: Exception, arguments: argparse.Namespace) -> int:
         traceback.print_exception(error)
     message = _message(error)
     if getattr(arguments, "json", False):
-        failure: dict[str, object] = {"kind": type(error).__name__, "message": message}
+        failure: dict[str, object] = {
+            "kind": type(error).__name__,
+            "code": code_of(error),
+            "message": message,
+        }
         if isinstance(error, RankError):
             failure |= {"rank": error.rank, "traceback": error.traceback}
         print(json.dumps({"exit": code, "error": failure, "output": list(getattr(error, "output", ()))}))

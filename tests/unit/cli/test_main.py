@@ -46,6 +46,7 @@ def test_run_refuses_in_one_line(arguments, words, as_json, script, capsys):
         record = json.loads(output.out)
         assert record["exit"] == 3
         assert words in record["error"]["message"]
+        assert record["error"]["code"] in errors.CODES
     else:
         assert output.out == ""
 
