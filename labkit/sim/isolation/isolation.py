@@ -257,6 +257,15 @@ _MACHINERY = frozenset({"__builtins__", "__loader__", "__spec__"})
 _MADE_WITH_CLASS = frozenset({"__dict__", "__weakref__", "__abstractmethods__", "_abc_impl", "__module__"})
 
 
+#: IPython's objects among a notebook's names, such as `exit`: no rank uses them, they lead to all the rest
+_OF_THE_NOTEBOOK = (
+    "IPython.core.autocall",
+    "IPython.core.interactiveshell",
+    "IPython.terminal.",
+    "ipykernel.",
+)
+
+
 class CopyPlan:
     """What all ranks' copies share: the originals behind copies, what code uses, notes."""
 
@@ -494,6 +503,8 @@ class Copier:
     def by_reduction(self, value: object) -> Any:
         """Copy any other object the way pickle would rebuild it."""
         kind = type(value)
+        if kind.__module__.startswith(_OF_THE_NOTEBOOK):
+            return self.remember(value, value)
         method = getattr(kind, "__deepcopy__", None)
         if method is not None and not self.is_restoring:
             return self.remember(value, method(value, _Memo(self)))

@@ -264,3 +264,13 @@ def test_phases_compute_and_output_belong_to_their_rank() -> None:
     assert rows[0][2:] == (0.0, 1.0, 0)
     assert rows[5][2:] == (2.0, 2.5, 0)
     assert run.makespan_s == 2.5
+
+
+def test_objects_of_the_notebook_are_left_alone() -> None:
+    """`exit` of IPython, by its name alone: what it leads to cannot be copied, and no rank uses it."""
+    autocall = pytest.importorskip("IPython.core.autocall")
+    names = {"__name__": "__main__", "exit": autocall.ExitAutocall(line for line in ())}
+    exec("import sys\ndef program(comm):\n    return comm.rank if comm.size < 9 else sys.exit(1)\n", names)
+    run = lk.run(names["program"], 3, on="star")
+    assert run.results == [0, 1, 2]
+    assert not any("cannot be copied" in note for note in run.notes)
