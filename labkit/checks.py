@@ -263,7 +263,7 @@ def _refuse_input(program: Any) -> None:
         )
 
 
-def _refuse_uncalled(program: object) -> None:
+def _refuse_uncalled(program: Any) -> None:
     """Refuse a barrier that is named as a statement and not called: nobody would wait."""
     code = getattr(inspect.unwrap(getattr(program, "func", program)), "__code__", None)
     if code is None or not {"Barrier", "barrier"} & {*code.co_names}:

@@ -11,7 +11,6 @@ import ctypes
 import datetime
 import functools
 import gc
-import operator
 import os
 import queue
 import resource
@@ -24,7 +23,7 @@ import time
 import timeit
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 from labkit.program.context import simulated
 from labkit.sim.isolation import host_clock
@@ -225,6 +224,10 @@ def _select(whole: Callable[..., Any]) -> Callable[..., Any]:
     return waits
 
 
+class _HasFileno(Protocol):
+    def fileno(self) -> int: ...
+
+
 def _poll(whole: Callable[[], select.poll]) -> Callable[[], _Poll]:
     return functools.wraps(whole)(lambda: _Poll(whole()))
 
@@ -235,14 +238,14 @@ class _Poll:
     def __init__(self, whole: select.poll) -> None:
         self._whole, self._watched = whole, set[int]()
 
-    def register(self, fd: object, *events: int) -> None:
+    def register(self, fd: int | _HasFileno, *events: int) -> None:
         self._whole.register(fd, *events)
         self._watched.add(_number(fd))
 
-    def modify(self, fd: object, events: int, /) -> None:
+    def modify(self, fd: int | _HasFileno, events: int, /) -> None:
         self._whole.modify(fd, events)
 
-    def unregister(self, fd: object, /) -> None:
+    def unregister(self, fd: int | _HasFileno, /) -> None:
         self._whole.unregister(fd)
         self._watched.discard(_number(fd))
 
@@ -257,8 +260,8 @@ class _Poll:
         return []
 
 
-def _number(fd: object) -> int:
-    return fd if isinstance(fd, int) else int(operator.methodcaller("fileno")(fd))
+def _number(fd: int | _HasFileno) -> int:
+    return fd if isinstance(fd, int) else fd.fileno()
 
 
 def _program_sleep(seconds: float) -> None:
