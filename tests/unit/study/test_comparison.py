@@ -96,10 +96,12 @@ def test_the_figure_has_a_panel_per_machine_and_a_line_per_program():
     figure = plot.compare({"star": {"slow": slow, "fast": fast}, "ring": {"slow": slow}})
     panels = [child[0] for child in figure.layout.children]
     assert all(isinstance(panel, Plot) for panel in panels)
-    lines = [
+    drawn = [
         [r for r in panel.renderers if isinstance(r, GlyphRenderer) and type(r.glyph).__name__ == "Line"]
         for panel in panels
     ]
+    assert [len(legend.items) for panel in panels for legend in panel.legend] == [2], "of both programs"
+    lines = [[one for one in panel if np.isfinite(one.data_source.data["y"]).all()] for panel in drawn]
     assert [len(panel) for panel in lines] == [2, 1]
     np.testing.assert_array_equal(lines[0][0].data_source.data["x"], P)
     np.testing.assert_allclose(lines[0][1].data_source.data["y"], [1e-6 * p + 3e-4 for p in P])
