@@ -40,11 +40,9 @@ Nothing heavy is imported here: each public name is loaded when it is first used
 
 from __future__ import annotations
 
-import gc
 import importlib
 import importlib.util
 import sys
-from types import ModuleType
 
 TYPE_CHECKING = False  # as in typing, which is not imported: of what a rank's start costs it is a tenth
 if TYPE_CHECKING:
@@ -179,20 +177,9 @@ __all__ = ["MPI", "__version__", *sorted(_MODULES), *sorted(_PUBLIC)]
 _ASIDE = {"litmus", "read_trace", "restore_work", "save_button", "save_work", "slurm_jobs"}
 
 
-def _loaded(module: str) -> ModuleType:
-    """Import a module; what an import makes stays, so that no garbage is looked for meanwhile."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        return importlib.import_module(module)
-    finally:
-        if was_on:
-            gc.enable()
-
-
 def __getattr__(name: str) -> object:
     if name in _PUBLIC:
-        value = getattr(_loaded(_PUBLIC[name]), name)
+        value = getattr(importlib.import_module(_PUBLIC[name]), name)
     elif name in _HOOKS:
         value = getattr(importlib.import_module(_HOOKS[name]), name)
     elif name == "MPI":

@@ -331,7 +331,7 @@ def _finished(running: list[_Worker]) -> Iterator[_Worker]:
 def _collect(worker: _Worker, assignment: Assignment) -> Grade:
     try:
         if worker.was_ended:
-            raise DataError("grading did not end in time", code="unknown-format")
+            raise DataError("grading did not end in time", code="time-limit")
         data: dict[str, object] = json.loads(worker.pipe.recv_bytes())
         if "ungraded" in data:
             raise DataError(str(data["ungraded"]))
