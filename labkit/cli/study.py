@@ -35,8 +35,9 @@ The file is checked as a whole before anything runs. Only points that are missin
 before the next one begins: if it is killed, the same command continues. A point is run again when anything
 that it depends on has changed: the files of its platform, model, mapping, calibration, rules or recorded
 computation, the program and every module that it imports outside Python and installed packages, environment
-variables that these name, labkit, the MPI library. Data files that a program reads are not known: delete
-NAME.results after editing one. Every value is kept with its environment.
+variables that these name, files that are values of parameters, labkit, the MPI library. Other data files that
+a program reads are not known: make them a parameter, or delete NAME.results after editing one. Every value is
+kept with its environment.
 
 In the folder of results (NAME.results next to NAME.toml): points.jsonl (every value), earlier.jsonl (values
 of earlier versions), data.study (for labkit.load and labkit judge), report.html, table.txt, table.csv and

@@ -77,7 +77,13 @@ _ERR_TAG, _ERR_COMM, _ERR_GROUP, _ERR_ARG = 4, 5, 9, 13
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def quick(method: _Method, keeps_own_block: bool = False, tables: int = 0, starts: bool = False) -> _Method:
+def quick(
+    method: _Method,
+    keeps_own_block: bool = False,
+    tables: int = 0,
+    starts: bool = False,
+    forgets: bool = False,
+) -> _Method:
     """Let a method's plain calls go straight to the engine once one of their form has been carried out.
 
     What a form is and what is plain, kernels/bindings/hub/quick_calls.hpp says. The method may have the
@@ -88,9 +94,10 @@ def quick(method: _Method, keeps_own_block: bool = False, tables: int = 0, start
     `keeps_own_block`: With IN_PLACE it sends the rank's own block, not the whole buffer.
     `tables`: Which of the buffers are blocks of any sizes: 1 the first, 2 the second, 3 both.
     `starts`: It is nonblocking.
+    `forgets`: mpi4py's request keeps no reference to its buffers.
     """
     make: Any = _kernels.QuickMethod
-    made: Any = make(method, keeps_own_block, tables, starts)
+    made: Any = make(method, keeps_own_block, tables, starts, forgets)
     functools.update_wrapper(made, method)
     return made  # type: ignore[no-any-return]
 
@@ -515,6 +522,12 @@ _EXPRESSIONS = {
 }
 
 
+#: nonblocking forms of these keep no reference to their buffers in mpi4py 4.1: a temporary one is freed early
+_FORGETFUL = frozenset(
+    ("Allgatherv", "Reduce", "Allreduce", "Reduce_scatter_block", "Reduce_scatter", "Scan", "Exscan")
+)
+
+
 def _method(method: Method) -> Callable[..., object]:
     problem = PROBLEMS[method.problem]
     rest = f", {method.arguments}" if method.arguments else ""
@@ -531,9 +544,12 @@ def _method(method: Method) -> Callable[..., object]:
     if method.form == "persistent" or method.base == "Alltoallw":
         return function
     shapes, starts = (problem.shapes.get("send"), problem.shapes.get("recv")), method.form == "nonblocking"
+    forgets = starts and method.base in _FORGETFUL
     if problem.layout == "table":
-        return quick(function, tables=(shapes[0] == "all") + 2 * (shapes[1] == "all"), starts=starts)
-    return quick(function, keeps_own_block=shapes == ("one", "all"), starts=starts)
+        return quick(
+            function, tables=(shapes[0] == "all") + 2 * (shapes[1] == "all"), starts=starts, forgets=forgets
+        )
+    return quick(function, keeps_own_block=shapes == ("one", "all"), starts=starts, forgets=forgets)
 
 
 for _row in METHODS:

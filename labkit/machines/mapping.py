@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError, nearest
-from labkit.text.files import require_file
+from labkit.text.files import text_of
 
 __all__ = [
     "FORMS",
@@ -264,10 +264,11 @@ def _shown(what: object) -> str:
 
 
 def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapping:
-    require_file(path, PlatformError)
     try:
-        text = path.read_text("utf-8")
-    except (OSError, ValueError) as error:  # UnicodeDecodeError; a NUL in the name
+        text = text_of(path, PlatformError)
+    except PlatformError as error:
+        if error.code not in ("missing-file", "unreadable-file"):
+            raise
         raise PlatformError(
             f"mapping {os.fspath(path)!r} is neither known nor a readable file ({error})"
             f"{nearest(path.name, ('block', 'cyclic', 'random', 'fragmented'))}; allowed: {FORMS}",

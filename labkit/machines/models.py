@@ -59,7 +59,7 @@ from typing import Any
 
 from labkit.datasets import FOLDER
 from labkit.errors import PlatformError, nearest
-from labkit.text.files import require_file, toml_of
+from labkit.text.files import text_of, toml_of
 
 __all__ = ["DEFAULT", "OPTIONS", "ModelValueError", "NetworkModel", "frozen", "get", "names", "read_options"]
 
@@ -488,13 +488,8 @@ def _from_text(text: str) -> tuple[NetworkModel, dict[str, object]]:
     options = read_options(text, words)
     if name.endswith(".toml"):
         path = Path(name)
-        require_file(path, PlatformError)
-        try:
-            return read_model(path.read_text("utf-8"), path.stem, str(path), names(), _load), options
-        except (OSError, UnicodeDecodeError) as error:
-            raise PlatformError(
-                f"the model file {name!r} cannot be read: {error}", code="unreadable-file"
-            ) from None
+        text = text_of(path, PlatformError)
+        return read_model(text, path.stem, str(path), names(), _load), options
     if name not in _folder():
         raise PlatformError(
             f"network model {name!r} is not known; allowed: {', '.join(names())}, or the path of a .toml file"

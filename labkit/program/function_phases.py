@@ -17,6 +17,7 @@ from typing import Any
 
 from labkit.errors import DataError
 from labkit.program.context import current
+from labkit.text.files import text_of
 
 __all__ = ["FILTERS", "Regions", "filter_text", "matches", "regions_of", "unseen"]
 
@@ -63,13 +64,7 @@ def filter_text(names: Iterable[str], remark: str) -> str:
 
 def _filtered(path: Path) -> tuple[str, ...]:
     """Read the regions that a filter file excludes."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        said = getattr(error, "strerror", None) or error
-        raise DataError(
-            f"the filter file {str(path)!r} cannot be read: {said}", code="unreadable-file"
-        ) from None
+    text = text_of(path)
     try:
         words = shlex.split(text, comments=True)
     except ValueError as error:

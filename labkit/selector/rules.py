@@ -39,7 +39,7 @@ from typing import Any
 from labkit import registry
 from labkit.errors import ScheduleError
 from labkit.selector.situation import Selector, Situation, Timing, without_bytes
-from labkit.text.files import json_of, require_file, toml_of
+from labkit.text.files import json_of, text_of, toml_of
 
 __all__ = ["Best", "First", "Fixed", "Rule", "Rules", "Usable", "is_usable"]
 
@@ -304,10 +304,9 @@ class Rules(Selector):
         ScheduleError
             It cannot be read, or is no table of rules.
         """
-        if isinstance(path, str | os.PathLike):
-            require_file(path, ScheduleError)
+        is_file = isinstance(path, str | os.PathLike)
+        text = text_of(Path(path), ScheduleError) if is_file else path.read_text("utf-8")
         try:
-            text = Path(path).read_text("utf-8") if isinstance(path, str | os.PathLike) else path.read_text()
             table = json_of(text) if str(path).endswith(".json") else toml_of(text)
         except (OSError, ValueError) as error:
             raise ScheduleError(

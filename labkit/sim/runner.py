@@ -556,6 +556,11 @@ _SENTENCES: dict[str, Callable[[int, str, int], str]] = {
         "the buffer of a nonblocking send was changed before its Wait: on real MPI the old or the new data "
         "arrives; change it after the Wait, or send a copy"
     ),
+    "lost": lambda peer, text, number: (
+        f"waits for {text}, of which one array has no other reference: mpi4py's request does not keep it, so "
+        "that on real MPI its memory was freed, and perhaps reused, before the Wait; assign the array to a "
+        "variable that lives until then"
+    ),
     "in use": lambda peer, text, number: (
         f"{text} {_USES[number]}: on real MPI the old or the new data is used; wait for that request first, "
         "or use another array"

@@ -19,12 +19,13 @@ SEEDS = [
 ]
 
 
-def check(data: bytes) -> None:
-    """Replay the bytes as a trace: a LabkitError is an answer, anything else a finding."""
+def check(data: bytes) -> bool:
+    """Replay the bytes; True if they are a trace. A LabkitError is an answer, anything else a finding."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "trace"
         path.write_bytes(data)
         try:
             lk.replay(path, "star", model="raw", timeout_s=10)
         except LabkitError:
-            return
+            return False
+    return True

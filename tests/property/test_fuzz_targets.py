@@ -15,6 +15,13 @@ INPUTS = {"archives": 24, "bundles": 120, "notebooks": 24, "tables": 600}
 OTHERS = 800
 
 
+@pytest.mark.parametrize("name", ["platform_files", "tables", "traces"])
+def test_seeds_are_read(name: str) -> None:
+    """Of a seed that is refused only the first check is ever tried."""
+    module = run.loaded(run.HERE / f"{name}.py")
+    assert [seed for seed in module.SEEDS if not module.check(seed)] == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("target", TARGETS, ids=lambda path: path.stem)
 def test_changed_seeds_are_read_or_refused(target: Path) -> None:

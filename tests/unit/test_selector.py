@@ -82,7 +82,7 @@ def test_a_selector_goes_with_the_study():
         ({"allreduce": "rign"}, ("unknown-name", "allreduce", "'rign'")),
         ({"sorting": "sample_sort"}, ("malformed-schedule", "sorting/sample_sort")),
         (["ring"], ("wrong-type", "coll", "'ring'")),
-        ("nowhere.json", ("unreadable-file", "'nowhere.json'")),
+        ("nowhere.json", ("missing-file", "nowhere.json")),
         (Rules([{"operation": "allreduce", "use": "magic"}]), ("unknown-name", "allreduce", "'magic'")),
     ],
 )

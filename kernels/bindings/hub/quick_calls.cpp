@@ -39,6 +39,7 @@ struct QuickMethod {
   char keeps_own_block;
   char tables;      ///< a bit for each buffer that is a table of blocks
   char starts;      ///< nonblocking: it returns a request
+  char forgets;     ///< of its buffers mpi4py's request keeps none
   bool has_root, has_counts;
 
   [[nodiscard]] bool is_table(std::size_t place) const { return ((tables >> place) & 1) != 0; }
@@ -435,7 +436,47 @@ Hub* open_hub(PyObject* self) {
   return is_good ? hub : nullptr;
 }
 
-PyObject* call_method(PyObject* self, PyObject* const* args, std::size_t flagged, PyObject* kwnames) {
+/// A weak reference to the array whose memory an argument is; nullptr, without a Python error, where that is unclear.
+PyObject* weak_owner(PyObject* argument) {
+  const bool is_list = PyList_CheckExact(argument) || PyTuple_CheckExact(argument);
+  if (is_list && PySequence_Fast_GET_SIZE(argument) == 0) return nullptr;
+  const auto is_array = [](PyObject* value) { return std::string_view(Py_TYPE(value)->tp_name) == "numpy.ndarray"; };
+  PyObject* owner = Py_NewRef(is_list ? PySequence_Fast_GET_ITEM(argument, 0) : argument);
+  PyObject* weak = nullptr;
+  PyObject* bytes = is_array(owner) ? PyObject_GetAttrString(owner, "nbytes") : nullptr;
+  if (bytes != nullptr && PyObject_IsTrue(bytes) == 1) {
+    PyObject* base = PyObject_GetAttrString(owner, "base");
+    while (base != nullptr && is_array(base)) {
+      Py_SETREF(owner, base);
+      base = PyObject_GetAttrString(owner, "base");
+    }
+    if (base == Py_None) weak = PyWeakref_NewRef(owner, nullptr);
+    Py_XDECREF(base);
+  }
+  Py_XDECREF(bytes);
+  Py_DECREF(owner);
+  PyErr_Clear();
+  return weak;
+}
+
+/// Notes the buffers of a request that mpi4py's would not keep: its Wait finds out whether the program has.
+void note_unkept(const QuickMethod* method, PyObject* const* args, Py_ssize_t count, PyObject* kwnames, PyObject* made) {
+  RequestObject* request = request_of(made);
+  const Py_ssize_t keywords = kwnames == nullptr ? 0 : PyTuple_GET_SIZE(kwnames);
+  for (Py_ssize_t i = 0; i < count + keywords; ++i) {
+    const char* name = PyUnicode_AsUTF8(i < count ? method->names[i] : PyTuple_GET_ITEM(kwnames, i - count));
+    // what a root receives counts only there, and sizes are read at once
+    const std::string_view parameter = name == nullptr ? "" : name;
+    if (parameter != "sendbuf" && (parameter != "recvbuf" || method->has_root)) continue;
+    PyObject* weak = weak_owner(args[i]);
+    if (weak == nullptr) continue;
+    if (request->unkept == nullptr) request->unkept = PyList_New(0);
+    if (request->unkept == nullptr || PyList_Append(request->unkept, weak) < 0) PyErr_Clear();
+    Py_DECREF(weak);
+  }
+}
+
+PyObject* make_call(PyObject* self, PyObject* const* args, std::size_t flagged, PyObject* kwnames) {
   const auto* method = reinterpret_cast<const QuickMethod*>(self);
   const Py_ssize_t count = PyVectorcall_NARGS(flagged);
   Hub* hub = count > 0 ? open_hub(args[0]) : nullptr;
@@ -446,6 +487,15 @@ PyObject* call_method(PyObject* self, PyObject* const* args, std::size_t flagged
     if (take_short_way(method, hub, comm, args + 1, count - 1, kwnames, result)) return result;
   }
   return PyObject_Vectorcall(method->general, args, flagged, kwnames);
+}
+
+PyObject* call_method(PyObject* self, PyObject* const* args, std::size_t flagged, PyObject* kwnames) {
+  const auto* method = reinterpret_cast<const QuickMethod*>(self);
+  PyObject* result = make_call(self, args, flagged, kwnames);
+  if (method->forgets == 0 || result == nullptr || PyObject_TypeCheck(result, request_type()) == 0) return result;
+  const Hub* hub = Hub::active();
+  if (hub != nullptr && hub->is_watching()) note_unkept(method, args + 1, PyVectorcall_NARGS(flagged) - 1, kwnames, result);
+  return result;
 }
 
 // --- the type ---------------------------------------------------------------------------------------
@@ -480,13 +530,14 @@ bool describe(QuickMethod* method, PyObject* function) {
 }
 
 PyObject* method_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
-  static const char* const keywords[] = {"function", "keeps_own_block", "tables", "starts", nullptr};
+  static const char* const keywords[] = {"function", "keeps_own_block", "tables", "starts", "forgets", nullptr};
   PyObject* function = nullptr;
   int keeps_own_block = 0;
   int tables = 0;
   int starts = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pip", const_cast<char**>(keywords), &function, &keeps_own_block,
-                                   &tables, &starts)) {
+  int forgets = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|pipp", const_cast<char**>(keywords), &function, &keeps_own_block,
+                                   &tables, &starts, &forgets)) {
     return nullptr;
   }
   auto* self = reinterpret_cast<QuickMethod*>(type->tp_alloc(type, 0));
@@ -496,6 +547,7 @@ PyObject* method_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   self->keeps_own_block = static_cast<char>(keeps_own_block);
   self->tables = static_cast<char>(tables);
   self->starts = static_cast<char>(starts);
+  self->forgets = static_cast<char>(forgets);
   PyObject* name = PyObject_GetAttrString(function, "__name__");  // the function keeps it
   self->name = name == nullptr ? nullptr : PyUnicode_AsUTF8(name);
   Py_XDECREF(name);

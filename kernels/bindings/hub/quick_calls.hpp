@@ -124,9 +124,9 @@ class QuickTable {
   std::optional<QuickQuestion> question_;
 };
 
-/// The type of methods with a short way: QuickMethod(function, keeps_own_block, tables, starts). `tables`: a
+/// The type of methods with a short way: QuickMethod(function, keeps_own_block, tables, starts, forgets). `tables`: a
 /// bit for each buffer that is a table of blocks; with the parameter `recvcounts` that has the first one's sizes.
-/// `starts`: the method is nonblocking.
+/// `starts`: the method is nonblocking. `forgets`: of its buffers mpi4py's request keeps none.
 PyTypeObject* quick_method_type();
 
 }  // namespace labkit::bindings

@@ -63,6 +63,7 @@ struct RequestObject {
   std::shared_ptr<Progress>* progress;  ///< an operation's
   Watched* watched;        ///< a send's buffer, where it is looked whether it changes; or nullptr
   BuffersInUse::Handle in_use;  ///< of its memory, while that is not the program's
+  PyObject* unkept;        ///< weak references to buffers that mpi4py's request would not keep; or nullptr
   RequestUse use;
   char is_persistent;
 };

@@ -267,6 +267,7 @@ void request_dealloc(PyObject* self) {
   Py_CLEAR(request->comm);
   Py_CLEAR(request->result);
   Py_CLEAR(request->alias);
+  Py_CLEAR(request->unkept);
   delete request->progress;
   forget_buffer(request->watched);
   free_object(self);

@@ -46,6 +46,18 @@ PyObject* finish_operation(Hub* hub, const CommObject* comm, RequestObject* requ
   return PyObject_CallOneArg(after.ptr(), status == nullptr ? Py_None : reinterpret_cast<PyObject*>(status));
 }
 
+/// The operation no longer keeps its buffers: report those that the program had already let go of.
+void report_lost(Hub* hub, PyObject* unkept, const std::string& name) {
+  bool is_lost = false;
+  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(unkept); ++i) {
+    PyObject* buffer = PyObject_CallNoArgs(PyList_GET_ITEM(unkept, i));
+    is_lost = is_lost || buffer == Py_None;
+    Py_XDECREF(buffer);
+  }
+  Py_DECREF(unkept);
+  if (is_lost) hub->warn("lost", -1, name.c_str(), 0);
+}
+
 /// The request is complete: what it gave, and the handle becomes REQUEST_NULL (or, persistent, inactive).
 PyObject* finish(Hub* hub, RequestObject* request, StatusObject* status) {
   hub->buffers_in_use().end(request->in_use);
@@ -75,7 +87,9 @@ PyObject* finish(Hub* hub, RequestObject* request, StatusObject* status) {
     }
     result = Py_NewRef(Py_None);
   } else if (use == RequestUse::operation) {
+    const std::string name = request->unkept == nullptr ? "" : (*request->progress)->name();
     result = finish_operation(hub, reinterpret_cast<CommObject*>(comm), request, status);
+    if (request->unkept != nullptr) report_lost(hub, std::exchange(request->unkept, nullptr), name);
   } else {
     result = finish_receive(hub, reinterpret_cast<CommObject*>(comm), request->id,
                             std::exchange(request->payload, nullptr), use == RequestUse::object_receive, status);
@@ -360,6 +374,7 @@ PyObject* take_method(PyObject* self, PyObject* value) {
   forget_buffer(request->watched);
   request->watched = std::exchange(other->watched, nullptr);
   request->in_use = std::exchange(other->in_use, 0);
+  Py_XSETREF(request->unkept, std::exchange(other->unkept, nullptr));
   request->hub_serial = other->hub_serial;
   request->id = other->id;
   request->status = other->status;

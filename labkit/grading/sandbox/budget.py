@@ -11,7 +11,7 @@ from labkit.errors import LabkitError
 from labkit.grading.sandbox.outcome import Limits
 from labkit.grading.sandbox.wire import TooLate
 
-__all__ = ["Budget", "SleepWatch", "SubmissionFailure"]
+__all__ = ["Budget", "PatientDeadline", "SleepWatch", "SubmissionFailure"]
 
 #: a run on a busy machine ends after this multiple of its wall-clock time, whatever it had to wait for
 _MOST_STRETCH = 20
@@ -123,6 +123,33 @@ def _busy_s(pid: int) -> tuple[float, float] | None:
         return (int(worked) / 1e9, int(queued) / 1e9) if int(worked) else None
     except (OSError, ValueError):
         return None
+
+
+class PatientDeadline:
+    """Time limit of a process to which the time that it waits for a processor does not count.
+
+    `limit_s`: It is over after `_MOST_STRETCH` times as long in any case.
+    `next_look_s`: How long to wait before it may be over.
+    """
+
+    next_look_s = _LOOK_S
+
+    def __init__(self, pid: int, limit_s: float) -> None:
+        self._pid, self._limit_s, self._began_s = pid, limit_s, time.monotonic()
+        self._queued_s = self._queued()
+
+    def is_over(self) -> bool:
+        """Whether the process has had its time."""
+        took_s = time.monotonic() - self._began_s
+        if took_s < self._limit_s:
+            return False
+        return took_s >= _MOST_STRETCH * self._limit_s or (
+            took_s - (self._queued() - self._queued_s) >= self._limit_s
+        )
+
+    def _queued(self) -> float:
+        found = _busy_s(self._pid)
+        return found[1] if found else 0.0
 
 
 class SleepWatch:

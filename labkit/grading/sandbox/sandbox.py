@@ -11,13 +11,12 @@ import site
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from labkit.comm import pickling
 from labkit.errors import DataError, DeadlockError, LabkitError, MachineError, MismatchError, RankError
-from labkit.grading.sandbox.budget import Budget, SubmissionFailure
+from labkit.grading.sandbox.budget import Budget, PatientDeadline, SubmissionFailure
 from labkit.grading.sandbox.imports import compiled, imported_by
 from labkit.grading.sandbox.notes import named_in, noted
 from labkit.grading.sandbox.outcome import Limits, Outcome, Work, explain_end
@@ -138,9 +137,11 @@ class Sandbox:
         assert self._control is not None
         assert self._process is not None
         text = b""
-        deadline = time.monotonic() + limit_s
+        deadline = PatientDeadline(self._process.pid, limit_s)
         while not text.endswith(b"\n"):
-            ready, _, _ = select.select([self._control], [], [], max(deadline - time.monotonic(), 0))
+            while not (ready := select.select([self._control], [], [], deadline.next_look_s)[0]):
+                if deadline.is_over():
+                    break
             data = self._control.recv(1 << 16) if ready else b""
             if not data:
                 raise MachineError(

@@ -12,6 +12,7 @@ from typing import Any
 
 from labkit.errors import MachineError
 from labkit.real.mpi.find import Launcher
+from labkit.text.files import text_of
 
 __all__ = [
     "FOLDER_VARIABLE",
@@ -64,11 +65,9 @@ def find_host_file(choice: str | os.PathLike[str] | None = None) -> HostFile | N
         return None
     source = "hostfile" if choice else HOSTFILE_VARIABLE
     try:
-        lines = Path(path).read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise MachineError(
-            f"the host file {path!r} of {source} cannot be read: {error}", code="unreadable-file"
-        ) from error
+        lines = text_of(Path(path), MachineError).splitlines()
+    except MachineError as error:
+        raise MachineError(f"the host file of {source}: {error}", code=error.code) from None
     counts: Counter[str] = Counter()
     for number, line in enumerate(lines, 1):
         text = line.partition("#")[0].strip()

@@ -13,7 +13,7 @@ from pathlib import Path
 from labkit.errors import ScheduleError
 from labkit.selector.formats import mpich, open_mpi, pgmpi, smpi
 from labkit.selector.rules import Rules
-from labkit.text.files import json_of
+from labkit.text.files import json_of, text_of
 
 __all__ = ["ENDINGS", "read_rules"]
 
@@ -31,11 +31,12 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
         files = sorted(path.glob("*.prf")) if path.is_dir() else [path]
         if not files:
             raise ScheduleError(f"{where}: the folder has no profile (*.prf)", code="missing-file")
-        return Rules([row for file in files for row in pgmpi.read(_text(file), str(file))], where)
+        texts = [(text_of(file, ScheduleError), str(file)) for file in files]
+        return Rules([row for text, file in texts for row in pgmpi.read(text, file)], where)
     if path.suffix == ".conf":
-        return open_mpi.read_classic(_text(path), where)
+        return open_mpi.read_classic(text_of(path, ScheduleError), where)
     if path.suffix == ".cfg":
-        return smpi.read(_text(path), where)
+        return smpi.read(text_of(path, ScheduleError), where)
     if path.suffix == ".json" and isinstance(table := _json(path), dict):
         if "collectives" in table:
             return open_mpi.read_json(table, where)
@@ -44,18 +45,9 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     return Rules.read(path)
 
 
-def _text(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except (OSError, ValueError) as error:
-        raise ScheduleError(
-            f"cannot read rules from {str(path)!r}: {error}", code="unreadable-file"
-        ) from error
-
-
 def _json(path: Path) -> object:
     try:
-        return json_of(_text(path))
+        return json_of(text_of(path, ScheduleError))
     except ValueError as error:
         raise ScheduleError(
             f"cannot read rules from {str(path)!r}: {error}", code="unreadable-file"

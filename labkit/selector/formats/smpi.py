@@ -28,12 +28,20 @@ def write(operation: str, name: str, lost: str, title: str) -> str:
 def read(text: str, where: str) -> Rules:
     """Read flags, separated by blanks, commas or lines; of several for an operation the last one counts.
 
-    SimGrid's flags about anything but collectives are passed over.
+    SimGrid's flags about anything but collectives are passed over, with their values.
     """
     chosen: dict[str, str] = {}
     for line in text.splitlines():
+        takes_value = False
         for word in line.partition("#")[0].replace(",", " ").split():
             flag = _FLAG.fullmatch(word)
+            is_passed_over = (word.startswith("-") or takes_value) and "smpi/" not in word
+            if flag is None and not is_passed_over:
+                raise ScheduleError(
+                    f"{where}: {word[:60]!r} is no flag such as --cfg=smpi/bcast:binomial_tree",
+                    code="malformed-line",
+                )
+            takes_value = word.startswith("-") and "=" not in word
             operation = flag[1].replace("-", "_") if flag else ""
             if operation == "coll_selector" and flag:
                 raise ScheduleError(

@@ -127,7 +127,7 @@ class Content:
 
     def of(self, point: Point) -> dict[str, str]:
         """Return the digests of what a point is made of."""
-        own = self._files([point.on, point.model, point.options.get("coll")])
+        own = self._files([point.on, point.model, point.options.get("coll"), dict(point.parameters)])
         more = {"MPI": _library()} if is_real(point.on) else self._simulated
         return {**self._common, **own, **more}
 

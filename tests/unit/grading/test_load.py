@@ -203,6 +203,21 @@ def test_time_in_the_queue_for_a_processor_does_not_count(monkeypatch: pytest.Mo
     assert run.is_over(), "not for ever"
 
 
+def test_a_sandbox_that_waits_for_a_processor_is_not_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, queued = [100.0], [5.0]
+    monkeypatch.setattr(budget.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(budget, "_busy_s", lambda pid: (1.0, queued[0]))
+    deadline = budget.PatientDeadline(1, 120)
+    now[0] += 119
+    assert not deadline.is_over()
+    now[0], queued[0] = now[0] + 100, queued[0] + 150
+    assert not deadline.is_over()
+    now[0] += 60
+    assert deadline.is_over()
+    now[0], queued[0] = 100 + 20 * 120, 1e9
+    assert deadline.is_over(), "not for ever"
+
+
 #: naps of 0.4 s by a private futex with a limit of time: the kernel's filter leaves it to memory allocators
 NAPS = """
 import ctypes

@@ -99,7 +99,7 @@ def test_options_behind_a_name() -> None:
         ("lab,wtime_s=1,wtime_s=2", ("duplicate-name",)),
         ("lab,send_overhead=0:a:b", ("malformed-value", "THRESHOLD", "SECONDS", "SECONDS_PER_BYTE")),
         ("lab,send_overhead=0:1e-6", ("invalid-value", "3")),
-        ("nowhere.toml", ("unreadable-file",)),
+        ("nowhere.toml", ("missing-file",)),
     ],
 )
 def test_options_that_cannot_be_read_are_refused(text: str, wanted: tuple[str, ...]) -> None:

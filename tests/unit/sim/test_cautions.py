@@ -25,6 +25,7 @@ def cautions(program, ranks=4, **options) -> list[str]:
         "requires the same type",
         "depends on timing",
         "before its Wait",
+        "before the Wait",
         RENDEZVOUS,
     )
     return [note for note in notes if note.endswith(ends) or any(word in note for word in known)]
@@ -614,3 +615,82 @@ def test_messages_of_windows_are_not_the_program_s() -> None:
         win.Free()
 
     assert cautions(program, 3) == []
+
+
+# --- arrays that nobody keeps until the Wait ------------------------------------------------------------
+
+
+#: what mpi4py 4.1 keeps no reference to, found by counting the references of both arrays
+FORGETFUL = {
+    "Ireduce": lambda comm, own, out: comm.Ireduce(own, out, root=1),
+    "Iallreduce": lambda comm, own, out: comm.Iallreduce(own, out),
+    "Iscan": lambda comm, own, out: comm.Iscan(own, out),
+    "Iexscan": lambda comm, own, out: comm.Iexscan([own, MPI.DOUBLE], out),
+    "Iallgatherv": lambda comm, own, out: comm.Iallgatherv(own[:1], [out, [1] * comm.size]),
+    "Ireduce_scatter_block": lambda comm, own, out: comm.Ireduce_scatter_block(own, out[:1]),
+    "Ireduce_scatter": lambda comm, own, out: comm.Ireduce_scatter(sendbuf=own, recvbuf=out[:1]),
+}
+KEPT = {
+    "Iallgather": lambda comm, own, out: comm.Iallgather(own[:1], out),
+    "Ialltoall": lambda comm, own, out: comm.Ialltoall(own, out),
+    "Ibcast": lambda comm, own, out: comm.Ibcast(own),
+    "Igather": lambda comm, own, out: comm.Igather(own[:1], out),
+}
+
+
+@pytest.mark.parametrize("is_view", [False, True])
+@pytest.mark.parametrize("name", FORGETFUL)
+def test_an_array_that_is_gone_before_the_wait(name, is_view) -> None:
+    def program(comm):
+        out = np.zeros(comm.size)
+        for _ in range(3):  # from the second time on, calls take their short way
+            own = np.ones(2 * comm.size)[::1][: comm.size] if is_view else np.ones(comm.size)
+            request = FORGETFUL[name](comm, own, out)
+            del own
+            request.Wait()
+
+    (note,) = cautions(program)
+    assert name in note
+    assert note.startswith("ranks 0-3 at ")
+
+
+@pytest.mark.parametrize("name", FORGETFUL)
+def test_an_array_that_somebody_keeps(name) -> None:
+    def program(comm):
+        whole, out = np.ones(2 * comm.size), np.zeros(comm.size)
+        for _ in range(3):
+            FORGETFUL[name](comm, whole[: comm.size], out).Wait()
+            own = np.ones(comm.size)
+            MPI.Request.Waitall([FORGETFUL[name](comm, own, out)])
+
+    assert cautions(program) == []
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_an_array_that_the_request_keeps(name) -> None:
+    def program(comm):
+        out = np.zeros(comm.size)
+        for _ in range(3):
+            KEPT[name](comm, np.ones(comm.size), out).Wait()
+
+    assert cautions(program) == []
+
+
+def test_arrays_that_nothing_is_read_from_may_go() -> None:
+    def program(comm):
+        out = np.zeros(0)
+        for _ in range(3):
+            comm.Iallreduce(np.zeros(0), out).Wait()
+            comm.Ireduce(MPI.IN_PLACE if comm.rank == 0 else whole, whole if comm.rank == 0 else None).Wait()
+
+    whole = np.ones(4)
+    assert cautions(program, 1) == []
+
+
+def test_a_receive_buffer_that_is_gone() -> None:
+    def program(comm):
+        own = np.ones(4)
+        comm.Iallreduce(own, np.zeros(4)).Wait()
+
+    (note,) = cautions(program)
+    assert "Iallreduce" in note

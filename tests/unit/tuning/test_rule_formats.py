@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 
 import numpy as np
 import pandas as pd
@@ -250,6 +251,9 @@ BROKEN = {
         ("--cfg=smpi/coll-selector:ompi", ("malformed-line", "--coll")),
         ("--cfg=smpi/bcst:binomial_tree", ("unknown-name", "'bcast'")),
         ("--cfg=network/model:SMPI", ("malformed-line",)),
+        ("--cfg=smpi/bcast:flattree\n--cfg=smpi/reduce=binomial", ("malformed-line", "reduce=binomial")),
+        ("--cgf=smpi/bcast:flattree --cfg=smpi/reduce:binomial", ("malformed-line", "--cgf")),
+        ("--cfg=smpi/bcast:flattree\n}", ("malformed-line", "'}'")),
     ],
     "a.toml": [
         ("rows = []", ("unknown-name", "'rows'")),
@@ -281,6 +285,32 @@ def test_broken_files_are_refused_with_a_sentence(name, text, wanted: tuple[str,
     path.write_text(text)
     with raises_code(ScheduleError, *wanted):
         read_rules(path)
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN))
+def test_a_pipe_is_refused(name, tmp_path):
+    """Who opens one waits until somebody writes to it."""
+    os.mkfifo(tmp_path / name)
+    with raises_code(ScheduleError, "wrong-kind-of-file"):
+        read_rules(tmp_path / name)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16"])
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.cfg", "-np 4 --cfg=smpi/reduce:binomial\n--cfg=smpi/bcast:flattree\n"),
+        ("a.conf", "1\n2\n1\n2\n1\n0 3 0 0\n"),
+        ("a.prf", "MPI_Bcast\n4\n1\n1 bcast_as_scatter_allgather\n1\n4 8 1\n"),
+        ("a.toml", "[[rules]]\noperation = 'bcast'\nuse = 'linear'\n"),
+    ],
+)
+def test_the_mark_of_an_encoding_is_no_text(name, text, encoding, tmp_path):
+    path = tmp_path / name
+    path.write_text(text)
+    wanted = repr(read_rules(path))
+    path.write_text(text, encoding)
+    assert repr(read_rules(path)) == wanted
 
 
 def test_what_a_form_cannot_say_is_refused(tmp_path):

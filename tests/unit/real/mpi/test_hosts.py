@@ -73,7 +73,7 @@ def test_what_is_no_host_file_is_refused_in_a_sentence(tmp_path, text, wanted: t
 
 
 def test_a_missing_file_and_a_missing_folder_are_refused(tmp_path, monkeypatch):
-    with raises_code(MachineError, "unreadable-file"):
+    with raises_code(MachineError, "missing-file"):
         find_host_file(tmp_path / "none")
     monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "none"))
     with pytest.raises(MachineError, match=FOLDER_VARIABLE):

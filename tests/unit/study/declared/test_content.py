@@ -126,6 +126,22 @@ def test_nothing_mixes_and_nothing_is_lost(folder, capsys):
     assert sorted(values()) == sorted(first)
 
 
+def test_a_data_file_that_a_parameter_names_belongs_to_its_points(folder, capsys):
+    (folder / "ring.py").write_text(
+        "from pathlib import Path\n\ndef program(comm, data):\n    comm.bcast(Path(data).read_text())\n",
+    )
+    (folder / "study.toml").write_text(
+        'program = "ring.py:program"\n[parameters]\nranks = [2]\ndata = ["a.csv", "b.csv"]\n'
+        "[run]\nrepeats = 1\n"
+    )
+    (folder / "a.csv").write_text("1\n")
+    (folder / "b.csv").write_text("1\n")
+    assert main(["study", "study.toml"]) == 0
+    assert plan(capsys) == (0, [])
+    (folder / "b.csv").write_text("2\n")
+    assert plan(capsys) == (1, ["b.csv"])
+
+
 def test_an_edit_within_the_second_is_seen_by_the_program(folder, capsys, monkeypatch):
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     (folder / "study.toml").write_text(STUDY.partition("coll =")[0])
