@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 from xml.parsers import expat
 
-from labkit.errors import PlatformError
+from labkit.errors import PlatformError, nearest
 from labkit.machines import models
 from labkit.machines import quantities as units
 from labkit.machines.models import read_options
@@ -248,6 +248,8 @@ _YES, _NO = ("yes", "on", "true", "1"), ("no", "off", "false", "0")
 
 #: settings with these prefixes may change simulated times
 _TIMES = ("network", "smpi", "cpu", "host", "surf", "maxmin", "bmf", "vm")
+#: how similar another prefix must be to be a misspelled one; none of SimGrid's others is
+_MISSPELLED = 0.75
 
 
 class Config:
@@ -267,7 +269,10 @@ class Config:
         Raises PlatformError: It is not known and may change times, cannot be read, or is given twice.
         """
         name = setting.replace("_", "-").lower()
-        if name.partition("/")[0] not in _TIMES or name in _NUMERICS or name in _NO_TIMES:
+        prefix = name.partition("/")[0]
+        if prefix not in _TIMES and (meant := nearest(prefix, _TIMES, 1, _MISSPELLED)):
+            raise _refused(place, setting, f"is not known{meant}")
+        if prefix not in _TIMES or name in _NUMERICS or name in _NO_TIMES:
             return False
         if name in self._places:
             raise _refused(place, setting, f"is set twice, first at {self._places[name]}")
@@ -461,7 +466,6 @@ class _Reader:
             return
         if word == "config" and around == "platform":
             self._attributes(word, _CONFIG, given)
-            self._silent = 0
             self._open.append(word)
             return
         if around == "config":
@@ -534,7 +538,6 @@ class _Reader:
         if word != "prop" or not setting or "value" not in given:
             raise refuse(self.place, f"<config> contains <{word[:40]}>; allowed: <prop> with id and value")
         self._attributes(word, ELEMENTS[word], given)
-        if self._settings.take(setting, given["value"], self.place):
-            self._silent = 1
-        else:
-            self._note(f"config {setting[:40]}")
+        self._open.append(word)
+        if not self._settings.take(setting, given["value"], self.place):
+            self._mention(f"config {setting[:40]}")

@@ -117,6 +117,7 @@ REFUSED = [
         ("malformed-specification", "line 6", "network/model", "CM02"),
     ),
     ([("surf/nothing", "1e-9")], ("malformed-specification", "line 5")),
+    ([("netwrok/model", "SMPI")], ("malformed-specification", "line 5", "'netwrok/model'", "'network'")),
     ([("host/model", "ptask_L07")], ("malformed-specification", "line 5", "'host/model'", "'ptask_L07'")),
 ]
 
@@ -125,3 +126,24 @@ REFUSED = [
 def test_what_cannot_be_read_is_named_with_its_line(tmp_path, settings, wanted: tuple[str, ...]):
     with raises_code(PlatformError, *wanted):
         lk.platform(_file(tmp_path, settings))
+
+
+@pytest.mark.parametrize("inside", ["<foo/>", '<prop id="smpi/os" value="0:0:0"/>', "text"])
+def test_a_setting_contains_nothing(tmp_path, inside):
+    path = _file(tmp_path, [("smpi/wtime", "1e-8")])
+    path.write_text(path.read_text().replace('value="1e-8"/>', f'value="1e-8">{inside}</prop>'))
+    with raises_code(PlatformError, "malformed-specification", "line 5", "<prop>"):
+        lk.platform(path)
+
+
+#: the first words of the names of SimGrid's other settings
+OTHERS = (
+    "clean-atexit", "cfg", "contexts", "dbg", "debug", "disk", "exception", "for-loop", "log", "msg", "ns3",
+    "model-check", "path", "plugin", "precision", "storage", "tracing", "verbose-exit", "simix", "xbt", "sd",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("word", OTHERS)
+def test_settings_about_other_things_are_passed_over(tmp_path, word):
+    machine = lk.platform(_file(tmp_path, [(f"{word}/x", "1")]))
+    assert _numbers(machine.model) == _numbers(lk.platform(_file(tmp_path, [])).model)
