@@ -104,7 +104,17 @@ _INSTEAD = {
     "compare": "labkit.plot.compare(studies) for studies, labkit.contrast(runs) for runs",
     "expect": 'study.expect("p log p"), or labkit.judge(p, seconds, "p log p")',
     "gantt": "labkit.plot.gantt(run) of a run with trace=True",
+    "collectives": 'dir(labkit.algorithms), or labkit.card("bcast")',
+    "sort": "labkit.algorithms.sorting",
+    "explain": "labkit.run(program, 8, trace=True).explain()",
     "help": "help(labkit)",
+    "mpi4py": "from mpi4py import MPI: it is a package of its own",
+    "simulate": 'labkit.run(program, 8), simulated unless on="mpi"',
+    "demo": "the command labkit demo, or the notebook 00_start_here.ipynb",
+    **dict.fromkeys(
+        ("topologies", "platforms", "machines"),
+        "labkit.explore.topology(), which shows them, or help(labkit.platform)",
+    ),
     "topology": 'labkit.explore.topology("torus:4x4"), or labkit.plot.topology(machine)',
     **{name: f"labkit.plot.{name}(study)" for name in ("speedup", "efficiency")},
     **{

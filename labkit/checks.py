@@ -152,11 +152,12 @@ def check_kind(program: object) -> None:
             f"from {name} import {function}",
             code="wrong-type",
         )
-    meant = (
-        "a run is over once it is there: to run its program again, hand over the function: labkit.run(f, 4)"
-        if arrived == "Run"
-        else "if that is what a function returns, hand over the function: labkit.run(f, 4), not "
-        "labkit.run(f(...), 4)"
+    meant = {
+        "Run": "a run has ended: to run its program again, pass the function: labkit.run(f, 4)",
+        **dict.fromkeys(("list", "tuple"), "programs run one at a time: [labkit.run(f, 4) for f in (...)]"),
+    }.get(
+        arrived,
+        "if that is what a function returns, pass the function: labkit.run(f, 4), not labkit.run(f(...), 4)",
     )
     raise ProgramError(
         f"a program is a function program(comm, ...) or the path of a script, got {arrived}; {meant}",
@@ -218,7 +219,8 @@ def _how_to_call(
     """Return what to write instead of a call that does not fit, as the end of a sentence."""
     name = getattr(program, "__name__", "program")
     own = name if name.isidentifier() else "program"
-    hint = "" if signature.parameters else f"; every rank gets its communicator: def {name}(comm): ..."
+    form = f"def {name}(comm): ..." if name.isidentifier() else "lambda comm: ..."
+    hint = "" if signature.parameters else f"; every rank gets its communicator: {form}"
     if [*signature.parameters][:1] == ["self"]:
         owner = getattr(program, "__qualname__", "").rpartition(".")[0].rpartition(".")[2] or "Class"
         hint = f"; {own} is a method: pass that of an object, labkit.run({owner}().{own}, 4)"

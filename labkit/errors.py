@@ -485,6 +485,9 @@ _UNCALLED = re.compile(r"(?P<comm>[\w.]+)\.Get_(?P<name>size|rank)\b(?!\()")
 
 _UPPER = re.compile(r"(?P<comm>[\w.]+)\.(?P<call>[A-Z]\w*)\(")
 
+#: calls that take a list with an item for each rank
+_A_LIST = re.compile(r"[\w.]+\.(?:alltoall|scatter)\b(?=\()")
+
 _KEYWORD = re.compile(r"TypeError: (?P<call>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
 
 #: parameters of the methods, by their names
@@ -587,6 +590,8 @@ def rank_hint(traceback: str) -> str:
         return "dest, source and root are ranks of the communicator: from 0 to comm.size - 1"
     if "object is not iterable" in said and re.search(r"\bsum\s*[,)]", code):
         return "Python's sum takes one list; the operator is op=MPI.SUM"
+    if "object is not iterable" in said and (found := _A_LIST.search(code)):
+        return f"{found[0]} takes a list with one item for each rank: comm.size items"
     if any(words in said for words in _IS_NONE):
         return _only_at_root(frames[-1]["file"], int(frames[-1]["number"]), code)
     if any(words in said for words in _NO_BUFFER):
@@ -739,6 +744,8 @@ def near(name: str, known: Iterable[str], most: int = 3, cutoff: float = _NEARES
     """
     import difflib  # for a mistake only: every rank of a real run loads this file
 
+    if not isinstance(name, str):  # such as a function where its name is meant
+        return []
     lower = {one.lower(): one for one in islice(known, _MOST_NAMES) if len(one) <= _MOST_LETTERS}
     word = name[:_MOST_LETTERS].lower()
     found = difflib.get_close_matches(word, list(lower), most, cutoff)

@@ -127,7 +127,7 @@ class RunRequest:
 #: other tools' names of parameters of `labkit.run`
 _MEANT = {
     **dict.fromkeys(("machine", "platform", "topology", "network", "where"), "on"),
-    **dict.fromkeys(("np", "nprocs", "processes", "procs", "nodes", "p", "size"), "ranks"),
+    **dict.fromkeys(("np", "n", "nprocs", "processes", "procs", "nodes", "p", "size"), "ranks"),
     **dict.fromkeys(("limit", "max_time", "walltime"), "timeout_s"),
 }
 
@@ -167,10 +167,14 @@ class Machine:
         """
         if self.is_real:
             self._refuse_simulated(request)
-        for option in request.options:
-            if option not in self.options:
-                raise MachineError(self._unknown(option, request.program), code="unknown-name")
+        self.refuse_unknown(request.options, request.program)
         return request
+
+    def refuse_unknown(self, options: Collection[str], program: object) -> None:
+        """Refuse a keyword that is neither an option of this machine nor a parameter of the program."""
+        for option in options:
+            if option not in self.options:
+                raise MachineError(self._unknown(option, program), code="unknown-name")
 
     def _unknown(self, option: str, program: object) -> str:
         """Say that a name is neither an option nor a parameter of the program, and which name is near."""

@@ -83,6 +83,6 @@ EXERCISES = {
         "draw who sends to whom in the first step.",
         A="the same messages are sent. Count them.",
         B="how many messages are under way at once, in either order?",
-        D="everybody receives from all others in the end. Who waits for ever?",
+        D="everybody receives from all others in the end. Who waits forever?",
     ),
 }  # fmt: skip

@@ -224,9 +224,8 @@ def check(name: str, answer: object = ...) -> Any:
     """
     known = exercises()
     if name not in known:
-        also = nearest(str(name), known, 1)
-        every = f"{also} Exercises:" if also else "; there are"
-        raise DataError(f"there is no exercise {name!r}{every} {', '.join(known)}", code="unknown-name")
+        hint = nearest(name, known) or "; the notebooks name them in their cells lk.check(...)"
+        raise DataError(f"there is no exercise {name!r}{hint}", code="unknown-name")
     if answer is not ...:
         return known[name].check(answer)
     if not known[name].choices:

@@ -7,12 +7,13 @@ is called, an object that is indexed, a call with too few arguments.
 from __future__ import annotations
 
 import re
+import sys
 import traceback
 from itertools import pairwise
 from types import ModuleType
 from typing import Any
 
-from labkit.errors import LabkitError, near
+from labkit.errors import LabkitError, near, nearest
 
 __all__ = ["hint_of", "offer_hints"]
 
@@ -38,6 +39,8 @@ _TABLES = {
     "Study": _INDEXED["Study"],
     "Run": "run.phases is a table of a run; lk.sweep makes a study of several, with its table study.data",
 }
+#: attributes of a run that are None unless an option asks for them
+_RECORDED_BY = {"trace": "lk.run(..., trace=True)", "counts": "lk.run(..., count=True)"}
 #: what a cell has called that is no function
 _VALUE = re.compile(r"'[\w.]+' object is not callable")
 _TOO_FEW = {
@@ -45,6 +48,11 @@ _TOO_FEW = {
     "fit": "lk.fit(p, seconds) fits numbers, study.fit() a study",
     "platform": 'lk.platform("torus:4x4") is a machine; labkit.explore.topology() shows the topologies',
     "judge": 'lk.judge(p, seconds, "p log p") judges numbers, study.expect("p log p") a study',
+    "predict": 'lk.predict("p log p") records an expected growth, before the run',
+    "off_line": 'lk.tune("bcast", "torus:4x4") finds the fastest algorithm of a collective',
+    "check": 'lk.check("tour_rounds", answer) checks an exercise, which its notebook names',
+    "card": 'lk.card("bcast", "torus:4x4") shows what a collective costs',
+    "run": "lk.run(program, 8) runs a program, a function program(comm), on 8 ranks",
     "lecture": 'lk.lecture("bcast") shows a broadcast, lk.lecture("sorting", "sample_sort") a sort',
     "sweep": "lk.sweep(program, [2, 4, 8, 16, 32]) runs a program on these numbers of ranks",
 }
@@ -67,12 +75,14 @@ def hint_of(error: BaseException) -> str:
         return _column_asked_for(error)
     if isinstance(error, LabkitError):
         return ""
+    if isinstance(error, ImportError):
+        return _import_meant(error)
     if isinstance(error, AttributeError):
         if type(error.obj).__name__ == "Verdict" and not _is_foreign(type(error.obj)):
             return (
                 "lk.plot.scaling(verdict) draws a verdict" if error.name in ("plot", "show", "draw") else ""
             )
-        return _called_too_early(error)
+        return _called_too_early(error) or _not_recorded(error, said)
     return _of_type_error(error, said) if isinstance(error, TypeError) else ""
 
 
@@ -84,6 +94,8 @@ def _of_type_error(error: TypeError, said: str) -> str:
     if said == "'module' object is not callable":
         names = [one.__name__ for one in _called(error) if isinstance(one, ModuleType)]
         return next((_CALLED[name] for name in names if name in _CALLED), "")
+    if unrecorded := _not_recorded(error, said):
+        return unrecorded
     if indexed := re.fullmatch(r"'(\w+)' object is not (subscriptable|iterable)", said):
         return "" if _is_foreign(_names_at(error).get(indexed[1])) else _INDEXED.get(indexed[1], "")
     if said == "object of type 'Run' has no len()" and not _is_foreign(_names_at(error).get("Run")):
@@ -97,6 +109,34 @@ def _of_type_error(error: TypeError, said: str) -> str:
             return handed
         own = [one for one in _called(error) if getattr(one, "__name__", "") == short[1]]
         return "" if any(map(_is_foreign, own)) else _TOO_FEW.get(short[1], "")
+    return ""
+
+
+def _import_meant(error: ImportError) -> str:
+    """Say what a module of labkit's has, as it does itself when the name is asked for as an attribute."""
+    found = re.match(r"cannot import name '(\w+)' from '(labkit[\w.]*)'", str(error))
+    owner, _, name = (error.name or "").rpartition(".")
+    if found:
+        name, owner = found.groups()
+    module = sys.modules.get(owner)
+    if module is None or owner.partition(".")[0] != "labkit":
+        return ""
+    try:
+        getattr(module, name)
+    except LabkitError as known:
+        return str(known)
+    except AttributeError:
+        return f"{owner} has no {name!r}{nearest(name, dir(module))}"
+    return ""
+
+
+def _not_recorded(error: BaseException, said: str) -> str:
+    """Say how a run gets what it does not have: ``run.trace.gantt()`` of a run without a trace."""
+    names = _names_at(error)
+    for owner, name in re.findall(r"([\w.]+)(?:\([^()]*\))?\.(trace|counts)\b", _line_of(error)):
+        is_run = type(names.get(owner)).__name__ == "Run" or owner.rpartition(".")[2] == "run"
+        if is_run and "'NoneType' object" in said:
+            return f"{name} is None: this run has none; {_RECORDED_BY[name]} records it"
     return ""
 
 

@@ -155,6 +155,11 @@ def lecture(problem: str, name: str = "") -> Lecture:
     >>> str(race).splitlines()[0]
     'reduce/binomial: as the lecture writes it, as labkit uses it, and how many times as long the first takes'
     """
+    if not isinstance(problem, str):
+        raise ScheduleError(
+            f'an algorithm is given by name, such as "sample_sort", got {type(problem).__name__}',
+            code="wrong-type",
+        )
     if not name:
         problem, name = _only_form(problem)
     return Lecture(problem, name, registry.teaching_form(problem, name))

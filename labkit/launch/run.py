@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import dis
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -19,6 +21,9 @@ from labkit.sim.machine import Simulated
 
 __all__ = ["MACHINES", "Again", "checked_request", "machine_of", "run", "together"]
 
+_CONTAINERS = (list, dict, set)
+#: methods that change them
+_CHANGING = {"append", "extend", "insert", "add", "update", "setdefault"}
 #: asked in this order whether a value of `on` is theirs; what is nobody else's names a platform
 MACHINES: list[Machine] = [RealMpi(), Engines(), SlurmCluster(), Simulated()]
 
@@ -62,12 +67,14 @@ def _checked(
         raise _or_a_word(error, on) from None
     if held is None:
         check_kind(program)
+    kwargs, options = own_parameters(program, kwargs or {}, named, machine)
+    if held is None:
+        machine.refuse_unknown(options, program)  # such as np=4
         raise MachineError(
-            f"how many ranks? on={on!r} holds any number: say it, as in labkit.run(program, 8), or name a "
-            'machine of a size, as in on="star:8"',
+            f"`ranks` is required because on={on!r} has no fixed size, for example labkit.run(program, 8); "
+            'or give a machine with a size, such as on="star:8"',
             code="ranks-required",
         )
-    kwargs, options = own_parameters(program, kwargs or {}, named, machine)
     try:
         return machine.checked(RunRequest(program, held, on, kwargs=kwargs, options=options, **how))
     except PlatformError as error:
@@ -268,8 +275,34 @@ def run(
             f"coll: no call used {', '.join(idle)}. coll applies to calls on arrays, such as Allreduce; "
             "reduce, allreduce, scan and exscan of Python objects always use mpi4py's trees"
         )
+    if request.isolate is not False and all(one is None for one in found.results):
+        for name in _changed_globals(request.program):
+            found.notes.append(
+                f"each rank changed its own copy of {name}, as processes do; {name} here is unchanged. "
+                "Return what you need: run.results has it for each rank"
+            )
     found.again = Again(request)
     return found
+
+
+def _changed_globals(program: object) -> list[str]:
+    """Return the globals that a function's own code assigns, or changes as ``found.append(...)`` does."""
+    steps = [*dis.get_instructions(program)] if inspect.isfunction(program) else []
+    scope = getattr(program, "__globals__", {})
+    names = [one.argval for one in steps if one.opname == "STORE_GLOBAL"]
+    for position, step in enumerate(steps):
+        before = position - 1
+        if step.opname == "STORE_SUBSCR":  # its index is one value: what lies below it is changed
+            depth = 0
+            while before >= 0 and depth < 1:
+                depth += dis.stack_effect(steps[before].opcode, steps[before].arg)
+                before -= 1
+        elif step.opname not in ("LOAD_METHOD", "LOAD_ATTR") or step.argval not in _CHANGING:
+            continue
+        at = steps[before] if before >= 0 else step
+        if at.opname == "LOAD_GLOBAL" and isinstance(scope.get(at.argval), _CONTAINERS):
+            names.append(at.argval)
+    return list(dict.fromkeys(names))
 
 
 def _idle_choices(request: RunRequest, found: Run) -> list[str]:

@@ -91,7 +91,7 @@ def wait_for(error: DeadlockError) -> Drawing:
     ...     lk.run(both_receive, ranks=2, on="star")
     ... except lk.errors.DeadlockError as error:
     ...     print(wait_for(error).reading)
-    Rank 0 waits for rank 1, which waits for rank 0: 2 of 2 ranks wait for ever.
+    Rank 0 waits for rank 1, which waits for rank 0: 2 of 2 ranks wait forever.
     """
     if not isinstance(error, DeadlockError):
         raise DataError(
@@ -223,12 +223,12 @@ def _short(text: str) -> str:
 
 
 def _reading(error: DeadlockError) -> str:
-    total = f"{error.blocked} of {error.ranks} ranks wait for ever"
+    total = f"{error.blocked} of {error.ranks} ranks wait forever"
     cycle = list(error.cycle)
     if not cycle:
-        return f"No circle: {total}, each for a rank that has ended, for anybody, or for one that waits so."
+        return f"{total}: for ranks that have ended, for any rank, or for each other, but not in a cycle."
     if len(cycle) > 6:
-        return f"{len(cycle)} ranks wait for each other in a circle, from rank {cycle[0]} on: {total}."
+        return f"{len(cycle)} ranks wait for each other in a cycle that begins at rank {cycle[0]}: {total}."
     rest = "".join(f", which waits for rank {rank}" for rank in [*cycle[2:], cycle[0]])
     second = cycle[1] if len(cycle) > 1 else cycle[0]
     return f"Rank {cycle[0]} waits for rank {second}{rest if len(cycle) > 1 else ''}: {total}."

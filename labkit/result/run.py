@@ -208,6 +208,10 @@ class Run(SuggestsNames):
                 ("speedup", "efficiency"),
                 "labkit.plot.efficiency(study) of a sweep, labkit.sweep(program, [1, 2, 4, 8])",
             ),
+            **dict.fromkeys(
+                ("save", "to_csv", "to_json"),
+                "labkit.sweep(program, [8]).save(file) for numbers, or run.export(file) for a trace",
+            ),
             **dict.fromkeys(("plot", "timeline", "gantt"), "labkit.plot.gantt(run) of a run with trace=True"),
         }
     )

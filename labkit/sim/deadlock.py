@@ -190,5 +190,5 @@ def report(waits: dict[int, Waiting], ranks: int) -> str:
             shown[11:-1] = [f"... ({len(cycle)} ranks)"]
         lines.append("  cycle: " + " waits for ".join(shown))
     elif finished:
-        lines.append(f"  {finished} of {ranks} ranks have finished: nobody is left who could send")
+        lines.append(f"  {finished} of {ranks} ranks have finished: no rank is left that could send")
     return "\n".join(lines)

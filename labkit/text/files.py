@@ -38,7 +38,7 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 def require_file(
     path: str | os.PathLike[str], error: type[LabkitError] = DataError, *, is_whole: bool = True
 ) -> None:
-    """Refuse what is there and is neither a file nor a folder: a pipe waits for ever, a device never ends."""
+    """Refuse what is there and is neither a file nor a folder: a pipe waits forever, a device never ends."""
     try:
         found = os.stat(path)
     except (OSError, ValueError):  # who opens it says why

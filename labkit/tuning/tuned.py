@@ -301,7 +301,7 @@ def _text(
         by_size = names_table("ompi")[operation].get("by_size", True)
         if not by_size and any(len(band.steps) > 1 for band in bands):
             raise DataError(
-                f"Open MPI's ranks do not agree on the size of a {operation}, and would wait for ever where "
+                f"Open MPI's ranks do not agree on the size of a {operation}, and would wait forever where "
                 "it decides: tune for one size",
                 code="unsupported",
             )

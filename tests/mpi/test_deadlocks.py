@@ -117,7 +117,7 @@ def one_half_does_a_round_more(comm):
 CASES = {
     facing: (2, ["rank 0: recv from rank 1, tag 7 at ", "cycle: rank 0 waits for rank 1 waits for rank 0"]),
     ring_of_large_sends: (3, ["rank 0: Ssend to rank 1, tag 0, 32 B", "waits for rank 2 waits for rank 0"]),
-    wrong_tag: (2, ["rank 1: recv from rank 0, tag 2", "1 of 2 ranks have finished: nobody is left"]),
+    wrong_tag: (2, ["rank 1: recv from rank 0, tag 2", "1 of 2 ranks have finished: no rank is left"]),
     one_leaves_early: (3, ["ranks 1-2: Barrier, waiting for rank 0 at "]),
     in_a_part_of_the_world: (4, ["rank 0: Wait from rank 2, tag any", "rank 1: Wait from rank 3"]),
     one_of_three_never_comes: (

@@ -81,7 +81,9 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     if name not in _HOMES:
-        raise unknown_name("labkit.explore", name, _VERBS)
+        is_collective = name in importlib.import_module("labkit.schedule").PROBLEMS
+        instead = {name: f'labkit.explore.collective("{name}")'} if is_collective else {}
+        raise unknown_name("labkit.explore", name, _VERBS, instead)
     value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     value = asks_for_its_subject(value, f"labkit.explore.{name}")
     globals()[name] = value

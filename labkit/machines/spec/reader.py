@@ -19,6 +19,14 @@ __all__ = ["folder", "kinds", "names", "parse_spec"]
 
 #: other names that people use for options
 _SPOKEN = {"bandwidth": "bw", "latency": "lat", "flops": "speed"}
+#: shapes of machines that have another name here, as the end of a sentence
+_ALSO = {
+    "ring": "; a ring of 8 hosts is torus:8",
+    "hypercube": "; a hypercube of 8 hosts is torus:2x2x2",
+    **dict.fromkeys(("mesh", "grid"), "; torus:4x4 is a grid whose opposite ends are linked, too"),
+    **dict.fromkeys(("switch", "crossbar", "bus", "ethernet"), "; hosts at one switch are star"),
+    **dict.fromkeys(("tree", "clos"), "; a tree of switches is fattree"),
+}
 
 
 @functools.cache
@@ -66,7 +74,7 @@ def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, A
     known = kinds()
     if name not in known:
         forms = "; ".join(kind.FORM for kind in known.values())
-        near = nearest(name, [*known, *names()])
+        near = nearest(name, [*known, *names()]) or _ALSO.get(name, "")
         raise _refuse(
             spec,
             0,

@@ -35,7 +35,7 @@ def outcome(code: str, folder: Path) -> tuple[object, object]:
         try:
             value = eval(compile(text, name, mode), names)
         except LabkitError as error:
-            return error.code, str(error)
+            return error.code, "\n".join([str(error), *getattr(error, "__notes__", ())])
         except Exception as error:  # Python's own
             return type(error).__name__, hint_of(error)
     return None, value
@@ -58,6 +58,12 @@ def outcome(code: str, folder: Path) -> tuple[object, object]:
         ("(folder / 'p.py').write_text('print(1)')\nlk.run(folder / 'p.py', 2).output", ["1\n", "1\n"]),
         ("lk.run(total, 2) == lk.run(total, 3)", False),
         ("max(lk.run(total, 5).results)", 5),
+        # a third student
+        ("lk.run(total, 4, 'star').results", [4] * 4),
+        ("def f(comm):\n    return comm.allreduce([comm.rank])\nlk.run(f, 2).results", [[0, 1], [0, 1]]),
+        ("def f(c):\n    a = np.ones(9)\n    c.bcast(a)\n    return a[0]\nlk.run(f, 2).results", [1, 1]),
+        ("def f(comm, n=10, m=20):\n    return n\nset(lk.sweep(f, 4, n=5, progress=False).data.n)", {5}),
+        ("list(lk.run(Sort().go, 3, trace=True).results)", [0, 1, 2]),
     ],
 )  # fmt: skip
 def test_it_ends_as_meant(code: str, value: object, tmp_path: Path) -> None:
@@ -95,9 +101,107 @@ def test_it_ends_as_meant(code: str, value: object, tmp_path: Path) -> None:
         ("lk.platform()", "TypeError", 'lk.platform("torus:4x4")'),
         ("lk.run(total(4), 4)", "AttributeError", "lk.run(total, ...)"),
         ("x = [1, 2, 4, 8, 16]\nlk.judge(x, x, 'p').plot()", "AttributeError", "lk.plot.scaling(verdict)"),
+        # a third student
+        ("__import__('labkit', fromlist=['mpi4py']).mpi4py", "unknown-name", "from mpi4py import MPI"),
+        ("lk.run(total, np=4)", "unknown-name", "did you mean 'ranks'"),
+        ("lk.run(total, n=4)", "unknown-name", "did you mean 'ranks'"),
+        ("lk.run(total)", "ranks-required", "labkit.run(program, 8)"),
+        ("lk.run(lambda: 1, 4)", "wrong-arguments", "lambda comm: ..."),
+        ("lk.run([total, total], 4)", "wrong-type", "[labkit.run(f, 4) for f in"),
+        ("lk.run(total, 4, on='ring:4')", "malformed-specification", "torus:8"),
+        ("lk.run(total, 4, on='hypercube')", "malformed-specification", "torus:2x2x2"),
+        ("lk.run(total, 4, on='mesh')", "malformed-specification", "torus:4x4"),
+        ("lk.simulate(total, 4)", "unknown-name", "labkit.run(program, 8)"),
+        ("lk.explain(lk.run(total, 4))", "unknown-name", ".explain()"),
+        ("lk.platforms", "unknown-name", "labkit.explore.topology()"),
+        ("lk.collectives", "unknown-name", "dir(labkit.algorithms)"),
+        ("lk.sort", "unknown-name", "labkit.algorithms.sorting"),
+        ("lk.explore.bcast", "unknown-name", 'labkit.explore.collective("bcast")'),
+        ("lk.run(total, 4).trace.plot()", "AttributeError", "trace=True"),
+        ("run = lk.run(total, 4)\nrun.counts['messages']", "TypeError", "count=True"),
+        ("lk.run(total, 4).save('x')", "unknown-name", "run.export(file)"),
+        ("s = lk.sweep(total, [2, 4], progress=False)\ns.makespan_s", "unknown-name", 'curve("makespan_s")'),
+        ("s = lk.sweep(total, [2, 4], progress=False)\ns.mean()", "unknown-name", "to_frame(wide=True)"),
+        ("def f(comm):\n    comm.alltoall(comm.rank)\nlk.run(f, 4)", "rank-failed", "a list with one item"),
+        ("def f(comm):\n    lk.compute('1ms')\nlk.run(f, 2)", "rank-failed", "a number of seconds"),
+        ("lk.tune(total)", "unknown-name", "there are: allgather"),
+        ("lk.lecture(total)", "wrong-type", "got function"),
+        ("lk.check('tour_round')", "unknown-name", "did you mean 'tour_rounds'"),
+        ("lk.check('1')", "unknown-name", "the notebooks name them"),
+        ("lk.check()", "TypeError", "checks an exercise"),
+        ("lk.tune()", "TypeError", 'lk.tune("bcast"'),
+        ("lk.card()", "TypeError", 'lk.card("bcast"'),
+        ("lk.run()", "TypeError", "lk.run(program, 8)"),
+        ("lk.predict()", "TypeError", 'lk.predict("p log p")'),
     ],
 )  # fmt: skip
 def test_it_ends_with_a_sentence_that_helps(code: str, kind: str, fact: str, tmp_path: Path) -> None:
     found, said = outcome(code, tmp_path)
     assert found == kind, said
     assert fact in str(said)
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("from labkit import mpi4py", "from mpi4py import MPI"),
+        ("from labkit import simulate", "labkit.run(program, 8)"),
+        ("from labkit.algorithms.sorting import samplesort", "did you mean 'sample_sort'"),
+        ("from labkit.algorithms import sorts", "did you mean 'sorting'"),
+        ("import labkit.algorithms.sort", "did you mean 'sorting'"),
+        ("from labkit.scaling import fitt", "did you mean 'fit'"),
+        ("import no_such_module", ""),
+        ("from math import sinus", ""),
+    ],
+)
+def test_an_import_that_fails_gets_the_name_that_was_meant(line: str, fact: str) -> None:
+    with pytest.raises(ImportError) as found:
+        exec(line, {})
+    hint = hint_of(found.value)
+    assert fact in hint
+    assert bool(hint) == bool(fact)
+
+
+SHARED = """
+count, found, table, table_of = 0, [], {}, [[0]]
+
+
+def assigns(comm):
+    global count
+    count += comm.rank
+
+
+def appends(comm):
+    found.append(comm.rank)
+
+
+def stores(comm):
+    own = {}
+    own[0] = found
+    table[comm.rank + len(found)] = comm.size
+
+
+def returns(comm):
+    found.append(comm.rank)
+    return found
+
+
+def reads(comm):
+    own = [one for one in found]
+    own.append(len(table))
+    own[0] = table_of[0][0] + count
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "changed"),
+    [("assigns", "count"), ("appends", "found"), ("stores", "table"), ("returns", ""), ("reads", "")],
+)
+def test_globals_that_ranks_change_are_named_where_nothing_is_returned(name: str, changed: str) -> None:
+    names: dict[str, object] = {}
+    exec(SHARED, names)
+    program = names[name]
+    assert callable(program)
+    notes = lk.run(program, 2).notes
+    assert [f"its own copy of {changed}," in note for note in notes] == ([True] if changed else [])
+    assert names["count"] == 0

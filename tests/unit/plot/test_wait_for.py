@@ -36,7 +36,7 @@ def test_a_ring_of_waits(ranks):
     drawing = lk.plot.wait_for(error)
     assert arrows(drawing) == {(r, (r + 1) % ranks) for r in range(ranks)}
     assert sorted(error.cycle) == list(range(ranks))
-    assert f"{ranks} of {ranks} ranks wait for ever" in drawing.reading
+    assert f"{ranks} of {ranks} ranks wait forever" in drawing.reading
     assert drawing.svg.count("url(#labkit-cycle)") == ranks
 
 
@@ -56,7 +56,7 @@ def test_ranks_that_have_ended_are_told_apart():
     assert arrows(drawing) == {(1, 0), (2, 0), (3, 0)}
     assert drawing.svg.count("stroke-dasharray") == 1
     assert not error.cycle
-    assert drawing.reading.startswith("No circle: 3 of 4")
+    assert drawing.reading.startswith("3 of 4 ranks wait forever")
 
 
 def test_a_drawing_is_a_file(tmp_path):

@@ -126,7 +126,7 @@ def chunks_after(path, initial):
                 done.add((g, number, int(step.get("s"))))
                 steps.popleft()
                 moved = True
-    assert not any(steps for _, steps in blocks.values()), "a thread block waits for ever"
+    assert not any(steps for _, steps in blocks.values()), "a thread block waits forever"
     return {g: [held[k] for k in sorted(held) if k[0] == "o"] for g, held in memory.items()}
 
 
