@@ -223,7 +223,7 @@ ASSIGNMENT = Assignment(
         Correct("any_type", "Values of any type, bit by bit", 1, _any_type, _in_order,
                 "A buffer for what is received has the dtype of `values`."),
         Correct("balance", "Every rank returns floor(k/p) or ceil(k/p) values", 2, _skewed, _balanced,
-                "From the place of a value in the result follows the rank that returns it; k is the sum of "
+                "The place of a value in the result determines the rank that returns it; k is the sum of "
                 "all counts."),
         Costs("volume", "A rank receives its block and not much more", 2, _volume_cases, _balanced,
               [_RECEIVED, _TOLD, _SENT],

@@ -18,7 +18,7 @@ from labkit.grading.counts import (
     rounds_of,
     uncounted,
 )
-from labkit.grading.page import number
+from labkit.grading.page import amount
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.seeds import Seed
@@ -197,7 +197,7 @@ def _outgrown(check: Costs, few: tuple[Case, float], many: tuple[Case, float]) -
     (small, before), (large, after) = few, many
     return (
         f"From {small.ranks} to {large.ranks} ranks the {_NAMES[check.bounds[0].what]} grow from "
-        f"{number(before)} to {number(after)}; at most {check.most_growth:g} times as many are allowed."
+        f"{amount(before)} to {amount(after)}; at most {check.most_growth:g} times as many are allowed."
     )
 
 
@@ -205,7 +205,7 @@ def _amounts(bound: Bound, value: float, most: float) -> tuple[str, str]:
     """Return what was found, and what is allowed: the formula and its value."""
     from labkit.text.html import quantity
 
-    found, allowed = (quantity(one, "s") if bound.what == "seconds" else number(one) for one in (value, most))
+    found, allowed = (quantity(one, "s") if bound.what == "seconds" else amount(one) for one in (value, most))
     return found, allowed if allowed == bound.words else f"{bound.words} = {allowed}"
 
 
@@ -253,9 +253,10 @@ class Costs:
                 value, most = bound.value(outcome, case), bound.most(case)
                 if value > most:
                     return Verdict(0.0, _exceeded(case, bound, value, most), self.hint)
-                found, allowed = _amounts(bound, value, most)
-                seen = f"{found} {_named(bound, case)}, of at most {allowed}"
-            counted = self.bounds[0].value(outcome, case)
+            main = self.bounds[0]
+            counted = main.value(outcome, case)
+            found, allowed = _amounts(main, counted, main.most(case))
+            seen = f"{found} {_named(main, case)}, of at most {allowed}"
             before = first.setdefault(self.size(case), (case, counted))
             if self.most_growth is not None and counted > self.most_growth * before[1]:
                 return Verdict(0.0, _outgrown(self, before, (case, counted)), self.hint)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from labkit.grading.result import CheckResult, Marks
 from labkit.text.html import PRE, render
 
-__all__ = ["Grade", "check_html", "grade_html", "grade_page", "grade_text", "number"]
+__all__ = ["Grade", "amount", "check_html", "grade_html", "grade_page", "grade_text", "number"]
 
 
 _SIGNS = {"passed": "✓", "partial": "≈", "failed": "✗"}
@@ -19,6 +19,11 @@ _COLORS = {"passed": "#00795a", "partial": "#0067a5", "failed": "#b54700"}
 def number(points: float) -> str:
     """Write points: ``3``, ``2.5``."""
     return f"{points:.2f}".rstrip("0").rstrip(".")
+
+
+def amount(count: float) -> str:
+    """Write a count of messages or bytes: ``34,249``."""
+    return f"{count:,.2f}".rstrip("0").rstrip(".")
 
 
 def _head(grade: Marks) -> str:
@@ -42,8 +47,6 @@ def grade_text(grade: Marks) -> str:
             lines.append(textwrap.indent(result.feedback, " " * 12))
         if result.hint:
             lines.append(textwrap.indent(f"hint: {result.hint}", " " * 12))
-    if grade.containment:
-        lines.append(f"  ({grade.containment})")
     return "\n".join(lines)
 
 

@@ -216,6 +216,9 @@ class ScheduleCosts:
                     self.hint,
                 )
             said = f"{these}: {number(rounds)} rounds, at most {self.words} = {number(self.rounds(size))}."
+            if self.volume is not None:
+                most = number(self.volume(size))
+                said = f"{these}: a rank sends {number(volume)} times the message, at most {most} times."
         return Verdict(1.0, said)
 
 
