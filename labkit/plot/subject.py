@@ -92,6 +92,12 @@ def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[.
                 raise DataError(f"{name} takes {wanted}; got {_named(subject)}", code="wrong-arguments")
         else:
             raise DataError(f"{name} takes {wanted}: {name}({first.name})", code="wrong-arguments")
+        if isinstance(width := kwargs.get("width"), str):
+            raise DataError(
+                f"width is a number of pixels, got {width!r}; a column of a paper is an option of save: "
+                f'{name}(...).save("figure.pdf", width="double")',
+                code="wrong-type",
+            )
         if missing := [one for one in needed[len(args) :] if one not in kwargs]:
             raise DataError(
                 f"{name} also takes {', '.join(missing)}: {name}({', '.join(needed)})", code="missing-key"

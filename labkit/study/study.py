@@ -86,10 +86,7 @@ class Study(SuggestsNames):
         {
             **dict.fromkeys(("judge", "verdict", "check"), 'expect("p log p")'),
             **dict.fromkeys(("df", "frame", "rows", "results", "values"), "data"),
-            **{
-                name: f'curve("{name}"), its values over the ranks'
-                for name in ("makespan_s", "messages", "bytes", "rounds")
-            },
+            **{name: f'curve("{name}"), over the ranks' for name in ("makespan_s", "messages", "bytes")},
             **dict.fromkeys(("mean", "median", "min", "max"), "to_frame(wide=True), a table of its points"),
             **{name: f"labkit.plot.{name}(study)" for name in ("speedup", "efficiency")},
             **{name: f"data.{name}" for name in ("columns", "shape", "loc", "iloc")},

@@ -682,7 +682,7 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [(1024, "cut twice"), (2048, "for all 64"), (256, "no help"), (63, "on a star")],
         [128],
     ),
-    "crowd": (["C"], [("A", "Count them"), ("B", "at once"), ("D", "for ever")], []),
+    "crowd": (["C"], [("A", "Count them"), ("B", "at once"), ("D", "forever")], []),
     "crossover": (
         [122.35, 122],
         [(260, "a byte save"), (65, "no bytes"), (141.2, "all of the ring"), (122_353, "kB")],
