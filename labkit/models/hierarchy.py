@@ -340,18 +340,10 @@ class CommunicationModel:
         return f"$\\displaystyle {self.latex}$"
 
     def _repr_html_(self) -> str:
-        from sympy.printing.mathml import mathml
+        from html import escape  # not MathML: JupyterLab takes its tags out of outputs that were stored
 
-        lower, upper = (mathml(_rounded(e), printer="presentation") for e in (self.lower, self.upper))
-        time = "<mi>T</mi><mo>=</mo>"
-        body = {
-            "asymptotic": f"<mi>T</mi><mo>=</mo><mi>O</mi><mo>(</mo>{upper}<mo>)</mo>",
-            "bounded": f"{lower}<mo>&#8804;</mo><mi>T</mi><mo>&#8804;</mo>{upper}",
-            "dominant": f"{time}{lower}<mo>+</mo><mi>&#8230;</mi>",
-            "exact": time + lower,
-        }[self.kind]
-        title = f"<div>{self.title} ({self.kind}, seconds)</div>" if self.title else ""
-        return f'{title}<math display="block"><mrow>{body}</mrow></math>'
+        title = f"<div>{escape(self.title)} ({self.kind}, seconds)</div>" if self.title else ""
+        return f"{title}<div>{escape(str(self).replace('<=', '≤'))}</div>"
 
 
 _S, _P = S, P
