@@ -152,7 +152,7 @@ def _drawn(one: Shown) -> str:
     if one.hosts is None:
         note = f"for {_SHOWN_RANKS} ranks"
     elif small != sized:
-        note = f"drawn is a smaller sibling, {small.size} of {small.hosts:,} hosts"
+        note = f"the picture shows a smaller one, {small.size} of {small.hosts:,} hosts"
     return f"<div>{drawing}<div style='opacity:0.8'>{escape(note)}</div></div>"
 
 

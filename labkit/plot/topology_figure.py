@@ -69,7 +69,7 @@ def topology(
     reading = f"{built!r}. {layout.said}"
     is_whole = drawn.description == whole.description
     if not is_whole:
-        reading = f"{built!r}; drawn is a smaller sibling, {drawn.description.size}. {layout.said}"
+        reading = f"{built!r}; the picture shows a smaller one, {drawn.description.size}. {layout.said}"
     hops: list[Cable] = []
     if route is not None:
         if not is_whole:

@@ -54,8 +54,8 @@ INPUTS = {
     "random": "every key anywhere",
     "reversed": "the largest keys on the first rank",
     "sorted": "already in order",
-    "dealt out": "neighbouring keys on neighbouring ranks",
-    "nearly sorted": "in order but for some pairs",
+    "dealt out": "successive keys on successive ranks",
+    "nearly sorted": "in order except for a few pairs",
 }
 
 #: where a sort keeps its keys, the latest name first
@@ -163,9 +163,9 @@ def _samples(algorithm: str, n: int, ranks: int, oversampling: float) -> str:
     module = importlib.import_module(f"labkit.algorithms.sorting.{algorithm}")
     block = module.block_length(n, ranks, oversampling)
     most = min(module.largest_block(n, ranks, oversampling), n)
-    each = "every key is a sample" if block == 1 else f"one sample for {block} keys"
-    bound = f"no rank can end with more than {most} keys, {most * ranks / n:.3g} times the mean"
-    return f"{each}; where they are taken at equal distances, {bound}"
+    each = "Every key is a sample." if block == 1 else f"One sample for {block} keys."
+    bound = f"no rank ends with more than {most} keys, {most * ranks / n:.3g} times the mean"
+    return f"{each} With evenly spaced samples, {bound}."
 
 
 def inputs(kind: str, ranks: int, per_rank: int, seed: int) -> list[Keys]:
@@ -526,7 +526,7 @@ class SortingPlayer(Player):
         if len(rows) > 14:  # a sort of many levels: those around the present one
             first = min(max(self.step.value - 6, 0), len(rows) - 13)
             rows = rows[first : first + 13]
-        head = ["step", "phase", "keys per rank", "largest / mean", "all through after"]
+        head = ["step", "phase", "keys per rank", "largest / mean", "finished after"]
         said = f"<div>{escape(self.played.samples)}</div>" if self.played.samples else ""
         return said + table(head, rows)
 

@@ -125,7 +125,7 @@ def pairs(pattern: str, hosts: int, shift: int = 1, seed: int = 0) -> Pairs:
         if hosts * hosts > MOST_PAIRS:
             raise DataError(
                 f"all to all on {hosts:,} hosts has {hosts * (hosts - 1):,} messages; at most "
-                f"{int(MOST_PAIRS**0.5)} hosts are looked at: take a smaller machine of the same kind",
+                f"{int(MOST_PAIRS**0.5)} hosts are supported: choose a smaller machine of the same kind",
                 code="out-of-range",
             )
         found = np.stack([np.repeat(every, hosts), np.tile(every, hosts)], 1)
@@ -275,7 +275,7 @@ def look(
     layout, built = drawn.lay_out(), whole.description.build([0])
     is_whole = drawn == whole.description
     cables = Cables(layout)
-    reading = whole.name if is_whole else f"{whole.name}; drawn is a smaller sibling, {drawn.size}"
+    reading = whole.name if is_whole else f"{whole.name}; the picture shows a smaller one, {drawn.size}"
     links: list[tuple[str, float, float]] = []
     hops = []
     if route is not None:
@@ -287,8 +287,8 @@ def look(
     if load.hottest:
         link, count, seconds = load.hottest[0]
         reading += (
-            f". {pattern}: {link} carries {count:,} of {load.messages:,} messages; with 1 MB each it alone "
-            f"needs {quantity(seconds * _SIZE, 's', 3)}"
+            f". {pattern}: {link} carries {count:,} of {load.messages:,} messages, which take "
+            f"{quantity(seconds * _SIZE, 's', 3)} there if each has 1 MB"
         )
     figure = _draw(layout, cables, load if is_whole else Load(0, {}, []), hops, width, height)
     name = whole.name if is_whole else f"{drawn.size}, a smaller one of this kind: {whole.name} is too large"

@@ -108,7 +108,7 @@ def test_a_machine_that_is_none_leaves_the_picture_pale(changes: dict[str, objec
     [
         ({"shape": ""}, ""),
         ({"target": 16}, "hosts 0 to 15; got a route from 0 to 16"),
-        ({"shape": "20x20", "pattern": "all to all"}, "at most 264 hosts are looked at"),
+        ({"shape": "20x20", "pattern": "all to all"}, "at most 264 hosts are supported"),
         ({"shape": "3x4", "pattern": "transpose"}, "needs a square number of hosts; 12 is not a square"),
         ({"shape": "16x16x16", "target": 4000}, ""),
     ],
@@ -307,7 +307,7 @@ def test_fewer_samples_than_keys_show_imbalance() -> None:
     player = explorers.sorting("sample_sort", ranks=8, per_rank=256, seed=1)
     player.set(step=99)
     even = player.played.steps[-1].imbalance
-    assert "no rank can end with more than" in player._facts.value
+    assert "no rank ends with more than" in player._facts.value
     found = []
     for share in (1 / 8, 1 / 32):
         player.set(oversampling=share, step=99)

@@ -78,7 +78,7 @@ def test_it_is_drawn() -> None:
     assert (len(layout.hosts), len(layout.cables)) == (8, 12)
     assert 'alt="8 hosts, 0 switches, 12 cables"' in machine._repr_html_()
     assert "3 links" in topology(machine, route=(0, 7)).reading
-    assert "smaller sibling" in topology("hypercube:10").reading
+    assert "a smaller one" in topology("hypercube:10").reading
     assert look("hypercube:3", route=(0, 5), pattern="shift").route
 
 

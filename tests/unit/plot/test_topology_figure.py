@@ -91,7 +91,7 @@ def test_a_large_machine_is_drawn_as_a_smaller_sibling_and_says_so(spec: str) ->
     sibling = lk.platform(spec).description.smaller()
     assert (sibling.hosts or 0) <= MAX_DRAWN_HOSTS
     figure = topology(spec)
-    assert "smaller sibling" in figure.reading
+    assert "a smaller one" in figure.reading
     with raises_code(PlatformError, "out-of-range"):
         topology(spec, route=(0, 1))
 
