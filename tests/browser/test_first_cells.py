@@ -14,7 +14,7 @@ FIRST = [
     ('lk.run(f, on="star:8").results', ["[0, 1, 2, 3, 4, 5, 6, 7]"]),
     ('lk.run(f, 4, on="tours:2x2")', ["did you mean 'torus'?", "Cell In[", "-labkit/"]),
     ("lk.run(4, f)", ["the program comes first, as in labkit.run(f, 4)"]),
-    ("lk.run(f)", ["how many ranks?", "labkit.run(program, 8)"]),
+    ("lk.run(f)", ["`ranks` is required", "labkit.run(program, 8)"]),
     ("def g():\n    return 1\n\nlk.run(g, 4)", ["def g(comm)"]),
     ("study = lk.sweep(f, [1, 2, 4])\nstudy.to_frame()", ["makespan_s"]),
     ('%%spmd -n 4\nx = rank * 2\nprint("hello", rank)', ["hello 3", '_spmd["x"]']),
