@@ -732,7 +732,7 @@ _NEAREST_CUTOFF = 0.6
 _LEAST_BEGUN, _CUTOFF_BEGUN = 4, 0.8
 
 
-def near(name: str, known: Iterable[str], most: int = 3, cutoff: float = _NEAREST_CUTOFF) -> list[str]:
+def near(name: object, known: Iterable[str], most: int = 3, cutoff: float = _NEAREST_CUTOFF) -> list[str]:
     """Return up to `most` names that resemble one, the nearest first; upper and lower case are the same.
 
     Examples
@@ -756,7 +756,7 @@ def near(name: str, known: Iterable[str], most: int = 3, cutoff: float = _NEARES
 
 
 def nearest(
-    name: str,
+    name: object,
     known: Iterable[str],
     most: int = 3,
     cutoff: float = _NEAREST_CUTOFF,

@@ -333,9 +333,13 @@ def compute(seconds: float | None = None, flops: float | None = None) -> None:
     amount = flops if seconds is None else seconds
     if amount is None or (seconds is not None and flops is not None):
         raise ValueError("compute() takes exactly one of seconds=... and flops=...")
-    if isinstance(amount, str):
-        raise TypeError(f"compute() takes a number of seconds or flops, such as 1e-3, got {amount!r}")
-    if not 0 <= amount < _MOST_CHARGED:
+    try:
+        is_allowed = 0 <= amount < _MOST_CHARGED
+    except TypeError:
+        raise TypeError(
+            f"compute() takes a number of seconds or flops, such as 1e-3, got {amount!r}"
+        ) from None
+    if not is_allowed:
         raise ValueError(f"compute() takes an amount >= 0 and below {_MOST_CHARGED:g}, got {amount!r}")
     context = current()
     if context is not None:
