@@ -71,7 +71,7 @@ def misfits(found: Misfits, *, width: int = 860) -> Figure:
         if not len(own):
             continue
         drawn = [_points(fig, found, own, ratio, kind, number) for kind in _MARKERS]
-        name = "as predicted, or not called off" if number < 0 else found.findings[number].where
+        name = "as predicted, or not flagged" if number < 0 else found.findings[number].where
         items.append(LegendItem(label=name[:64], renderers=[one for one in drawn if one is not None]))
     legend = Legend(items=items, orientation="vertical", label_text_font_size="12px")
     fig.add_layout(legend, "above")
