@@ -279,7 +279,7 @@ def _scaled(costs: dict[tuple[str, int], Cost], factors: dict[str, float]) -> di
     """Multiply the costs by their kernels' factors."""
     known = {kernel for kernel, _ in costs}
     for kernel, factor in factors.items():
-        if kernel not in known | {"all"} or not 0 < _real(factor) < math.inf:
+        if kernel not in known | {"all"} or not 0 < _real(factor) <= _LARGEST:
             allowed = ", ".join(["all", *sorted(known)])
             raise ValueError(f"[scaled] {kernel} = {factor!r}; allowed: a factor > 0 of {allowed}")
     found = {}
@@ -292,6 +292,8 @@ def _scaled(costs: dict[tuple[str, int], Cost], factors: dict[str, float]) -> di
     return found
 
 
+#: seconds: beyond it sums of times would not be finite
+_LARGEST = 1e9
 _COEFFICIENTS = ("call_s", "item_s", "item_log_s", "entry_s", "largest_error")
 
 
@@ -300,8 +302,8 @@ def _cost(entry: dict[str, float]) -> Cost:
     if unknown or not entry:
         raise ValueError(f"a kernel has {', '.join(_COEFFICIENTS)}; got {', '.join(entry) or 'nothing'}")
     cost = Cost(*(_real(entry.get(key, 0.0)) for key in _COEFFICIENTS))
-    if not all(0 <= getattr(cost, key) < math.inf for key in _COEFFICIENTS):
-        raise ValueError(f"coefficients must be finite and >= 0, got {cost}")
+    if not all(0 <= getattr(cost, key) <= _LARGEST for key in _COEFFICIENTS):
+        raise ValueError(f"coefficients must be finite and between 0 and {_LARGEST:g}, got {cost}")
     return cost
 
 

@@ -269,8 +269,9 @@ def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapp
     except PlatformError as error:
         if error.code not in ("missing-file", "unreadable-file"):
             raise
+        reason = str(error).partition(" cannot be read: ")[2] or error
         raise PlatformError(
-            f"mapping {os.fspath(path)!r} is neither known nor a readable file ({error})"
+            f"mapping {os.fspath(path)!r} is neither known nor a readable file ({reason})"
             f"{nearest(path.name, ('block', 'cyclic', 'random', 'fragmented'))}; allowed: {FORMS}",
             code="unknown-name",
         ) from None

@@ -47,6 +47,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import sys
 import tomllib
 import zlib
 from collections.abc import Callable, Sequence
@@ -59,6 +60,7 @@ from typing import Any
 
 from labkit.datasets import FOLDER
 from labkit.errors import PlatformError, nearest
+from labkit.machines.quantities import LONGEST_S as _LARGEST
 from labkit.text.files import text_of, toml_of
 
 __all__ = ["DEFAULT", "OPTIONS", "ModelValueError", "NetworkModel", "frozen", "get", "names", "read_options"]
@@ -190,23 +192,24 @@ class NetworkModel:
         for name in _FACTORS:
             self._check_table(name, 2)
             for row, (_, factor) in enumerate(getattr(self, name)):
-                if not 0 < factor < float("inf"):
-                    raise self._refusal(name, f"a factor must be positive and finite, got {factor}", row)
+                if not 0 < factor <= _LARGEST:
+                    why = f"a factor must be positive and at most {_LARGEST:g}, got {factor}"
+                    raise self._refusal(name, why, row)
         for name in _COSTS:
             self._check_table(name, 3)
             for row, (_, *costs) in enumerate(getattr(self, name)):
-                if not all(0 <= cost < float("inf") for cost in costs):
-                    raise self._refusal(name, f"a cost must be finite and 0 or more, got {costs}", row)
+                if not all(0 <= cost <= _LARGEST for cost in costs):
+                    raise self._refusal(name, f"a cost must be between 0 and {_LARGEST:g}, got {costs}", row)
         self._check_collective_network()
         for name in _NUMBERS:
             value = self._number(name)
-            if not 0 <= value < float("inf"):
-                raise self._refusal(name, f"a finite {name} >= 0 is needed, got {value}")
+            if not 0 <= value <= (_LARGEST if name.endswith("_s") else sys.float_info.max):
+                allowed = f"between 0 and {_LARGEST:g}" if name.endswith("_s") else "finite and at least 0"
+                raise self._refusal(name, f"{name} must be {allowed}, got {value}")
         for name in ("latency_s", "gap_per_byte_s"):
-            if not self._number(name) < float("inf"):
-                raise self._refusal(
-                    name, f"must be finite (negative: the route's), got {getattr(self, name)}"
-                )
+            if not self._number(name) <= _LARGEST:
+                why = f"must be at most {_LARGEST:g} (negative: the route's), got {getattr(self, name)}"
+                raise self._refusal(name, why)
         if self.sharing not in SHARINGS:
             raise self._refusal("sharing", f"{self.sharing!r} is not known; allowed: {', '.join(SHARINGS)}")
         if not isinstance(self.cross_traffic, bool):
@@ -236,7 +239,7 @@ class NetworkModel:
             raise self._refusal(name, f"must be a list of rows, got {self.collective_network!r}")
         for row, entry in enumerate(self.collective_network):
             is_row = isinstance(entry, tuple) and len(entry) == 5 and all(map(_is_number, entry[1:]))
-            if not is_row or not all(0 <= cost < float("inf") for cost in entry[1:]):
+            if not is_row or not all(0 <= cost <= _LARGEST for cost in entry[1:]):
                 why = "each row is an operation and four costs (least_s, start_s, stage_s, per_byte_s) >= 0"
                 raise self._refusal(name, f"{why}, got {entry!r}", row)
             if entry[0] not in ON_COLLECTIVE_NETWORKS:

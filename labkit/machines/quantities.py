@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from labkit.errors import MachineError, PlatformError
 
 __all__ = [
+    "LONGEST_S",
     "Storage",
     "format_bandwidth",
     "format_speed",
@@ -34,7 +35,7 @@ _BANDWIDTHS = {p + "Bps": f for p, f in {**_PREFIXES, **_BINARY}.items()} | {
 _TIMES = {"s": 1.0, "ms": 1e3, "us": 1e6, "µs": 1e6, "μs": 1e6, "ns": 1e9, "ps": 1e12}
 _SPEEDS = {p + unit: f for p, f in _PREFIXES.items() for unit in ("f", "flops")}
 #: a latency of thirty years; sums of longer ones would leave the range of numbers, and never arrive
-_LONGEST_S = 1e9
+LONGEST_S = 1e9
 #: of a link or a host, in bytes or operations per second; its inverse is the fastest
 _SLOWEST = 1e-30
 #: what SimGrid's files have besides; a bare number has the unit ""
@@ -130,9 +131,9 @@ def parse_time(text: str, is_simgrid: bool = False, what: str = "latency") -> fl
     if number < 0:
         raise PlatformError(f"{what} {text!r} must not be negative, for example 1us", code="out-of-range")
     seconds = number * factor if text.strip()[-1] in "wdhm" else number / factor
-    if seconds > _LONGEST_S:
+    if seconds > LONGEST_S:
         raise PlatformError(
-            f"{what} {text!r} is longer than {_LONGEST_S:g} s; write it like 1us", code="out-of-range"
+            f"{what} {text!r} is longer than {LONGEST_S:g} s; write it like 1us", code="out-of-range"
         )
     return seconds
 

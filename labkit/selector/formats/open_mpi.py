@@ -275,7 +275,7 @@ def _bounds(table: dict[str, object], key: str, where: str) -> tuple[float, floa
         value = table.get(f"{key}_{suffix}", default)
         if isinstance(value, str) and value.lower() == "inf":
             value = inf
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
+        if isinstance(value, bool) or not (isinstance(value, int) or value == inf) or value < 0:
             raise ScheduleError(
                 f"{where}: {key}_{suffix} must be an integer or 'inf', got {value!r}", code="wrong-type"
             )

@@ -99,6 +99,9 @@ def test_options_behind_a_name() -> None:
         ("lab,wtime_s=1,wtime_s=2", ("duplicate-name",)),
         ("lab,send_overhead=0:a:b", ("malformed-value", "THRESHOLD", "SECONDS", "SECONDS_PER_BYTE")),
         ("lab,send_overhead=0:1e-6", ("invalid-value", "3")),
+        ("lab,send_overhead=0:1e308:0", ("invalid-value", "1e+09")),
+        ("lab,wtime_s=1e308", ("invalid-value", "1e+09")),
+        ("lab,latency_factor=0:1e308", ("invalid-value", "1e+09")),
         ("nowhere.toml", ("missing-file",)),
     ],
 )

@@ -192,6 +192,8 @@ BROKEN = {
         ('{"collectives": {"bcast": [{}]}}', ("wrong-type",)),
         ('{"collectives": {"bcast": [{"rules": [{"alg": "best"}]}]}}', ("wrong-type",)),
         ('{"collectives": {"bcast": [{"comm_size_min": "x", "rules": []}]}}', ("wrong-type", "'inf'")),
+        ('{"collectives": {"bcast": [{"comm_size_max": NaN, "rules": []}]}}', ("wrong-type", "nan")),
+        ('{"collectives": {"bcast": [{"comm_size_min": 2.5, "rules": []}]}}', ("wrong-type", "2.5")),
         (
             '{"collectives": {"bcast": [{"comm_rank_distribution": "single-node", "rules": []}]}}',
             ("no-counterpart",),
