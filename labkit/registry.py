@@ -432,7 +432,7 @@ def _setting(problem: str, name: str, text: str) -> tuple[str, int]:
     if not value.isdecimal():
         raise ScheduleError(
             f"{problem}/{name}:{text}: a parameter is given as name=number, as in bruck:radix=4",
-            code="out-of-range",
+            code="malformed-specification",
         )
     return key, int(value)
 

@@ -234,7 +234,7 @@ _TRIPS, _SMALL = 12, 1024
 
 
 def calibrate(
-    on: Any = "mpi",
+    on: object = "mpi",
     *,
     name: str = "calibrated",
     max_bytes: int = 4_000_000,
@@ -249,7 +249,7 @@ def calibrate(
     tolerance: float = 1e-3,
     statistic: str = "median",
     timeout_s: float | None = 300.0,
-    **options: Any,
+    **options: object,
 ) -> Calibration:
     """Measure a machine's messages between two ranks and fit the simulator's network model to them.
 
@@ -315,7 +315,7 @@ def calibrate(
     """
     plan = make_plan(max_bytes, points=points, repeats=repeats, window=window, seed=seed)
     if pairs not in (1, 2):
-        raise DataError(f"pairs must be 1 or 2, got {pairs!r}", code="unknown-name")
+        raise DataError(f"pairs must be 1 or 2, got {pairs!r}", code="out-of-range")
     if far_links is not None:
         checked_links(far_links)
     _check_statistic(statistic)
@@ -485,14 +485,14 @@ def _check_statistic(statistic: str) -> None:
 
 
 def _measure(
-    on: Any, plan: Plan, timeout_s: float | None, options: dict[str, Any]
+    on: object, plan: Plan, timeout_s: float | None, options: dict[str, Any]
 ) -> tuple[Run, pd.DataFrame]:
     done = run(measure, 2, on, args=(plan,), timeout_s=timeout_s, seed=plan.seed, **options)
     return done, frame(done.results[0]["rows"])
 
 
 def _opposed(
-    on: Any, plan: Plan, max_bytes: int, timeout_s: float | None, options: dict[str, Any]
+    on: object, plan: Plan, max_bytes: int, timeout_s: float | None, options: dict[str, Any]
 ) -> pd.DataFrame:
     sizes = (max_bytes // 2, max_bytes)
     args = (sizes, plan.repeats, plan.window, plan.seed)

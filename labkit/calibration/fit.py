@@ -237,7 +237,7 @@ def _checked(
     if not (np.all(np.isfinite(xs)) and np.all(np.isfinite(ys)) and np.all(ys > 0)):
         raise DataError(
             "x must be finite, y finite and positive; leave out what was not measured",
-            code="conflicting-options",
+            code="not-finite",
         )
     scales = ys if scale is None else np.asarray(scale, float)
     factors = np.ones_like(ys) if noise is None else np.asarray(noise, float)

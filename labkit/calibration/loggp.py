@@ -163,7 +163,7 @@ def _told(comm: Any, seconds: float) -> float:
     return told
 
 
-def _least(comm: Any, messages: int, delay_s: float, size: int, repeats: int) -> float:
+def _least(comm: object, messages: int, delay_s: float, size: int, repeats: int) -> float:
     return min([_trip(comm, messages, delay_s, size) for _ in range(repeats + 1)][1:])
 
 

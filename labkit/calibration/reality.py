@@ -62,7 +62,7 @@ class Job:
 
 
 def run_jobs(
-    comm: Any, jobs: Sequence[Job], repeats: int, seed: int = 0
+    comm: object, jobs: Sequence[Job], repeats: int, seed: int = 0
 ) -> list[tuple[int, int, float, float]]:
     """Time each job `repeats` times, in an order that is shuffled again in every round."""
     rng = np.random.default_rng(seed)

@@ -84,7 +84,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.refine < 0 or arguments.hosts < 2:
         raise DataError(
             f"--refine must be 0 or more and --hosts 2 or more, got {arguments.refine} and {arguments.hosts}",
-            code="unknown-name",
+            code="out-of-range",
         )
     options = {key: value for key in ("mpi", "model") if (value := getattr(arguments, key)) is not None}
     found = calibrate(

@@ -163,7 +163,7 @@ def _options(arguments: argparse.Namespace) -> dict[str, Any]:
     }
     pairs = [word.partition("=") for word in arguments.coll]
     if any(not (name and value) for name, _, value in pairs):
-        raise DataError(f"--coll takes NAME=ALGORITHM, got {arguments.coll}", code="wrong-type")
+        raise DataError(f"--coll takes NAME=ALGORITHM, got {arguments.coll}", code="malformed-option")
     if pairs:
         options["coll"] = {name: value for name, _, value in pairs}
     return options | {name: v for name in ("model", "noise") if (v := getattr(arguments, name)) is not None}

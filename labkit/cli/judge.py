@@ -141,7 +141,7 @@ def _pairs(items: Sequence[str], option: str) -> list[tuple[str, str]]:
     for item in items:
         name, equals, value = item.partition("=")
         if not (name.strip() and equals and value.strip()):
-            raise DataError(f"{option} needs NAME=VALUE; got {item!r}", code="missing-key")
+            raise DataError(f"{option} needs NAME=VALUE; got {item!r}", code="malformed-option")
         pairs.append((name.strip(), value.strip()))
     return pairs
 

@@ -149,7 +149,7 @@ def _draw_matrix(study: Study, text: str, folder: Path) -> None:
     if len(parts) not in (2, 3):
         raise DataError(
             f"--matrix takes ROWS,COLUMNS,METRIC, such as input,sort,makespan_s; got {text!r}",
-            code="wrong-type",
+            code="malformed-option",
         )
     metric = parts[2] if len(parts) == 3 else "makespan_s"
     for ranks in sorted(study.data["ranks"].unique()):

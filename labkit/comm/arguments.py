@@ -60,7 +60,7 @@ def numbers(value: Any, limit: int = _LONG, or_none: bool = False) -> Any:
     return made
 
 
-def _text(value: Any) -> Any:
+def _text(value: object) -> Any:
     if isinstance(value, bytes):
         return value.decode()
     if not isinstance(value, str):

@@ -267,7 +267,7 @@ def _numbers(values: Any, blocks: int, what: str) -> NDArray[np.int64]:
     return numbers
 
 
-def parse_vector(message: Any, is_writable: bool, blocks: int) -> Vector:
+def parse_vector(message: object, is_writable: bool, blocks: int) -> Vector:
     """Read a message of `blocks` blocks of any sizes."""
     buffer, counts, displs, datatype = _unpack(message, (tuple,))
     memory, kind = _basic(buffer, datatype, is_writable)

@@ -307,7 +307,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
     # The persistent sends and receives of a communicator.
 
     def _message_init(
-        self, begin: Callable[..., Any], is_receive: bool, buf: Any, peer: int, tag: int
+        self, begin: Callable[..., Any], is_receive: bool, buf: object, peer: int, tag: int
     ) -> Prequest:
         self._check_message(buf, peer, tag, is_receive)
         return Prequest._of(lambda: begin(buf, peer, tag))

@@ -212,7 +212,7 @@ class Intercomm(Comm):
 
     # --- what both groups agree on ----------------------------------------------------------------------
 
-    def _told(self, name: str, mine: Any) -> Any:
+    def _told(self, name: str, mine: object) -> Any:
         """Exchange a value between the first ranks of both groups; return the other group's."""
         private, tag = self._private(name, 0)
         theirs = private.sendrecv(mine, 0, tag, None, 0, tag) if self.rank == 0 else None
@@ -258,7 +258,7 @@ class Intercomm(Comm):
         """Return a duplicate; hints are not kept."""
         return self.Dup(info)
 
-    def Idup(self, info: Any = None) -> tuple[Any, Any]:
+    def Idup(self, info: object = None) -> tuple[Any, Any]:
         """Return a duplicate and a request that is complete when both groups have come."""
         return self.Dup(info), self.Ibarrier()
 

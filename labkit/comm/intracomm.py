@@ -232,7 +232,7 @@ class Intracomm(ObjectCollectives, Comm):
         """Return a communicator of a group's ranks, without one that has them all; only these call it."""
         return KNOWN["COMM_WORLD"]._of_group(group, stringtag)
 
-    def Create_intercomm(self, local_leader: int, peer_comm: Any, remote_leader: int, tag: int = 0) -> Any:
+    def Create_intercomm(self, local_leader: int, peer_comm: object, remote_leader: int, tag: int = 0) -> Any:
         """Return a communicator of this group and another one, whose ranks have none in common.
 
         Parameters
@@ -380,7 +380,7 @@ class Intracomm(ObjectCollectives, Comm):
         color: Any,
         members: Callable[[], list[int]],
         cls: Any = None,
-        topology: Any = None,
+        topology: object = None,
         facts: dict[str, Any] | None = None,
         waits: bool = True,
         node: Node | None = None,

@@ -72,7 +72,7 @@ class RankModule(ModuleType):
             self._put(name, value)
         state[1][0] = changes
 
-    def _put(self, name: str, value: Any) -> None:
+    def _put(self, name: str, value: object) -> None:
         if value is _ABSENT:
             self.__dict__.pop(name, None)
         else:

@@ -66,13 +66,13 @@ class Pickle:
         """Whether it uses Python's own pickle."""
         return self._dumps is _pickle.dumps and self._loads is _pickle.loads
 
-    def dumps(self, obj: Any) -> bytes:
+    def dumps(self, obj: object) -> bytes:
         """Return the object as bytes."""
         if _of_run is not None and self.is_default:
             return _of_run(obj, self._protocol)
         return self._dumps(obj) if self._protocol is None else self._dumps(obj, self._protocol)
 
-    def loads(self, data: Any) -> Any:
+    def loads(self, data: object) -> Any:
         """Return the object from bytes."""
         return self._loads(data)
 

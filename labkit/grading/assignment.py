@@ -306,7 +306,7 @@ def find_assignment(
     raise DataError(
         f"no assignment is called {str(name)!r}; there are {', '.join(assignment_names())}, and files "
         f"that end in .py with an ASSIGNMENT in them{missing}",
-        code="unknown-format",
+        code="unknown-name",
     )
 
 

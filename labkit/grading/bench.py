@@ -47,7 +47,7 @@ class Bench(Protocol):
     def worked_s(self) -> float:
         """Seconds of a processor that runs have used in separate processes."""
 
-    def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
+    def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: object) -> Outcome:
         """Run the function on ranks, each with its own arguments after the communicator."""
 
     def rows(self, arguments: list[Any]) -> Outcome:
@@ -267,7 +267,7 @@ _COLLECTIVES = frozenset(
 class _MessagesOnly:
     """A communicator without collectives, as graded runs of some assignments have it."""
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: object) -> None:
         self._comm = comm
 
     def __getattr__(self, name: str) -> object:

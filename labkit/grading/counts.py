@@ -66,7 +66,7 @@ def left_over(trace: object) -> str:
     )
 
 
-def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) -> int:
+def busiest_bytes(trace: object, ranks: int, what: str, envelope_bytes: int = 0) -> int:
     """Return the bytes that were sent to the busiest rank (``"received"``), or by it (``"sent"``)."""
     column = "destination" if what == "received" else "source"
     weights = _posted(trace, "bytes").astype(float) + envelope_bytes
@@ -74,7 +74,7 @@ def busiest_bytes(trace: Any, ranks: int, what: str, envelope_bytes: int = 0) ->
     return int(totals.max()) if len(totals) else 0
 
 
-def long_messages(trace: Any, least_bytes: int) -> int:
+def long_messages(trace: object, least_bytes: int) -> int:
     """Return the number of messages with at least this many bytes, unreceived ones included."""
     return int((_posted(trace, "bytes") >= least_bytes).sum())
 

@@ -187,7 +187,7 @@ def assignments_of(course: Path) -> list[str]:
     """Return the assignments that a course has the sources of."""
     found = sorted(path.parent.name for path in (course / "source").glob("*/*.ipynb"))
     if not found:
-        raise DataError(f"{str(course)!r} has no source/<assignment>/<assignment>.ipynb", code="unknown-name")
+        raise DataError(f"{str(course)!r} has no source/<assignment>/<assignment>.ipynb", code="missing-file")
     return list(dict.fromkeys(found))
 
 

@@ -66,7 +66,7 @@ def _cells_of(path: Path) -> list[dict[str, object]]:
     name = clean_name(path.name)
     try:
         if path.is_symlink() or not path.is_file():
-            raise DataError(f"{name} is not a file", code="unknown-name")
+            raise DataError(f"{name} is not a file", code="wrong-kind-of-file")
         if path.stat().st_size > MOST_BYTES:
             raise DataError(f"{name} has more than {MOST_BYTES >> 20} MiB", code="too-large")
         cells = read_notebook(notebook_text(path.read_bytes()))["cells"]

@@ -140,7 +140,7 @@ class Trial:
     _known: dict[Any, tuple[Any, Outcome]] = field(default_factory=dict)
     _kept_bytes: int = 0
 
-    def run(self, case: Case, **how: Any) -> Outcome:
+    def run(self, case: Case, **how: object) -> Outcome:
         """Run one case; checks that count different things on the same case share its run."""
         how = {**case.how, **how}
         if case.needs is not None:
@@ -176,7 +176,7 @@ class Trial:
         """Return the seed of a program's own random numbers, which is independent of the inputs'."""
         return Seed.of(self.seed).number("program") % (1 << 31)
 
-    def fault(self, case: Case, oracle: Oracle, **how: Any) -> tuple[str, str, Outcome]:
+    def fault(self, case: Case, oracle: Oracle, **how: object) -> tuple[str, str, Outcome]:
         """Run a case and judge its results: an error message, a hint, and the outcome."""
         outcome = self.run(case, **how)
         if not outcome.is_finished:

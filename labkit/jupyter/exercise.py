@@ -94,7 +94,7 @@ class Exercise:
         """Return the choices with their letters."""
         return list(zip("ABCD", self.choices, strict=False))
 
-    def check(self, answer: Any) -> Answer:
+    def check(self, answer: object) -> Answer:
         """Show immediately what an answer is worth."""
         if _is_empty(answer):
             return Answer("open", f"write {self.form} in place of the question mark.")
@@ -109,7 +109,7 @@ class Exercise:
                 return Answer("wrong", trap.hint)
         return Answer("wrong", self.hint)
 
-    def _plain(self, answer: Any) -> Any:
+    def _plain(self, answer: object) -> Any:
         """Return the number of a text such as "3/35", "8.57 %", "2^20" or "1,000" if one is asked for."""
         if not isinstance(answer, str) or self.reads not in (float, int):
             return answer

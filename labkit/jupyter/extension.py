@@ -223,7 +223,7 @@ def name_cells_in_warnings() -> None:
         return
 
     def written(
-        message: Any, category: type[Warning], filename: str, lineno: int, line: str | None = None
+        message: object, category: type[Warning], filename: str, lineno: int, line: str | None = None
     ) -> str:
         if not issubclass(category, StudyWarning):
             return str(before(message, category, filename, lineno, line))
@@ -266,7 +266,7 @@ def _is_ours(thing: object) -> bool:
     return str(name).partition(".")[0] == "labkit"
 
 
-def _inside(thing: Any, name: str) -> Any:
+def _inside(thing: object, name: str) -> Any:
     """Return an attribute that is there already: nothing is loaded for it, and no property computes it."""
     if isinstance(thing, ModuleType):
         return getattr(thing, name) if name in getattr(thing, "_MODULES", ()) else None

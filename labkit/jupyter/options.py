@@ -93,7 +93,7 @@ def cell_options(line: str) -> dict[str, Any]:
     out = found.get("out")
     if out is not None and not out.isidentifier():
         raise ProgramError(
-            f"%%spmd: -o takes a name for the run, such as -o first; got {out!r}", code="wrong-type"
+            f"%%spmd: -o takes a name for the run, such as -o first; got {out!r}", code="malformed-option"
         )
     return found
 
@@ -130,7 +130,7 @@ def effective(given: dict[str, object], session: dict[str, object], machine: obj
         raise MachineError(
             "%%spmd: how many ranks? give -n, as in %%spmd -n 16, or once for the session, %spmd -n 16; or "
             "a machine of a size, as in --on star:16",
-            code="missing-key",
+            code="ranks-required",
         )
     return argparse.Namespace(**merged)
 

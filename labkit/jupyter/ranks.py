@@ -58,14 +58,14 @@ class CellValue:
         return _unpacked, (_packed_or_text(self.value), names, missing)
 
 
-def _packed_or_text(value: Any) -> bytes:
+def _packed_or_text(value: object) -> bytes:
     try:
         return _pack(value)
     except Exception:  # as above
         return _pack(Text(f"{value!r} (cannot leave its rank)"))
 
 
-def _pack(value: Any) -> bytes:
+def _pack(value: object) -> bytes:
     from labkit.process.by_value import dumps
 
     return dumps(value)
@@ -77,7 +77,7 @@ def _unpacked(value: bytes, names: dict[str, bytes], missing: dict[str, str]) ->
     return CellValue(pickle.loads(value), {name: pickle.loads(raw) for name, raw in names.items()}, missing)
 
 
-def too_much(value: Any) -> str:
+def too_much(value: object) -> str:
     """Say why a value is not brought back unasked; an empty text when it is."""
     size = getattr(value, "nbytes", None)
     if size is None and isinstance(value, bytes | bytearray | str):
@@ -143,7 +143,7 @@ class Stage:
         return (value, kept) if self._before is None else CellValue(value, kept)
 
 
-def _display(*things: Any, **options: object) -> None:
+def _display(*things: object, **options: object) -> None:
     """Show things as text, in the rank's own output: a rank has no notebook."""
     for thing in things:
         print(repr(thing))

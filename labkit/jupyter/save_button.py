@@ -37,7 +37,7 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
     _esm = _script()
     hint = Unicode("").tag(sync=True)
 
-    def __init__(self, pack: Callable[[], Any], hint: str = "", **traits: Any) -> None:
+    def __init__(self, pack: Callable[[], Any], hint: str = "", **traits: object) -> None:
         super().__init__(hint=hint, **traits)
         self._work, self._name, self._archive = pack, "", b""
         self.on_msg(self._answer)

@@ -244,7 +244,7 @@ def save_work(
     if not place.is_dir():
         raise DataError(
             f"{os.fspath(folder)!r} is no folder; save_work() packs the one that you are in",
-            code="missing-file",
+            code="wrong-kind-of-file",
         )
     since = None if everything else _session_start()
     files, left = choose_files(place, since, FILE_LIMIT_BYTES, LIMIT_BYTES)

@@ -179,7 +179,7 @@ def limit_of(word: str) -> float | None:
         return float(word)
     except ValueError:
         raise MachineError(
-            f"--timeout takes a number of seconds or none, got {word!r}", code="wrong-type"
+            f"--timeout takes a number of seconds or none, got {word!r}", code="malformed-option"
         ) from None
 
 
@@ -189,7 +189,7 @@ def tolerance_of(word: str) -> float:
         return float(word)
     except ValueError:
         raise MachineError(
-            f"--tolerance takes a number, as in 1e-3, got {word!r}", code="wrong-type"
+            f"--tolerance takes a number, as in 1e-3, got {word!r}", code="malformed-option"
         ) from None
 
 
@@ -217,7 +217,8 @@ def numbers_of(text: str, option: str) -> list[int]:
         digits = digits[:-1] if unit > 1 else digits
         if not digits.isascii() or not digits.isdigit():
             raise DataError(
-                f"{option} takes whole numbers with commas between them, got {text!r}", code="out-of-range"
+                f"{option} takes whole numbers with commas between them, got {text!r}",
+                code="malformed-option",
             )
         found.append(int(digits) * unit)
     return found

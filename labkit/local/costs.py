@@ -368,7 +368,7 @@ def find_calibration(source: object = None) -> KernelCosts:
         return _load(source)
     raise DataError(
         f"calibration must be a name, the path of a .toml file or KernelCosts, got {type(source).__name__}",
-        code="unknown-name",
+        code="wrong-type",
     )
 
 
@@ -383,6 +383,6 @@ def _load(source: str | Path) -> KernelCosts:
             f"no calibration named {str(source)!r}{nearest(str(source), names)}; there are "
             f"{', '.join(names)}, and files that end in .toml "
             "(measure this machine with: python -m labkit.local.calibrate --out FILE.toml)",
-            code="unknown-format",
+            code="unknown-name",
         )
     return KernelCosts.read((folder / f"{source}.toml").read_text(encoding="utf-8"), str(source))

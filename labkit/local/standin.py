@@ -671,7 +671,7 @@ class Order:
         """Return the order after a digit that is the same for all keys, which then stay where they are."""
         children = [self.known.split(self.known.all[number], bits).only_child for number in self.numbers]
         if -1 in children:
-            raise DataError("a digit that differs between keys cannot be skipped", code="out-of-range")
+            raise DataError("a digit that differs between keys cannot be skipped", code="unsupported")
         mixtures = np.array(children, np.int64)[np.searchsorted(self.numbers, self.mixtures)]
         return Order(self.known, self.low + bits, self.bounds, mixtures, self.ends, self.is_blended)
 

@@ -171,7 +171,7 @@ class ListedMapping(RankMapping):
                 )
                 raise PlatformError(
                     f"{where}: host {host} is not there; the machine has hosts 0 to {hosts - 1}",
-                    code="unknown-name",
+                    code="out-of-range",
                 )
         if len(self.listed) < ranks:
             raise PlatformError(
@@ -225,7 +225,7 @@ def named_mapping(text: str) -> RankMapping | None:
             raise PlatformError(
                 f"mapping {text!r}: {seed!r} is not a number of ranks on a host; write block or, for "
                 "example, block:1",
-                code="unknown-name",
+                code="malformed-value",
             )
         return BlockMapping(int(seed))
     if name not in ("random", "fragmented"):
@@ -305,7 +305,7 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
     if colon and not (count.isascii() and count.isdigit() and int(count[:9]) > 0 and len(count) < 9):
         raise PlatformError(
             f"{where}: {count[:60]!r} is not a number of ranks; write host or, for example, host-3:4",
-            code="unknown-name",
+            code="malformed-value",
         )
     host = number_of(name)
     if host is None and name.isascii() and name.isdigit() and len(name) < 10:

@@ -425,7 +425,7 @@ def read_options(text: str, words: list[str]) -> dict[str, Any]:
         if not sign or key not in OPTIONS:
             raise PlatformError(
                 f"model {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(OPTIONS)}",
-                code="unknown-name",
+                code="malformed-specification",
             )
         if key in options:
             raise PlatformError(f"model {text!r}: option {key!r} is given twice", code="duplicate-name")
@@ -502,7 +502,7 @@ def _from_text(text: str) -> tuple[NetworkModel, dict[str, object]]:
     return _load(name), options
 
 
-def get(model: str | os.PathLike[str] | NetworkModel | None = None, **options: Any) -> NetworkModel:
+def get(model: str | os.PathLike[str] | NetworkModel | None = None, **options: object) -> NetworkModel:
     """Find a model by name or file, and change single numbers of it.
 
     Examples

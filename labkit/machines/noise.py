@@ -129,13 +129,13 @@ class Noise:
             if not sign or name not in names:
                 raise PlatformError(
                     f"noise {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(names)}",
-                    code="unknown-name",
+                    code="malformed-specification",
                 )
             try:
                 values[names[name]] = _read(names[name], value)
             except ValueError:
                 raise PlatformError(
-                    f"noise {text!r}: {name}={value!r} is not a number", code="wrong-type"
+                    f"noise {text!r}: {name}={value!r} is not a number", code="malformed-value"
                 ) from None
         return cls(**values)
 
@@ -279,12 +279,12 @@ def noise_of(noise: Noise | str | None) -> Noise:
     if not isinstance(noise, Noise):
         raise PlatformError(
             f'noise must be a labkit.Noise or a string such as "jitter=50us,period=1ms", got {noise!r}',
-            code="unknown-name",
+            code="wrong-type",
         )
     return noise
 
 
-def disturbed(built: Any, record: dict[str, Any] | None) -> Any:
+def disturbed(built: object, record: dict[str, Any] | None) -> Any:
     """Return a compiled machine as a run had it, by what the run recorded of its noise (None: none)."""
     if record is None:
         return built

@@ -85,7 +85,7 @@ def _parse(
         arrived = f"has the unknown unit {unit!r}" if unit else "has no unit"
         raise PlatformError(
             f"{what} {text!r} {arrived}; allowed: {', '.join(units)} (for example {example})",
-            code="unknown-name",
+            code="malformed-value",
         )
     if not math.isfinite(number):
         raise PlatformError(f"{what} {text!r} is not finite; write it like {example}", code="not-finite")
@@ -96,7 +96,7 @@ def _in_range(rate: float, what: str, text: str, unit: str) -> float:
     if not _SLOWEST <= rate <= 1 / _SLOWEST:
         raise PlatformError(
             f"{what} {text!r} is not between {_SLOWEST:g}{unit} and {1 / _SLOWEST:g}{unit}",
-            code="unknown-name",
+            code="out-of-range",
         )
     return rate
 
@@ -156,7 +156,7 @@ def parse_whole(text: str, what: str, most: int = 2**31 - 1) -> int:
     """Read a whole number from 1 on."""
     if not (text.isascii() and text.strip().isdigit()) or len(text) > 12 or not 1 <= int(text) <= most:
         raise PlatformError(
-            f"{what} {text[:40]!r} is not a whole number from 1 to {most:,}", code="unknown-name"
+            f"{what} {text[:40]!r} is not a whole number from 1 to {most:,}", code="out-of-range"
         )
     return int(text)
 

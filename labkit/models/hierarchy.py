@@ -402,7 +402,8 @@ def _function(formula: sympy.Expr) -> Callable[[ArrayLike, ArrayLike], Any]:
             found: NDArray[np.float64] = np.asarray(made(a, b), float) + np.zeros(a.shape)
         if np.isnan(found).any():
             raise DataError(
-                f"the model has no formula for S = {a.ravel()[0]:g}, P = {b.ravel()[0]:g}", code="unsupported"
+                f"the model has no formula for S = {a.ravel()[0]:g}, P = {b.ravel()[0]:g}",
+                code="out-of-range",
             )
         return float(found) if found.ndim == 0 else found
 

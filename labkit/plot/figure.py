@@ -161,7 +161,7 @@ def _layout(item: object) -> Any:
     return item if isinstance(item, BokehModel) else None
 
 
-def _item(item: Any, pictures: Iterator[Markup]) -> Markup:
+def _item(item: object, pictures: Iterator[Markup]) -> Markup:
     """Return an item as HTML; `format` of a `Markup` escapes what it puts in."""
     if isinstance(item, Pictured):
         reading = "" if item.has_words else unbroken(item.reading)

@@ -135,7 +135,7 @@ def limits(column: object, mapper: Any) -> tuple[float, float]:
     return low, high
 
 
-def mapped(column: Any, mapper: Any) -> list[str]:
+def mapped(column: object, mapper: Any) -> list[str]:
     """Return the colours of values."""
     values = np.asarray(column, dtype=float)
     if not values.size:

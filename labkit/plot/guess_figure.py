@@ -122,7 +122,7 @@ def _predicted(value: float, unit: str) -> str:
     return "?" if np.isnan(value) else quantity(float(value), unit, 3)
 
 
-def _is_wide(own: Any, out: Any) -> bool:
+def _is_wide(own: object, out: object) -> bool:
     both = _known(own, out)
     return bool(both.min() > 0 and both.max() / both.min() > _WIDE)
 

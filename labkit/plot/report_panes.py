@@ -398,7 +398,7 @@ class DrawnPanes:
         saves = self.figure.layout.select({"type": CustomAction})
         self._scripts = [one.callback for one in saves if "words" in one.callback.args]
 
-    def move(self, view: View, layout: Any) -> bool:
+    def move(self, view: View, layout: object) -> bool:
         """Show another view in the same panes; False: they are too small or others, and stay as they were."""
         own = layout if view.shown.hosts else None
         if view.shown.ranks != self._ranks or own is not self._layout:

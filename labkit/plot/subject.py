@@ -115,7 +115,7 @@ def _fits(subject: object, wanted: set[str]) -> bool:
     return "Sequence" in wanted and isinstance(subject, list | tuple)
 
 
-def _named(subject: Any) -> str:
+def _named(subject: object) -> str:
     """Return what a subject is, and what draws it."""
     kind = next(one.__name__ for one in type(subject).__mro__ if one.__name__ in _THINGS)
     what, instead = _THINGS[kind]

@@ -101,7 +101,7 @@ def wait_for(error: DeadlockError) -> Drawing:
     if not error.waits:
         raise DataError(
             "this deadlock came without the graph of its waits; its message says who waits where",
-            code="unsupported",
+            code="not-recorded",
         )
     drawn = sorted(error.waits)
     ended = sorted({p for _, peers in error.waits.values() for p in peers[:_MOST_ARROWS]} - {*drawn})

@@ -68,7 +68,7 @@ class Picture(AnyWidget, BokehModel):  # type: ignore[misc]  # both are untyped
     library = Bytes(b"").tag(sync=True)
     holder = Unicode("").tag(sync=True)
 
-    def __init__(self, model: Any, **traits: Any) -> None:
+    def __init__(self, model: object, **traits: object) -> None:
         first = _Holder.picture is None
         library = bokehjs() if first else b""
         held_by = "" if first else str(_Holder.picture.model_id)

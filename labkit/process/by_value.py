@@ -51,7 +51,7 @@ class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
     )
 
 
-def dumps(thing: Any) -> bytes:
+def dumps(thing: object) -> bytes:
     """Pickle something for `pickle.loads` in another process."""
     file = io.BytesIO()
     Pickler(file).dump(thing)

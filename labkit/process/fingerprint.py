@@ -67,7 +67,7 @@ class _Walk:
         #: functions, classes and modules that have been walked, by id: each is walked once
         self.seen: dict[int, Any] = {}
 
-    def add(self, thing: Any) -> None:
+    def add(self, thing: object) -> None:
         if thing is None or isinstance(thing, bool | int | complex | bytes | bytearray):
             self.word(type(thing).__name__, repr(thing))
         elif isinstance(thing, str):
@@ -106,7 +106,7 @@ class _Walk:
             digests.append(part.digest.digest())
         self.raw(kind, b"".join(sorted(digests)))
 
-    def compound(self, thing: Any) -> None:
+    def compound(self, thing: object) -> None:
         if isinstance(thing, FunctionType | type | ModuleType):
             if id(thing) in self.seen:
                 self.word("seen", getattr(thing, "__qualname__", thing.__name__))
@@ -177,7 +177,7 @@ class _Walk:
             self.word("imports", name)
             self.raw("file", path.read_bytes() if path.is_file() else b"")
 
-    def other(self, thing: Any) -> None:
+    def other(self, thing: object) -> None:
         """Add any other object by what its own pickling says: its maker, arguments and state."""
         self.add(type(thing))
         try:

@@ -50,7 +50,7 @@ class Decisions:
     def __init__(self) -> None:
         self._made: dict[str, tuple[str, object, str, str]] = {}
 
-    def add(self, subject: str, situation: Any, name: str, text: str) -> None:
+    def add(self, subject: str, situation: object, name: str, text: str) -> None:
         """Note a decision.
 
         Parameters

@@ -119,7 +119,7 @@ class Regions:
                 raise DataError(
                     "functions are seen by Python's profiling hook, which a profiler has taken; run without "
                     "the profiler, or mark the regions with lk.phase(...)",
-                    code="unsupported",
+                    code="in-use",
                 )
             sys.setprofile(self._seen)
         return self

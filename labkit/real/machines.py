@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.errors import MachineError
 from labkit.real.engines.target import is_cluster
@@ -135,7 +135,7 @@ class Engines(Machine):
         """Whether it is a Cluster, Client or DirectView; or a string for one, which `checked` explains."""
         return is_cluster(on) or super().owns(on)
 
-    def size(self, on: Any) -> int | None:
+    def size(self, on: object) -> int | None:
         """Return the number of its engines."""
         from labkit.real.engines.target import find_target
 

@@ -62,7 +62,7 @@ def gather_runs(
     shares: Sequence[Share],
     output: Sequence[bytes],
     clocks: Sequence[Sequence[int]] | None = None,
-    **facts: Any,
+    **facts: object,
 ) -> list[Run]:
     """Turn the ranks' shares into one run per repetition."""
     return [_run_of_repetition(shares, n, output, clocks, facts) for n in range(len(shares[0]))]

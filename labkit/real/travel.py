@@ -105,7 +105,7 @@ class _Pickler(Pickler):
         return super().reducer_override(thing)
 
 
-def _dumps(thing: Any) -> bytes:
+def _dumps(thing: object) -> bytes:
     file = io.BytesIO()
     _Pickler(file).dump(thing)
     return file.getvalue()

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from labkit.errors import ScheduleError
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.step import Op
-from labkit.schedule.symbolic import Machine, Refuted
+from labkit.schedule.symbolic import Refuted, SymbolicMachine
 
 __all__ = ["Counterexample", "Proof", "check", "prove", "uncollected"]
 
@@ -129,7 +129,7 @@ def check(schedule: Schedule) -> Proof | Counterexample:
     """
     try:
         with uncollected():
-            machine = Machine(schedule)
+            machine = SymbolicMachine(schedule)
             machine.run()
     except Refuted as refuted:
         return _counterexample(schedule, refuted)

@@ -21,10 +21,10 @@ _Array = NDArray[Any]
 
 
 def execute(
-    comm: Any,
+    comm: object,
     schedule: Schedule,
     *,
-    op: Any = None,
+    op: object = None,
     counts: Counts | None = None,
     tag: int = 0,
     **buffers: _Array,
@@ -84,7 +84,7 @@ class Prepared:
         self.begin(op=op, counts=counts, tag=tag, **buffers)()
 
     def begin(
-        self, *, op: Any = None, counts: Counts | None = None, tag: int | None = None, **buffers: _Array
+        self, *, op: object = None, counts: Counts | None = None, tag: int | None = None, **buffers: _Array
     ) -> Callable[[], None]:
         """Carry out everything up to the first wait; the function returned does the rest.
 
@@ -182,7 +182,8 @@ class _Memory:
         counts = known[:n_blocks]
         if counts.min(initial=0) < 0:
             raise ScheduleError(
-                f"{self.schedule!r}: rank {self.rank} uses sizes that it has not received", code="no-data"
+                f"{self.schedule!r}: rank {self.rank} uses sizes that it has not received",
+                code="malformed-schedule",
             )
         self.arrays[number] = np.empty(int(counts.sum()), np.uint8)
         self.sizes[number] = BlockSizes("table", 0, counts, np.cumsum(counts) - counts)
@@ -408,7 +409,7 @@ def type_code(dtype: np.dtype[Any]) -> str:
     return f"{dtype.kind}{dtype.itemsize}"
 
 
-def as_reduction(op: Any, dtype: np.dtype[Any]) -> Any:
+def as_reduction(op: object, dtype: np.dtype[Any]) -> Any:
     """Return the kernels' reduction for an operator on a type.
 
     `op`: A name of `OPERATIONS`; a function ``f(left, right)`` of two arrays that returns the result; or an
@@ -432,7 +433,7 @@ def as_reduction(op: Any, dtype: np.dtype[Any]) -> Any:
     return _kernels.PythonReduction(on_bytes)
 
 
-def as_combine(op: Any, dtype: np.dtype[Any]) -> Combine:
+def as_combine(op: object, dtype: np.dtype[Any]) -> Combine:
     """Return an operator (see `as_reduction`) as a function that works in place, as MPI's do."""
     if isinstance(op, str):
         reduction = as_reduction(op, dtype)

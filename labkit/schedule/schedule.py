@@ -336,7 +336,7 @@ def _check_told(label: str, contract: Problem, temporaries: tuple[Temporary, ...
 # A schedule as the kernels' program: what the simulator runs without waking Python.
 
 
-def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: Any = None) -> Any:
+def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: object = None) -> Any:
     """Return the schedule as the kernels' program; steps are generated when a rank gets there.
 
     Up to `max_kept_entries` operations stay in memory for the next call of the same program. `steps` has

@@ -11,7 +11,7 @@ from labkit.schedule.problem import Runs, Value
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op, block_indices
 
-__all__ = ["Machine", "Refuted", "Rounds", "Sent", "combined", "rounds", "value_text"]
+__all__ = ["Refuted", "Rounds", "Sent", "SymbolicMachine", "combined", "rounds", "value_text"]
 
 
 Place = tuple[int, int]  # buffer number, block number
@@ -119,7 +119,7 @@ def _ranks_text(runs: Runs) -> str:
     return f"{word} {', '.join(spans)}"
 
 
-class Machine:
+class SymbolicMachine:
     """Executes a schedule symbolically; raises `Refuted` at the first broken promise."""
 
     def __init__(self, schedule: Schedule) -> None:
@@ -511,7 +511,7 @@ class _Starts(Ports):
         self.starts.setdefault((source, destination), []).append(round(start))
 
 
-class _Paced(Machine):
+class _Paced(SymbolicMachine):
     """The checker's machine, in which a message arrives no sooner than in its round."""
 
     def __init__(self, schedule: Schedule, starts: dict[tuple[int, int], list[int]]) -> None:

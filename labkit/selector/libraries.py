@@ -103,7 +103,7 @@ def environment_of(forced: Mapping[str, str], kind: str) -> dict[str, str]:
         raise MachineError(
             "library:... forces algorithms by the switches of Open MPI or MPICH, and this is another MPI; "
             "take labkit's own (allreduce=ring), or choose one of the two with LABKIT_MPI",
-            code="ambiguous",
+            code="unsupported",
         )
     found = {"coll_tuned_use_dynamic_rules": "1", "coll_tuned_priority": "100"}
     table = names_table("ompi")
@@ -118,7 +118,7 @@ def environment_of(forced: Mapping[str, str], kind: str) -> dict[str, str]:
                 raise MachineError(
                     f"{LIBRARIES['ompi']}'s {operation} has no switch for {key}; there are "
                     f"{', '.join(_SETTINGS)}",
-                    code="unknown-name",
+                    code="no-counterpart",
                 )
             found[f"coll_tuned_{operation}_algorithm_{_SETTINGS[key]}"] = str(value)
     return {f"OMPI_MCA_{key}": value for key, value in found.items()}
@@ -128,7 +128,7 @@ def _no_switch(library: str, operation: str, name: str, known: Iterable[str]) ->
     names = ", ".join(known)
     has = f"it has {names}" if names else f"it has switches for {', '.join(names_table(library))}"
     return MachineError(
-        f"{LIBRARIES[library]} has no switch for {operation}={name}; {has}", code="unknown-name"
+        f"{LIBRARIES[library]} has no switch for {operation}={name}; {has}", code="no-counterpart"
     )
 
 

@@ -413,6 +413,6 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
         ):
             raise ScheduleError(
                 f"{where}: this rule never applies: {amount} from {least} on and also below that",
-                code="out-of-range",
+                code="conflicting-options",
             )
     return Rule(operation, use, conditions)

@@ -79,7 +79,7 @@ class Simulated(Machine):
         """Whether it is a platform: nobody else's, then."""
         return True
 
-    def size(self, on: Any) -> int | None:
+    def size(self, on: object) -> int | None:
         """Return the number of a platform's cores; None for one that grows with the ranks."""
         from labkit.machines import platform
 

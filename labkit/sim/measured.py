@@ -134,7 +134,7 @@ def _from_words(compute: str) -> Measured:
         return Measured(float(rest) if colon else 1.0, word == "measured")
     except ValueError:
         raise MachineError(
-            f"compute={compute!r}: {rest!r} is not a number; {_ALLOWED}", code="wrong-type"
+            f"compute={compute!r}: {rest!r} is not a number; {_ALLOWED}", code="malformed-value"
         ) from None
 
 

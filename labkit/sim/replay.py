@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labkit import _kernels
 from labkit.checks import check_limit, check_tolerance
 from labkit.comm.collective.calls import action_of
-from labkit.comm.collective.native import Bound, Call
+from labkit.comm.collective.native import BoundBuffer, Call
 from labkit.errors import DataError, DeadlockError, ScheduleError, TimeLimitError
 from labkit.machines import platform
 from labkit.machines.mapping import crowding
@@ -46,11 +46,11 @@ __all__ = ["chooser", "replay", "schedule_trace", "without_collectives", "write_
 
 def replay(
     source: str | os.PathLike[str] | Any,
-    on: Any = "star",
+    on: object = "star",
     *,
-    model: Any = None,
+    model: object = None,
     coll: Any = None,
-    mapping: Any = None,
+    mapping: object = None,
     timeout_s: float | None = 60.0,
     tolerance: float = 0.0,
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
@@ -323,7 +323,7 @@ def schedule_trace(schedule: Any, n_bytes: int = 8) -> bytes:
     name, root = schedule.problem.name, schedule.root
     if schedule.problem.layout == "table":
         raise ScheduleError(f"{name} has blocks of many sizes; record a run of it instead (trace_ti)")
-    message = Bound(None, 1, n_bytes)
+    message = BoundBuffer(None, 1, n_bytes)
     call = Call(name, name, root, {}, n_bytes, buffers=(message, message))
     line = action_of(call, schedule.size, root, 0)
     text = "".join(f"{rank} {line}\n" for rank in range(schedule.size))

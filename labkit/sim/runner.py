@@ -89,7 +89,7 @@ def simulate(request: RunRequest) -> Run:
     return run
 
 
-def _prepared(request: RunRequest, built: Any, network: models.NetworkModel) -> Simulation:
+def _prepared(request: RunRequest, built: object, network: models.NetworkModel) -> Simulation:
     """Return the simulation of a request, before anything runs in it."""
     machine, ranks = request.on, request.ranks
     simulation = Simulation(
@@ -268,7 +268,7 @@ def _loaded() -> contextlib.ExitStack:
 
 
 def _main_of(
-    program: Callable[..., Any], comm: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    program: Callable[..., Any], comm: object, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Callable[[int], Any]:
     """Return what every rank runs when they share the program.
 

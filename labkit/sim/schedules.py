@@ -107,13 +107,13 @@ def simulate(
 def perform(
     schedule: Schedule,
     buffers: Sequence[Mapping[str, NDArray[Any]]],
-    on: Any = "star",
-    model: Any = None,
+    on: object = "star",
+    model: object = None,
     *,
-    op: Any = None,
+    op: object = None,
     counts: Sequence[Counts] | None = None,
     start_s: Sequence[float] | NDArray[np.float64] | None = None,
-    noise: Any = None,
+    noise: object = None,
     seed: int = 0,
 ) -> Simulated:
     """Carry out a collective on real data, in simulation."""
@@ -377,7 +377,7 @@ def _is_even(schedule: Schedule, elements: int) -> bool:
 # The choices of one simulated machine: selectors learn its nodes, and how long algorithms take there.
 
 
-def choices_on(machine: Platform, ranks: int, model: Any = None, coll: Any = None) -> Choices:
+def choices_on(machine: Platform, ranks: int, model: object = None, coll: object = None) -> Choices:
     """Return the choices of a run."""
     node, network = node_of(machine.rank_hosts(ranks)), machine.network(model)
     selector = coll if isinstance(coll, Selector) else selector_of(coll)

@@ -76,7 +76,7 @@ class _Attribute:
             whole = _own[rank, self._name] = list(whole)
         return whole
 
-    def __set__(self, module: Any, value: Any) -> None:
+    def __set__(self, module: object, value: Any) -> None:
         rank = rank_of_caller()
         if rank < 0:
             module.__dict__[self._name] = value
@@ -102,7 +102,7 @@ class _System(ModuleType):
 class RankInput(io.TextIOBase):
     """Standard input: rank 0's is the run's, the others' is empty."""
 
-    def __init__(self, through: Any) -> None:
+    def __init__(self, through: object) -> None:
         self._through = through
         self._empty = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
         #: by rank: what it reads instead
@@ -436,7 +436,7 @@ class _LiveFile:
         """The parent sees the answer."""
 
 
-def _run_script(comm: Any, line: ScriptStart, code: Any, world: RankWorld) -> None:
+def _run_script(comm: object, line: ScriptStart, code: Any, world: RankWorld) -> None:
     """Run the script on one of the ranks that the run began with."""
     if line.rc:
         environment.set_settings(line.rc)
@@ -463,7 +463,7 @@ class _Descriptors:
 
     def _collecting(self, whole: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(whole)
-        def call(*arguments: Any, **named: Any) -> Any:
+        def call(*arguments: object, **named: object) -> Any:
             try:
                 return whole(*arguments, **named)
             finally:

@@ -193,11 +193,11 @@ def _listed(counts: Sequence[int]) -> str:
 
 
 def plan_points(
-    ranks: Any,
-    on: Any,
-    model: Any,
+    ranks: object,
+    on: object,
+    model: object,
     parameters: Mapping[str, Any],
-    coll: Any = None,
+    coll: object = None,
     noise: Sequence[Any] | None = None,
 ) -> list[Point]:
     """Return every combination, the ranks outermost; `noise` is a list of choices, or None."""

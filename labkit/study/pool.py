@@ -152,7 +152,7 @@ class LocalPool:
     def _search_path(self) -> list[str]:
         return [path for path in self._setting["path"] if os.path.isdir(path)]
 
-    def _send(self, worker: _Worker, message: Any) -> None:
+    def _send(self, worker: _Worker, message: object) -> None:
         with contextlib.suppress(OSError):  # it is gone: that is noticed where its answer is waited for
             worker.requests.send(message)
 
@@ -227,7 +227,7 @@ _DEATHS = ("EngineError", "KilledWorker")
 _one_at_a_time = threading.Lock()
 
 
-def check_executor(executor: Any) -> None:
+def check_executor(executor: object) -> None:
     """Refuse what cannot run points."""
     if isinstance(executor, type) or not callable(getattr(executor, "submit", None)):
         raise MachineError(
@@ -450,7 +450,7 @@ def _busy(client: Any, replies: list[Any]) -> list[int]:
     ]
 
 
-def _view_of(jobs: Any) -> Any:
+def _view_of(jobs: object) -> Any:
     import ipyparallel
 
     from labkit.real.engines.target import find_target

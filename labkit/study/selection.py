@@ -302,7 +302,8 @@ def _parameter(rows: pd.DataFrame, parameter: str | None) -> str:
             parameter = "ranks"
         if parameter not in numeric:
             raise DataError(
-                f"there is no numeric parameter {parameter!r}; there are: {_list(numeric)}", code="wrong-type"
+                f"there is no numeric parameter {parameter!r}; there are: {_list(numeric)}",
+                code="unknown-name",
             )
         return parameter
     varying = [c for c in numeric if rows[c].nunique() > 1]

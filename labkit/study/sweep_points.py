@@ -41,7 +41,7 @@ __all__ = ["Planned", "plan_sweep", "progress_bar", "records_of", "sweep"]
 def sweep(
     program: Callable[..., Any],
     ranks: int | str | Iterable[int | str],
-    on: Any = "star",
+    on: object = "star",
     *,
     repeats: int | Repeats | None = None,
     warmup: int = 1,
@@ -51,16 +51,16 @@ def sweep(
     timeout_s: float | None = 60.0,
     progress: bool | None = None,
     tolerance: float = 0.0,
-    calibration: Any = None,
-    compute: Any = None,
+    calibration: object = None,
+    compute: object = None,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
-    coll: Any = None,
-    noise: Any = None,
+    coll: object = None,
+    noise: object = None,
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
-    jobs: Any = None,
+    jobs: object = None,
     executor: Executor | None = None,
-    **parameters: Any,
+    **parameters: object,
 ) -> Study:
     """Run a program at every combination of ranks, machines and parameters.
 
@@ -257,26 +257,26 @@ def run_points(job: Job, plan: list[Point], harvest: Harvest, bar: Any, workers:
 
 def plan_sweep(
     program: Callable[..., Any],
-    ranks: Any,
-    on: Any = "star",
+    ranks: object,
+    on: object = "star",
     *,
     repeats: int | Repeats | None = None,
     warmup: int = 1,
     args: Sequence[Any] = (),
-    model: Any = None,
+    model: object = None,
     seed: int = 0,
     timeout_s: float | None = 60.0,
     tolerance: float = 0.0,
-    calibration: Any = None,
-    compute: Any = None,
+    calibration: object = None,
+    compute: object = None,
     measure: Callable[[Run], Mapping[str, float]] | None = None,
-    coll: Any = None,
-    noise: Any = None,
+    coll: object = None,
+    noise: object = None,
     options: Mapping[str, Any] | None = None,
     runner: Callable[..., Run] | None = None,
-    jobs: Any = None,
+    jobs: object = None,
     executor: Executor | None = None,
-    **parameters: Any,
+    **parameters: object,
 ) -> Planned:
     """Return what `sweep` would run; it raises as that does."""
     check_seed(seed)
@@ -428,7 +428,7 @@ def _checked_noise(noise: Any) -> object:
     return noise
 
 
-def _refuse_unknown(parameters: Iterable[str], program: Any) -> None:
+def _refuse_unknown(parameters: Iterable[str], program: object) -> None:
     """Refuse a name that is neither the program's nor the sweep's, but near to one of the sweep's."""
     if not callable(program):
         return

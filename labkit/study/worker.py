@@ -32,7 +32,7 @@ class _Unpickler(pickle.Unpickler):
         if not (module.startswith("cloudpickle") and name.startswith("_make_skeleton")):
             return found
 
-        def make(*args: Any) -> Any:
+        def make(*args: object) -> Any:
             made = found(*args)
             if made.__module__ == "__main__" and made.__qualname__.isidentifier():
                 setattr(sys.modules["__main__"], made.__qualname__, made)

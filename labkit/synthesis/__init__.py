@@ -11,12 +11,20 @@ from labkit.machines.platform import Platform, platform
 from labkit.schedule import PROBLEMS, Schedule, prove
 from labkit.sim.schedules import simulate
 from labkit.synthesis.attempts import Task, search
-from labkit.synthesis.bounds import Bound, lower_bound
+from labkit.synthesis.bounds import LowerBound, lower_bound
 from labkit.synthesis.exact import Point, check_size, exact_attempts, frontier, searched
 from labkit.synthesis.fabric import fabric_of
 from labkit.synthesis.synthesized import Synthesized, of_attempt
 
-__all__ = ["COLLECTIVES", "Bound", "Point", "Synthesized", "exact_points", "lower_bound_on", "synthesize"]
+__all__ = [
+    "COLLECTIVES",
+    "LowerBound",
+    "Point",
+    "Synthesized",
+    "exact_points",
+    "lower_bound_on",
+    "synthesize",
+]
 
 #: what can be synthesised
 COLLECTIVES = (
@@ -161,7 +169,7 @@ def lower_bound_on(
     ranks: int | Sequence[int] | None = None,
     root: int = 0,
     model: object = None,
-) -> Bound:
+) -> LowerBound:
     """Return what no schedule of any collective undercuts on a machine; parameters as in `synthesize`."""
     members, machine, network = _members(problem, on, n_bytes, ranks, root, None, model, tuple(PROBLEMS))
     return lower_bound(fabric_of(machine, len(members), network), problem, n_bytes, root)

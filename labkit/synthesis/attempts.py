@@ -12,13 +12,15 @@ from typing import Any
 from labkit.schedule import Schedule
 from labkit.schedule.doubling import floor_power_of_two
 from labkit.synthesis.fabric import Fabric
-from labkit.synthesis.programs import Plan, Transfer, schedule_of
+from labkit.synthesis.programs import Transfer, TransferPlan, schedule_of
 from labkit.synthesis.spreading import Options, direct, exchange, has_relays, routed, spread
 
 __all__ = ["Attempt", "Task", "search", "up_and_down"]
 
 
-def dissemination(fabric: Fabric, chunk_bytes: float, order: Sequence[int], is_near_first: bool) -> Plan:
+def dissemination(
+    fabric: Fabric, chunk_bytes: float, order: Sequence[int], is_near_first: bool
+) -> TransferPlan:
     """Plan how one chunk of each rank gets to all in the fewest rounds, in a custom order.
 
     In each round every rank sends to the rank a fixed number of places before it what that rank lacks:
@@ -47,10 +49,10 @@ def dissemination(fabric: Fabric, chunk_bytes: float, order: Sequence[int], is_n
             held[one.destination] |= set(one.chunks)
         found += [replace(one, end_s=end) for one in sent]
         clock = end
-    return Plan(tuple(found))
+    return TransferPlan(tuple(found))
 
 
-def doubling(fabric: Fabric, n_bytes: float, order: Sequence[int]) -> Plan:
+def doubling(fabric: Fabric, n_bytes: float, order: Sequence[int]) -> TransferPlan:
     """Plan recursive doubling among ranks in an order; those beyond a power of two fold in and out."""
     p = fabric.size
     core = floor_power_of_two(p)
@@ -77,7 +79,7 @@ def doubling(fabric: Fabric, n_bytes: float, order: Sequence[int]) -> Plan:
         distance *= 2
     if extra:
         together([(v, u) for u, v in extra], False)
-    return Plan(tuple(found))
+    return TransferPlan(tuple(found))
 
 
 def _links(fabric: Fabric, u: int, v: int) -> tuple[int, ...]:
@@ -133,7 +135,7 @@ class Attempt:
     text: str
     time_s: float
     schedule: Schedule
-    plan: Plan
+    plan: TransferPlan
 
 
 @dataclass(frozen=True)
@@ -366,7 +368,7 @@ def edges_of(fabric: Fabric) -> int:
     return sum(len(near) for near in fabric.beside)
 
 
-def up_and_down(fabric: Fabric, parts: int, n_bytes: float, seed: int = 0, window: int = 1) -> Plan:
+def up_and_down(fabric: Fabric, parts: int, n_bytes: float, seed: int = 0, window: int = 1) -> TransferPlan:
     """Plan an allreduce of a message that is cut into chunks, each with its own tree."""
     trees = _trees_trees(fabric, parts, n_bytes / parts, random.Random(seed))
     return _Schedule(fabric, trees, n_bytes / parts, window).plan()
@@ -443,7 +445,7 @@ class _Schedule:
         self.fresh: set[tuple[int, int]] = set()
         self.transfers: list[Transfer] = []
 
-    def plan(self) -> Plan:
+    def plan(self) -> TransferPlan:
         for chunk in range(len(self.trees)):
             for rank in range(self.fabric.size):
                 if not self.missing[chunk][rank]:
@@ -461,7 +463,7 @@ class _Schedule:
                     self.fresh |= {edge for edge in self.over[link] if self.waiting[edge]}
             while self.events and self.events[0][0] <= now * (1 + 1e-12):
                 self._arrived(*heappop(self.events)[1:])
-        return Plan.of(self.transfers)
+        return TransferPlan.of(self.transfers)
 
     def _put(self, u: int, v: int, chunk: int, is_up: bool) -> None:
         """Let a chunk wait for the links of an edge."""
@@ -528,7 +530,7 @@ def _trees(task: Task) -> list[_Way]:
 
 
 # -- plans ----------------------------------------------------------------------------------------------
-def _plan(task: Task, way: _Way) -> Plan:
+def _plan(task: Task, way: _Way) -> TransferPlan:
     fabric, p, parts, options = task.fabric, task.fabric.size, way.parts, way.options
     problem, n = task.problem, float(task.n_bytes)
     if problem == "alltoall":
@@ -536,7 +538,7 @@ def _plan(task: Task, way: _Way) -> Plan:
             return routed(fabric, parts, n / parts, options.seed, options.window)
         if way.kind:
             at_once = direct(fabric, [u for u in range(p) for _ in range(parts)], n / parts)
-            return Plan(tuple(_to_its_own(one, p, parts) for one in at_once.transfers))
+            return TransferPlan(tuple(_to_its_own(one, p, parts) for one in at_once.transfers))
         return exchange(fabric, parts, n / parts, options.seed, options.window)
     if way.kind.startswith("recursive"):
         order = _by_place(fabric)
@@ -564,7 +566,11 @@ def _plan(task: Task, way: _Way) -> Plan:
         down = dissemination(fabric, size, order, is_near)
         back = dissemination(fabric.reversed(), size, order, is_near)
     else:
-        down = spread(fabric, origins, size, options) if problem in ("allgather", "allreduce") else Plan(())
+        down = (
+            spread(fabric, origins, size, options)
+            if problem in ("allgather", "allreduce")
+            else TransferPlan(())
+        )
         back = down
         if problem == "allreduce" and fabric.is_even and not options.order:
             back = down.mirrored(fabric.ways)

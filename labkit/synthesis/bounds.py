@@ -24,7 +24,7 @@ from scipy.sparse.csgraph import maximum_flow
 
 from labkit.synthesis.fabric import Fabric, Ideal
 
-__all__ = ["Bound", "lower_bound", "lower_bounds"]
+__all__ = ["LowerBound", "lower_bound", "lower_bounds"]
 
 
 #: capacities are whole numbers for the flow algorithm: this one for the widest link
@@ -180,7 +180,7 @@ _OF_ANY_SIZES = ("allgatherv", "alltoallv", "gatherv", "scatterv")
 
 
 @dataclass(frozen=True)
-class Bound:
+class LowerBound:
     """A lower bound of a collective's time.
 
     `latency_s`, `bandwidth_s`: Of as few bytes as a message can have, and of nothing but bytes; `seconds` is
@@ -194,7 +194,7 @@ class Bound:
     reason: str
 
 
-def lower_bound(fabric: Fabric, problem: str, n_bytes: float, root: int = 0) -> Bound:
+def lower_bound(fabric: Fabric, problem: str, n_bytes: float, root: int = 0) -> LowerBound:
     """Return a time that no schedule of the collective undercuts, whose messages carry nothing but its data.
 
     Where a network model lets longer messages be faster, beyond a threshold of its factors or of the
@@ -203,11 +203,11 @@ def lower_bound(fabric: Fabric, problem: str, n_bytes: float, root: int = 0) -> 
     return lower_bounds(fabric, problem, [n_bytes], root)[0]
 
 
-def lower_bounds(fabric: Fabric, problem: str, sizes: Sequence[float], root: int = 0) -> list[Bound]:
+def lower_bounds(fabric: Fabric, problem: str, sizes: Sequence[float], root: int = 0) -> list[LowerBound]:
     """Return the bounds of several sizes; the cuts are looked for once. Parameters as of `lower_bound`."""
     p = fabric.size
     if p == 1:
-        return [Bound(0.0, 0.0, 0.0, "one rank has everything already") for _ in sizes]
+        return [LowerBound(0.0, 0.0, 0.0, "one rank has everything already") for _ in sizes]
     problem = problem.removesuffix("v") if problem in _OF_ANY_SIZES else problem
     root = 0 if problem in ("scan", "exscan") else root
     is_apart = fabric.model.sharing == "delay"
@@ -219,7 +219,7 @@ def lower_bounds(fabric: Fabric, problem: str, sizes: Sequence[float], root: int
         ideal = fabric.ideal(max(total, 1.0))
         latency, far = _latency(fabric, problem, ideal, root, total)
         if n_bytes <= 0 or not has_bytes:
-            bounds.append(Bound(latency, latency, 0.0, far))
+            bounds.append(LowerBound(latency, latency, 0.0, far))
             continue
         bandwidth, reason = n_bytes * each, why
         if is_apart:
@@ -227,9 +227,9 @@ def lower_bounds(fabric: Fabric, problem: str, sizes: Sequence[float], root: int
         bandwidth /= ideal.rate_factor
         first = _first_byte(fabric, ideal)
         if first + bandwidth >= latency:
-            bounds.append(Bound(first + bandwidth, latency, bandwidth, reason))
+            bounds.append(LowerBound(first + bandwidth, latency, bandwidth, reason))
         else:
-            bounds.append(Bound(latency, latency, bandwidth, far))
+            bounds.append(LowerBound(latency, latency, bandwidth, far))
     return bounds
 
 

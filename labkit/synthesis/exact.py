@@ -26,7 +26,7 @@ from labkit.schedule import Schedule
 from labkit.synthesis.attempts import Attempt
 from labkit.synthesis.bounds import lower_bound
 from labkit.synthesis.fabric import Fabric
-from labkit.synthesis.programs import Plan, Transfer, schedule_of
+from labkit.synthesis.programs import Transfer, TransferPlan, schedule_of
 
 __all__ = ["MOST_RANKS", "Point", "check_size", "exact_attempts", "frontier", "searched", "solve"]
 
@@ -399,7 +399,7 @@ def exact_attempts(
     return found
 
 
-def _plan(fabric: Fabric, point: Point, chunk_bytes: float) -> Plan:
+def _plan(fabric: Fabric, point: Point, chunk_bytes: float) -> TransferPlan:
     """Return the plan of a point: in each step the chunks of a link go one after another."""
     found: list[Transfer] = []
     clock = 0.0
@@ -416,4 +416,4 @@ def _plan(fabric: Fabric, point: Point, chunk_bytes: float) -> Plan:
             found.append(Transfer(begin, begin + took, u, v, (chunk,), way.links))
             end = max(end, begin + took)
         clock = end
-    return Plan.of(found)
+    return TransferPlan.of(found)

@@ -20,7 +20,7 @@ from labkit.schedule import PROBLEMS, Column, Group, Kind, Schedule, Step, Tempo
 from labkit.schedule.check import uncollected
 from labkit.synthesis.fabric import Way
 
-__all__ = ["Plan", "Transfer", "schedule_of"]
+__all__ = ["Transfer", "TransferPlan", "schedule_of"]
 
 
 class BlockRange(NamedTuple):
@@ -171,7 +171,9 @@ class _Rank:
 class _Writer:
     """Writes the programs of a plan for one collective."""
 
-    def __init__(self, problem: str, size: int, root: int, parts: int, plan: Plan, is_paced: bool) -> None:
+    def __init__(
+        self, problem: str, size: int, root: int, parts: int, plan: TransferPlan, is_paced: bool
+    ) -> None:
         self.is_paced = is_paced
         self.problem, self.size, self.root, self.parts, self.plan = problem, size, root, parts, plan
         self.ranks = [_Rank() for _ in range(size)]
@@ -350,7 +352,7 @@ def _until(one: Transfer) -> float:
 
 
 def schedule_of(
-    problem: str, size: int, root: int, parts: int, plan: Plan, is_paced: bool = True
+    problem: str, size: int, root: int, parts: int, plan: TransferPlan, is_paced: bool = True
 ) -> Schedule:
     """Return the schedule that carries out a plan."""
     with uncollected():
@@ -380,29 +382,29 @@ class Transfer:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TransferPlan:
     """Messages in the order of their beginnings."""
 
     transfers: tuple[Transfer, ...]
 
     @staticmethod
-    def of(transfers: Iterable[Transfer]) -> Plan:
+    def of(transfers: Iterable[Transfer]) -> TransferPlan:
         """Return the plan of some messages, in order."""
-        return Plan(tuple(sorted(transfers, key=lambda one: (one.begin_s, one.end_s))))
+        return TransferPlan(tuple(sorted(transfers, key=lambda one: (one.begin_s, one.end_s))))
 
     @property
     def end_s(self) -> float:
         """When the last message is received, by the plan."""
         return max((one.end_s for one in self.transfers), default=0.0)
 
-    def reversed(self) -> Plan:
+    def reversed(self) -> TransferPlan:
         """Return the plan backwards: what spread now gathers, and is combined step by step.
 
         Every chunk went down a tree from its origin. Backwards each rank combines what its children send with
         its own and sends it to its parent, once.
         """
         last = self.end_s
-        return Plan.of(
+        return TransferPlan.of(
             Transfer(
                 last - one.end_s,
                 last - one.begin_s,
@@ -415,16 +417,16 @@ class Plan:
             for one in self.transfers
         )
 
-    def mirrored(self, ways: Sequence[Sequence[Way | None]]) -> Plan:
+    def mirrored(self, ways: Sequence[Sequence[Way | None]]) -> TransferPlan:
         """Return the same plan with every message on the other one's way, source and destination unchanged.
 
         Where each link has a twin the other way, a plan for the machine is so one for the machine backwards.
         """
-        return Plan(
+        return TransferPlan(
             tuple(replace(one, links=_back(ways, one.destination, one.source)) for one in self.transfers)
         )
 
-    def then(self, other: Plan) -> Plan:
+    def then(self, other: TransferPlan) -> TransferPlan:
         """Return this plan followed by another one."""
         shift = self.end_s
         moved = (
@@ -439,7 +441,7 @@ class Plan:
             )
             for one in other.transfers
         )
-        return Plan((*self.transfers, *moved))
+        return TransferPlan((*self.transfers, *moved))
 
 
 def _back(ways: Sequence[Sequence[Way | None]], source: int, destination: int) -> tuple[int, ...]:

@@ -20,7 +20,7 @@ from math import exp, inf
 
 from labkit.schedule.check import uncollected
 from labkit.synthesis.fabric import Fabric, Way
-from labkit.synthesis.programs import Plan, Transfer
+from labkit.synthesis.programs import Transfer, TransferPlan
 
 __all__ = ["Options", "direct", "exchange", "has_relays", "routed", "spread"]
 
@@ -85,7 +85,7 @@ def neighbors(fabric: Fabric, options: Options) -> list[list[int]]:
     return found
 
 
-def spread(fabric: Fabric, origins: Sequence[int], chunk_bytes: float, options: Options) -> Plan:
+def spread(fabric: Fabric, origins: Sequence[int], chunk_bytes: float, options: Options) -> TransferPlan:
     """Plan how every chunk gets from its origin to every rank."""
     with uncollected():
         return _Spreading(fabric, origins, chunk_bytes, options).run()
@@ -142,7 +142,7 @@ class _Spreading:
             known = edge.times[chunks] = (max(taken, 1e-15), max(there, 1e-15))
         return known
 
-    def run(self) -> Plan:
+    def run(self) -> TransferPlan:
         ready = [edge for edges in self.out for edge in edges]
         self.random.shuffle(ready)
         now = 0.0
@@ -159,7 +159,7 @@ class _Spreading:
             self.is_forced = False
             now = self.events[0][0]
             ready = self._pass(now)
-        return Plan.of(self.transfers)
+        return TransferPlan.of(self.transfers)
 
     def _pass(self, now: float) -> list[_Edge]:
         """Let happen what happens now; return the ways that may be used because of it."""
@@ -297,7 +297,7 @@ def has_relays(fabric: Fabric) -> bool:
     return any(len(near) < fabric.size - 1 for near in fabric.beside)
 
 
-def routed(fabric: Fabric, parts: int, chunk_bytes: float, seed: int = 0, window: int = 1) -> Plan:
+def routed(fabric: Fabric, parts: int, chunk_bytes: float, seed: int = 0, window: int = 1) -> TransferPlan:
     """Plan an all-to-all from rank to near rank."""
     routes = _balanced(fabric, parts, chunk_bytes, random.Random(seed))
     return _Relayed(fabric, routes, parts, chunk_bytes, window).plan()
@@ -390,7 +390,7 @@ class _Relayed:
             rest.append(rest[-1] + self.times[hop][1])
         return rest[::-1]
 
-    def plan(self) -> Plan:
+    def plan(self) -> TransferPlan:
         for pair in self.routes:
             for part in range(self.parts):
                 self._arrive(pair, part, 0)
@@ -402,7 +402,7 @@ class _Relayed:
             while self.wakes and self.wakes[0] <= now * (1 + 1e-12):
                 heappop(self.wakes)
             if not self.wakes:
-                return Plan.of(self.transfers)
+                return TransferPlan.of(self.transfers)
             now = self.wakes[0]
             while self.events and self.events[0][0] <= now * (1 + 1e-12):
                 _, at, part, pair = heappop(self.events)
@@ -433,7 +433,7 @@ class _Relayed:
 _LOOKED_AT = 24
 
 
-def direct(fabric: Fabric, origins: Sequence[int], chunk_bytes: float) -> Plan:
+def direct(fabric: Fabric, origins: Sequence[int], chunk_bytes: float) -> TransferPlan:
     """Plan that every chunk's origin sends it to all others itself, all of them in one step."""
     p, found = fabric.size, []
     for k in range(1, p):
@@ -443,10 +443,10 @@ def direct(fabric: Fabric, origins: Sequence[int], chunk_bytes: float) -> Plan:
             assert way is not None
             took = max(fabric.message_s(way, chunk_bytes), 1e-12)
             found.append(Transfer(0.0, took, u, v, (chunk,), way.links))
-    return Plan(tuple(found))
+    return TransferPlan(tuple(found))
 
 
-def exchange(fabric: Fabric, parts: int, chunk_bytes: float, seed: int = 0, window: int = 1) -> Plan:
+def exchange(fabric: Fabric, parts: int, chunk_bytes: float, seed: int = 0, window: int = 1) -> TransferPlan:
     """Plan an all-to-all."""
     return _Direct(fabric, parts, chunk_bytes, seed, window).plan()
 
@@ -480,7 +480,7 @@ class _Direct:
         for link in way.links:
             self.load[link] += self.parts * transfer * rate / self.fabric.capacity[link]
 
-    def plan(self) -> Plan:
+    def plan(self) -> TransferPlan:
         now, waiting = 0.0, list(range(self.fabric.size))
         while waiting:
             self.draw.shuffle(waiting)
@@ -496,7 +496,7 @@ class _Direct:
                 _, _, links, share = heappop(self.events)
                 for link in links:
                     self.free[link] += share
-        return Plan.of(self.transfers)
+        return TransferPlan.of(self.transfers)
 
     def _next(self, u: int) -> tuple[int, float]:
         """Return the destination of a rank's next message, -1 if none, and its share of the links."""

@@ -26,8 +26,8 @@ from labkit.schedule.step import NO_BUFFER, Blocks, Op
 from labkit.sim.replay import write_goal
 from labkit.sim.schedules import Simulated, simulate
 from labkit.synthesis.attempts import Attempt
-from labkit.synthesis.bounds import Bound
-from labkit.synthesis.programs import Plan
+from labkit.synthesis.bounds import LowerBound
+from labkit.synthesis.programs import TransferPlan
 from labkit.text import html as markup
 from labkit.text.files import replace_file
 from labkit.text.html import quantity
@@ -216,10 +216,10 @@ class Synthesized:
     n_bytes: int
     proof: Proof
     time_s: float
-    bound: Bound
+    bound: LowerBound
     method: str
     tried: Sequence[tuple[str, float]]
-    plan: Plan
+    plan: TransferPlan
 
     @property
     def ratio(self) -> float:

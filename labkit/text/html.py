@@ -145,7 +145,7 @@ def card(title: str, inner: str) -> str:
     )
 
 
-def render(template: str, **values: Any) -> str:
+def render(template: str, **values: object) -> str:
     """Fill in a template, such as ``plot/templates/page.html.j2``; texts are escaped, `Markup` is not."""
     return str(_templates().get_template(template).render(values))
 

@@ -169,7 +169,7 @@ class Conduct:
     own_clocks: int = 0
 
     @classmethod
-    def of(cls, row: Any) -> Conduct | None:
+    def of(cls, row: object) -> Conduct | None:
         """Read one that was kept as plain data; None where it is not one."""
         names, whole = cls.__dataclass_fields__, ("repeats", "late", "kept_late", "warmup", "own_clocks")
         if not isinstance(row, Mapping) or not names.keys() - {"why_barrier"} <= row.keys():

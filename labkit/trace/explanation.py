@@ -602,7 +602,7 @@ def explained(given: object, takes: str) -> Explanation:
     if not hasattr(given, "explain"):
         raise DataError(
             f"{takes}, run(..., trace=True), or its run.explain(); got {type(given).__name__}",
-            code="not-recorded",
+            code="wrong-type",
         )
     found: Explanation = given.explain()
     return found

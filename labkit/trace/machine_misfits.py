@@ -340,7 +340,7 @@ def _behind_others(run: RecordedRun, ranks: object, since_s: object, end_s: obje
     return found
 
 
-def _outside_s(run: RecordedRun, ranks: Any, begin_s: object, end_s: object) -> Array:
+def _outside_s(run: RecordedRun, ranks: object, begin_s: object, end_s: object) -> Array:
     """Return how long the ranks were in no call between two times."""
     ranks, times = np.asarray(ranks), [np.asarray(one, float) for one in (begin_s, end_s)]
     calls, inside_s = run.trace.calls, np.zeros(len(ranks))

@@ -27,7 +27,7 @@ from labkit.synthesis.fabric import fabric_of
 from labkit.text import html as markup
 from labkit.text.html import quantity
 from labkit.text.units import format_bytes, format_seconds, number_of_ranks
-from labkit.tuning.tuned import Machine
+from labkit.tuning.tuned import SimulatedMachine
 
 __all__ = ["COLUMNS", "Card", "card"]
 
@@ -410,7 +410,7 @@ def _of_study(study: Study, operation: str) -> pd.DataFrame:
         raise DataError(
             f"a study on a card must vary the parameter {' or '.join(_WHOLE_SIZES)}; this one has "
             f"{', '.join(map(str, study.data.columns))}",
-            code="ambiguous",
+            code="missing-key",
         )
     columns = ["ranks", size, "value", *(["algorithm"] if "algorithm" in rows else [])]
     found: pd.DataFrame = rows[columns].rename(columns={size: "bytes", "value": "time_s"})
@@ -444,11 +444,11 @@ class Predictions:
     """
 
     def __init__(
-        self, operation: str, machine: Platform, model: Any, names: Sequence[str], largest: int
+        self, operation: str, machine: Platform, model: object, names: Sequence[str], largest: int
     ) -> None:
         self.operation, self.machine, self.names = operation, machine, list(names)
         self.network = machine.network(model)
-        self._timed = Machine(machine, self.network)
+        self._timed = SimulatedMachine(machine, self.network)
         pair = _two_hosts(machine)
         self.loggp = fit_loggp(measure_round_trips(pair, repeats=1, model=self.network))
         trips = measure_round_trips(pair, {0, largest}, messages=2, repeats=1, model=self.network)

@@ -87,10 +87,10 @@ def _segment_bytes(name: str) -> int:
 def _library(problem: Problem) -> Codelet:
     low = problem.method[0].lower() + problem.method[1:]
 
-    def call(comm: Any, *args: Any, **kwargs: Any) -> None:
+    def call(comm: object, *args: object, **kwargs: object) -> None:
         getattr(comm, problem.method)(*args, **kwargs)
 
-    def begin(comm: Any, *args: Any, **kwargs: Any) -> Any:
+    def begin(comm: object, *args: object, **kwargs: object) -> Any:
         return getattr(comm, f"I{low}")(*args, **kwargs).Wait
 
     return Codelet(LIBRARY, call, {}, begin)
@@ -109,10 +109,10 @@ def _simulated(
             own[id(comm)] = with_algorithm(comm, problem.name, name)
         return own[id(comm)]
 
-    def call(comm: Any, *args: Any, **kwargs: Any) -> None:
+    def call(comm: object, *args: object, **kwargs: object) -> None:
         library.call(forced(comm), *args, **kwargs)
 
-    def begin(comm: Any, *args: Any, **kwargs: Any) -> Any:
+    def begin(comm: object, *args: object, **kwargs: object) -> Any:
         return library.started(forced(comm), *args, **kwargs)
 
     return Codelet(name, call, attributes, begin, _unmet(problem.name, name))
@@ -123,11 +123,11 @@ def _over_messages(
 ) -> Codelet:
     carried = Carried(problem, node)
 
-    def call(comm: Any, *args: Any, **kwargs: Any) -> None:
+    def call(comm: object, *args: object, **kwargs: object) -> None:
         at = situation_of(problem, ranks, args, kwargs)
         carried.begin(comm, name, at, carried.read(comm, args, kwargs), is_at_once=True)()
 
-    def begin(comm: Any, *args: Any, **kwargs: Any) -> Any:
+    def begin(comm: object, *args: object, **kwargs: object) -> Any:
         at = situation_of(problem, ranks, args, kwargs)
         return carried.begin(comm, name, at, carried.read(comm, args, kwargs))
 
@@ -221,7 +221,7 @@ class Tune:
         return _off_line()(*arguments, **options)
 
     def collective(
-        self, operation: str, comm: Any, algorithms: Sequence[str] | None = None, **plan: Any
+        self, operation: str, comm: object, algorithms: Sequence[str] | None = None, **plan: object
     ) -> Request:
         """Make a request for a collective on buffers; ``lk.tune.allreduce(comm)`` is short for it.
 
@@ -233,7 +233,7 @@ class Tune:
         _require_comm(comm)
         return Request(comm, lambda own, node: collective_set(own, operation, algorithms, node), settings)
 
-    def request(self, comm: Any, functions: FunctionSet, **plan: object) -> Request:
+    def request(self, comm: object, functions: FunctionSet, **plan: object) -> Request:
         """Make a request for a custom function set.
 
         `**plan`: See `lk.tune`.
@@ -291,7 +291,7 @@ class Tune:
         if "timing" in plan:
             raise DataError(
                 "a timer has its own timing: every=1, or more passes between two barriers",
-                code="out-of-range",
+                code="conflicting-options",
             )
         settings = _plan(plan)
         _require_comm(comm)

@@ -414,7 +414,7 @@ def codelet_of(name: str, exchange_of: Callable[..., Exchange], has_short_rings:
     """Return a form as a codelet."""
     attributes = FORMS[name]
 
-    def begin(comm: object, *args: Any) -> Callable[[], Any]:
+    def begin(comm: object, *args: object) -> Callable[[], Any]:
         exchange = exchange_of(*args)
         if name == "Neighbor_alltoallw":
             return exchange.collective()
@@ -431,7 +431,7 @@ def codelet_of(name: str, exchange_of: Callable[..., Exchange], has_short_rings:
 
         return one_after_another
 
-    def call(comm: Any, *args: Any) -> None:
+    def call(comm: object, *args: object) -> None:
         begin(comm, *args)()
 
     def unmet(situation: Hashable) -> str | None:
@@ -459,7 +459,7 @@ def _begun(
 
 
 def _pattern(
-    comm: Any,
+    comm: object,
     shape: tuple[int, ...],
     width: int,
     send: Sequence[Any] | None,
@@ -485,7 +485,7 @@ def _pattern(
 
 
 def neighborhood_set(
-    comm: Any,
+    comm: object,
     arrays: Sequence[NDArray[Any]],
     width: int = 1,
     send: Sequence[Any] | None = None,

@@ -10,7 +10,7 @@ from labkit.selector.situation import candidates
 from labkit.study.points import is_real
 from labkit.study.sweep_points import progress_bar
 from labkit.tuning.real_machine import RealMachine
-from labkit.tuning.tuned import Machine, Tuned, measure
+from labkit.tuning.tuned import SimulatedMachine, Tuned, measure
 
 __all__ = ["off_line"]
 
@@ -45,7 +45,7 @@ def off_line(
     """
     if is_real(on):
         return _measured(operation, on, ranks, sizes, algorithms, library, leaves, progress)
-    machine = Machine(on, model, mapping)
+    machine = SimulatedMachine(on, model, mapping)
     if ranks is None:
         ranks = _held(machine)
     wanted = _checked(ranks, sizes, leaves)
@@ -95,7 +95,7 @@ def _measured(
     return Tuned(operation, machine, times, leaves)
 
 
-def _held(machine: Machine) -> list[int]:
+def _held(machine: SimulatedMachine) -> list[int]:
     """Return the usual numbers of ranks that a machine holds; the least of all where it holds none."""
     most = machine.platform.capacity
     held = [p for p in USUAL_RANKS if most is None or p <= most]

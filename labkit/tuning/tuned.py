@@ -32,12 +32,12 @@ from labkit.text.files import replace_file
 from labkit.text.units import format_bytes, format_share
 from labkit.tuning.real_machine import RealMachine
 
-__all__ = ["COLUMNS", "Leaf", "Machine", "Tuned", "grow", "measure"]
+__all__ = ["COLUMNS", "Leaf", "SimulatedMachine", "Tuned", "grow", "measure"]
 
 COLUMNS = ["operation", "ranks", "bytes", "algorithm", "time_s"]
 
 
-class Machine:
+class SimulatedMachine:
     """A simulated machine that algorithms are timed on, alone.
 
     `model`: Network model.
@@ -46,7 +46,7 @@ class Machine:
 
     how = "tuned by simulation"
 
-    def __init__(self, on: Any, model: Any = None, mapping: Any = None) -> None:
+    def __init__(self, on: object, model: object = None, mapping: Any = None) -> None:
         self.platform = platform(on).mapped(mapping)
         self.model = model
         self.network = self.platform.network(model)
@@ -80,7 +80,7 @@ class Machine:
 
 
 def measure(
-    machine: Machine,
+    machine: SimulatedMachine,
     operation: str,
     points: Sequence[tuple[int, int]],
     names: Sequence[str],
@@ -370,7 +370,7 @@ class Tuned:
     """
 
     operation: str
-    machine: Machine | RealMachine
+    machine: SimulatedMachine | RealMachine
     times: pd.DataFrame
     leaves: int = 25
 

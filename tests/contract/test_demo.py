@@ -7,7 +7,7 @@ import pytest
 
 from labkit import registry
 from labkit.cli.demo import simulated as module
-from labkit.cli.demo.simulated import FULL, MACHINES, QUICK, SORTERS, Plan, keys_per_rank
+from labkit.cli.demo.simulated import FULL, MACHINES, QUICK, SORTERS, Extent, keys_per_rank
 from labkit.errors import CheckError
 from tests.support.refusals import raises_code
 
@@ -28,7 +28,7 @@ def test_plans_take_the_five_sorts_and_every_machine() -> None:
 
 
 def test_every_sorter_promises_something_for_each_of_its_phases() -> None:
-    plan = Plan((), P, 64, (), tuple(registry.names("sorting")), {"star": "star"})
+    plan = Extent((), P, 64, (), tuple(registry.names("sorting")), {"star": "star"})
     for one in module.simulate(plan):
         assert set(one.table.verdicts) == {*one.study.phases, "whole run"}, one.sorter
         assert one.n_local == keys_per_rank(one.sorter)

@@ -24,9 +24,9 @@ from labkit.cli.demo.simulated import (
     LARGE,
     MODEL,
     QUICK,
+    Extent,
     Extrapolation,
     FlightSort,
-    Plan,
     SimulatedSort,
     compared,
     extrapolate,
@@ -157,7 +157,7 @@ def describe_host() -> dict[str, str]:
     }
 
 
-def _real_half(plan: Plan, source: flights.Source, say: Say) -> tuple[list[RealSort], str]:
+def _real_half(plan: Extent, source: flights.Source, say: Say) -> tuple[list[RealSort], str]:
     """Sort the flights on real MPI; return the results, and what is wrong with MPI if it cannot be used."""
     n = flights.FLIGHTS if source == "package" else len(flights.column(plan.columns[0], source))
     say("")
@@ -186,7 +186,7 @@ def _real_line(some: list[RealSort]) -> str:
     )
 
 
-def _simulated_half(plan: Plan, say: Say) -> list[SimulatedSort]:
+def _simulated_half(plan: Extent, say: Say) -> list[SimulatedSort]:
     say("")
     say(
         f"2. Simulated machines that grow with p = {_listed(plan.simulated)}, model {MODEL}, {KEYS_PER_RANK} "
@@ -215,7 +215,7 @@ def _simulated_half(plan: Plan, say: Say) -> list[SimulatedSort]:
     return simulated
 
 
-def _beyond(simulated: list[SimulatedSort], plan: Plan, say: Say) -> list[Extrapolation]:
+def _beyond(simulated: list[SimulatedSort], plan: Extent, say: Say) -> list[Extrapolation]:
     machine, ranks = simulated[0].machine, plan.larger
     say("")
     say(f"4. Beyond what was fitted: {ranks} ranks on the {machine}, predicted and then simulated")
@@ -317,7 +317,7 @@ class Demo:
     `seconds`: How long the demo took on this host.
     """
 
-    plan: Plan
+    plan: Extent
     header: dict[str, str]
     source: flights.Source
     simulated: list[SimulatedSort]
@@ -619,7 +619,7 @@ class RealSort:
 
 
 def sort_on_real_mpi(
-    plan: Plan, source: flights.Source = "package", done: Callable[[list[RealSort]], None] = lambda _: None
+    plan: Extent, source: flights.Source = "package", done: Callable[[list[RealSort]], None] = lambda _: None
 ) -> list[RealSort]:
     """Sort the flights on real MPI, every column with every sorter and every number of ranks."""
     results: list[RealSort] = []

@@ -25,9 +25,9 @@ __all__ = [
     "LARGE",
     "MACHINES",
     "QUICK",
+    "Extent",
     "Extrapolation",
     "FlightSort",
-    "Plan",
     "SimulatedSort",
     "compared",
     "extrapolate",
@@ -50,7 +50,7 @@ MACHINES = {"star": "star", "torus": "torus", "fat tree": "fattree"}
 
 
 @dataclass(frozen=True)
-class Plan:
+class Extent:
     """The extent of a demo.
 
     `real`: Numbers of ranks on real MPI.
@@ -71,12 +71,12 @@ class Plan:
     limit_s: float | None = 60.0
 
 
-FULL = Plan((1, 2, 4), (16, 32, 64, 128, 256), 512, COLUMNS)
+FULL = Extent((1, 2, 4), (16, 32, 64, 128, 256), 512, COLUMNS)
 
 #: minutes of work; the widest range of p, so the hardest test of every expectation
-LARGE = Plan((1, 2, 4), (16, 32, 64, 128, 256, 512, 1024), 2048, COLUMNS, limit_s=None)
+LARGE = Extent((1, 2, 4), (16, 32, 64, 128, 256, 512, 1024), 2048, COLUMNS, limit_s=None)
 
-QUICK = Plan((1, 2), (4, 8, 16, 32, 64), 128, COLUMNS[2:])
+QUICK = Extent((1, 2), (4, 8, 16, 32, 64), 128, COLUMNS[2:])
 
 
 def keys_per_rank(sorter: str) -> int:
@@ -175,7 +175,7 @@ class SimulatedSort:
         return {str(name): float(value) / self.makespans()[ranks] for name, value in phases.items()}
 
 
-def simulate(plan: Plan, done: Callable[[SimulatedSort], None] = lambda _: None) -> list[SimulatedSort]:
+def simulate(plan: Extent, done: Callable[[SimulatedSort], None] = lambda _: None) -> list[SimulatedSort]:
     """Sort with every sorter of a plan on each of its machines; fit and judge every phase."""
     sweeps = []
     for sorter in plan.sorters:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from labkit import _kernels
-from labkit.comm.collective.native import Bound, Call
+from labkit.comm.collective.native import BoundBuffer, Call
 from labkit.comm.place import here, spelled, there
 from labkit.comm.surface import METHODS
 from labkit.errors import MismatchError, UnsupportedError
@@ -289,7 +289,7 @@ def _split(problem: Problem, call: Call, root: list[int]) -> list[Any]:
     return [count, *flops, *root, datatype, *cut]
 
 
-def _table(buffer: Bound) -> list[int]:
+def _table(buffer: BoundBuffer) -> list[int]:
     counts: list[int] = (np.asarray(buffer.counts) * buffer.element_bytes).tolist()
     return counts
 

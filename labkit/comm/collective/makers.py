@@ -76,7 +76,7 @@ def _blocks_of(problem: Problem) -> Maker:
     from_root, to_root = "send" in problem.at_root, "recv" in problem.at_root
 
     def make(
-        comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, root: int | None = None
+        comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: object, root: int | None = None
     ) -> Call:
         root = check_root(root, comm.size) if problem.is_rooted else None
         is_root = root is None or comm.rank == root

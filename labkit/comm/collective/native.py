@@ -21,7 +21,7 @@ from labkit.schedule.problem import PROBLEMS
 
 __all__ = [
     "ANYTHING",
-    "Bound",
+    "BoundBuffer",
     "Call",
     "arrive",
     "arrive_shared",
@@ -42,7 +42,7 @@ __all__ = [
 ]
 
 
-class Bound(NamedTuple):
+class BoundBuffer(NamedTuple):
     """A buffer as the engine takes it: bytes, element size, and block sizes in elements."""
 
     memory: NDArray[np.uint8] | None
@@ -53,7 +53,7 @@ class Bound(NamedTuple):
 
 
 #: a buffer that this rank does not have
-ANYTHING = Bound(None, 1, 0)
+ANYTHING = BoundBuffer(None, 1, 0)
 
 
 @dataclass(slots=True)
@@ -76,7 +76,7 @@ class Call:
     is_commutative : bool
     is_cuttable : bool
         Whether the operator works element by element: MPI's own do, the program's may not.
-    buffers : tuple of Bound
+    buffers : tuple of BoundBuffer
     is_known : bool
         Whether the operator, if there is one, is a constant of the module, which never goes away.
     is_split : bool
@@ -95,7 +95,7 @@ class Call:
     reduction: Any = None
     is_commutative: bool = True
     is_cuttable: bool = True
-    buffers: tuple[Bound, ...] = ()
+    buffers: tuple[BoundBuffer, ...] = ()
     is_split: bool = False
     is_known: bool = True
     homes: list[Any] = field(default_factory=list)
@@ -141,7 +141,7 @@ def leave(name: str) -> None:
     shared_calls(name).leave()
 
 
-def perform(comm: Any, call: Call) -> None:
+def perform(comm: object, call: Call) -> None:
     """Carry out the running rank's part of a collective call."""
     calls = shared_calls(call.name)
     shared, buffers, has_data, may_repeat = _agree(calls, comm, call)
@@ -193,7 +193,7 @@ def refuse_in_recordings(calls: Any, name: str) -> None:
         )
 
 
-def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[Bound, ...], bool, bool]:
+def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[BoundBuffer, ...], bool, bool]:
     """Compare with the ranks that came before: the shared call, the buffers, whether they hold bytes."""
     has_data = call.facts["buffers with content"] = _has_data(call)
     if calls.hub.is_watching:
@@ -258,9 +258,9 @@ def _warn(hub: Any, comm: Any, call: Call) -> None:
         hub.warn("overlap", call.name)
 
 
-def _recut(buffer: Bound, element_bytes: int) -> Bound:
+def _recut(buffer: BoundBuffer, element_bytes: int) -> BoundBuffer:
     """Describe a message in another rank's elements; its bytes are the same."""
-    return Bound(buffer.memory, element_bytes, buffer.elements * buffer.element_bytes // element_bytes)
+    return BoundBuffer(buffer.memory, element_bytes, buffer.elements * buffer.element_bytes // element_bytes)
 
 
 # Communicators on which one collective always takes one algorithm.
@@ -283,20 +283,20 @@ def with_algorithm(comm: Any, operation: str, name: str) -> Any:
 _ERR_TRUNCATE = 15
 
 
-def block(message: Simple) -> Bound:
+def block(message: Simple) -> BoundBuffer:
     """One block, or equal blocks of `message.count` elements each."""
     memory = message.memory[message.offset :] if message.offset else message.memory
-    return Bound(memory, message.element_bytes, message.count)
+    return BoundBuffer(memory, message.element_bytes, message.count)
 
 
-def table(message: Vector) -> Bound:
+def table(message: Vector) -> BoundBuffer:
     """Blocks of any sizes."""
-    return Bound(message.memory, message.element_bytes, 0, message.counts, message.displs)
+    return BoundBuffer(message.memory, message.element_bytes, 0, message.counts, message.displs)
 
 
-def single(message: Simple) -> Bound:
+def single(message: Simple) -> BoundBuffer:
     """One block of a vector collective."""
-    return Bound(message.memory[message.offset :], message.element_bytes, 0, [message.count], [0])
+    return BoundBuffer(message.memory[message.offset :], message.element_bytes, 0, [message.count], [0])
 
 
 def _copy(memory: NDArray[np.uint8], begin: int, length: int) -> NDArray[np.uint8]:

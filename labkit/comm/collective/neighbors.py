@@ -175,7 +175,7 @@ def _homes(message: Simple | Vector) -> list[Any]:
 
 
 def _table(
-    message: Any, is_writable: bool, blocks: int, parse: Callable[..., Vector]
+    message: object, is_writable: bool, blocks: int, parse: Callable[..., Vector]
 ) -> tuple[list[_Bytes], list[Any]]:
     if blocks == 0:
         return [], []

@@ -19,7 +19,7 @@ __all__ = ["ObjectCollectives"]
 _SUM = OPERATORS["SUM"]
 
 
-def _split(pickle: Any, data: NDArray[Any], counts: list[int]) -> list[Any]:
+def _split(pickle: object, data: NDArray[Any], counts: list[int]) -> list[Any]:
     view, ends = data.data, itertools.accumulate(counts)
     return [_load(pickle, view[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
@@ -58,7 +58,7 @@ class ObjectCollectives:
         """Wait until every rank is here."""
         self.Barrier()
 
-    def bcast(self, obj: Any = None, root: int = 0) -> Any:
+    def bcast(self, obj: object = None, root: int = 0) -> Any:
         """Send an object from the root to everybody."""
         count = np.zeros(1, np.int64)
         data: Any = b""
@@ -71,7 +71,7 @@ class ObjectCollectives:
         self.Bcast(data, root)
         return _load(self._pickle, data.data if isinstance(data, np.ndarray) else data)
 
-    def gather(self, sendobj: Any, root: int = 0) -> list[Any] | None:
+    def gather(self, sendobj: object, root: int = 0) -> list[Any] | None:
         """Collect one object of every rank at the root, in rank order."""
         data = self._pickle.dumps(sendobj)
         is_root = self.rank == check_root(root, self.size)
@@ -95,7 +95,7 @@ class ObjectCollectives:
         self.Scatterv([data, sizes] if is_root else None, mine, root)
         return _load(self._pickle, mine.data)
 
-    def allgather(self, sendobj: Any) -> list[Any]:
+    def allgather(self, sendobj: object) -> list[Any]:
         """Collect one object of every rank at every rank, in rank order."""
         data = self._pickle.dumps(sendobj)
         counts = np.zeros(self.size, np.int64)
@@ -138,7 +138,7 @@ class ObjectCollectives:
 _Op = Callable[[Any, Any], Any]
 
 
-def _named(op: Any, ranks: int) -> str:
+def _named(op: object, ranks: int) -> str:
     """Name of an operator of MPI; what the program made itself may be another object at every rank."""
     if not callable(op) and ranks > 1:  # one rank has nothing to combine, and mpi4py does not look
         raise no_operator(op, ", or a function of two objects")
@@ -229,11 +229,11 @@ def _prefixes(comm: Any, sendobj: object, op: _Op, name: str, result: object, is
     return result
 
 
-def scan(comm: Any, sendobj: Any, op: _Op, name: str) -> Any:
+def scan(comm: object, sendobj: object, op: _Op, name: str) -> Any:
     """Combine the objects of ranks 0 to this one, by recursive doubling."""
     return _prefixes(comm, sendobj, op, name, None, True)
 
 
-def exscan(comm: Any, sendobj: Any, op: _Op, name: str) -> Any:
+def exscan(comm: object, sendobj: object, op: _Op, name: str) -> Any:
     """Combine the objects of the ranks before this one; None at rank 0."""
     return _prefixes(comm, sendobj, op, name, None, False)

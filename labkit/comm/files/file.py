@@ -417,7 +417,7 @@ class File(ErrorHandling, Handle):
 
     # --- reads and writes -----------------------------------------------------------------------------
 
-    def _transfer(self, method: Method, offset: int | None, buf: Any, status: Any) -> Any:
+    def _transfer(self, method: Method, offset: int | None, buf: object, status: object) -> Any:
         """Do what a row of the table says."""
         now = self._now(method.name)
         is_write, where = method.base.startswith("Write"), method.kind
@@ -453,7 +453,7 @@ class File(ErrorHandling, Handle):
         now.own.split = (method.name, buf, handle, done)
         return None
 
-    def _end(self, now: FileCall, method: Method, buf: object, status: Any) -> None:
+    def _end(self, now: FileCall, method: Method, buf: object, status: object) -> None:
         begin = method.name.replace("_end", "_begin")
         if now.own.split is None or now.own.split[0] != begin:
             under_way = now.own.split[0] if now.own.split else "nothing"

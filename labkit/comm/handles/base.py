@@ -230,7 +230,7 @@ _write.argtypes, _write.restype = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_
 class _Interface:
     """Memory described by a dictionary; keeps its owner alive."""
 
-    def __init__(self, interface: dict[str, Any], owner: Any) -> None:
+    def __init__(self, interface: dict[str, Any], owner: object) -> None:
         self.__array_interface__ = {**interface, "version": 3}
         self.owner = owner
 
@@ -291,7 +291,7 @@ def _is_readable(address: int, count: int) -> bool:
 # --- __cuda_array_interface__ ---------------------------------------------------------------------------
 
 
-def _cuda(interface: Any) -> dict[str, Any]:
+def _cuda(interface: object) -> dict[str, Any]:
     """Return the entries of the dictionary, refusing anything else."""
     if not isinstance(interface, dict):
         raise TypeError(f"__cuda_array_interface__: expecting a dictionary, got {type(interface).__name__}")

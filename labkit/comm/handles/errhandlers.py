@@ -77,7 +77,7 @@ class Errhandler(Handle):
         return cls._of(None if errhandler is None else errhandler._what)
 
     @classmethod
-    def _of(cls, what: Any) -> Errhandler:
+    def _of(cls, what: object) -> Errhandler:
         self = object.__new__(cls)
         self._what = what
         return self

@@ -74,7 +74,7 @@ class Op(Named):
 
     @classmethod
     def _make(
-        cls, constant: str | None, function: Callable[..., Any] | None, commute: bool, token: Any = None
+        cls, constant: str | None, function: Callable[..., Any] | None, commute: bool, token: object = None
     ) -> Op:
         self = object.__new__(cls)
         self._constant, self._function, self._is_commutative = constant, function, commute
@@ -175,7 +175,7 @@ class Op(Named):
         elif self._constant is not None and self is not OPERATORS[self._constant]:
             self._constant = self._function = None
 
-    def Reduce_local(self, inbuf: Any, inoutbuf: Any) -> None:
+    def Reduce_local(self, inbuf: object, inoutbuf: object) -> None:
         """Combine two local buffers: inoutbuf = inbuf op inoutbuf, element by element."""
         from labkit.comm.buffers import array_of, parse_simple
         from labkit.comm.handles.exceptions import Exception as MPIException

@@ -80,7 +80,7 @@ def gathered(body: TypeBody, address: int, count: int) -> bytes:
     return data
 
 
-def scattered(body: TypeBody, address: int, data: Any) -> None:
+def scattered(body: TypeBody, address: int, data: object) -> None:
     """Put bytes where elements at an address have them."""
     body.map.layout.unpack(address, data)
 

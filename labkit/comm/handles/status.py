@@ -562,7 +562,7 @@ class Grequest(Request):
             raise MPIException(_ERR_REQUEST, "this generalized request is complete already, or null")
         self._complete()
 
-    def complete(self, obj: Any = None) -> None:
+    def complete(self, obj: object = None) -> None:
         """Say that it is over; `wait` returns the object."""
         self.Complete()
         self._object = obj
@@ -577,7 +577,7 @@ class Grequest(Request):
     cancel = Cancel
 
 
-def _called(function: Callable[..., Any], *arguments: Any) -> None:
+def _called(function: Callable[..., Any], *arguments: object) -> None:
     """Call a callback; its errors are MPI's."""
     try:
         function(*arguments)

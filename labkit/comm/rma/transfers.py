@@ -87,7 +87,7 @@ def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], N
     if reduction is None:
         raise MPIException(_ERR_OP, f"{name}: {op!r} is not defined on {type_words(wanted.datatype)}")
 
-    def combine(data: Any, place: Simple) -> None:
+    def combine(data: object, place: Simple) -> None:
         if place.datatype.is_predefined:
             reduction.apply(data, place.memory[place.offset : place.offset + place.bytes], True)
             return
@@ -355,7 +355,9 @@ def put(now: AccessCall, origin: object, target_rank: int, target: object) -> No
     _send(now, target_rank, given.bytes, on_end, _PUT)
 
 
-def get(now: AccessCall, origin: Any, target_rank: int, target: Any, is_owned: bool = False) -> int | None:
+def get(
+    now: AccessCall, origin: object, target_rank: int, target: object, is_owned: bool = False
+) -> int | None:
     """Begin to read from a rank's part; the handle of the transfer, None if it is over."""
     taken = parse_origin(origin, True, target_rank)
     if not _begin(now, target_rank) or taken is None:

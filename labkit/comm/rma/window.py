@@ -106,7 +106,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
     # --- making -------------------------------------------------------------------------------------
 
     @classmethod
-    def Create(cls, memory: Any, disp_unit: int = 1, info: Any = None, comm: Any = None) -> Win:
+    def Create(cls, memory: object, disp_unit: int = 1, info: object = None, comm: object = None) -> Win:
         """Let the ranks of a communicator access memory that this rank gives (None or BOTTOM: none)."""
         bytes_of = None
         if memory is not None and memory is not BOTTOM:
@@ -152,7 +152,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return cls._make("Create_dynamic", _FLAVORS["DYNAMIC"], 1, info, comm)[0]._met("Create_dynamic")
 
     @classmethod
-    def _make(cls, name: str, flavor: int, disp_unit: int, info: Any, comm: Any) -> tuple[Win, Part, Any]:
+    def _make(cls, name: str, flavor: int, disp_unit: int, info: Any, comm: object) -> tuple[Win, Part, Any]:
         """Return this rank's handle of a window, its part, and what the ranks share about the call."""
         comm = KNOWN["COMM_SELF"] if comm is None else comm
         if not isinstance(comm, KNOWN["Intracomm"]):
@@ -327,11 +327,11 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     # --- put and get ------------------------------------------------------------------------------
 
-    def Put(self, origin: Any, target_rank: int, target: Any = None) -> None:
+    def Put(self, origin: object, target_rank: int, target: object = None) -> None:
         """Write data into a rank's part of the window."""
         put(self._now("Put"), origin, target_rank, target)
 
-    def Get(self, origin: Any, target_rank: int, target: Any = None) -> None:
+    def Get(self, origin: object, target_rank: int, target: object = None) -> None:
         """Read data from a rank's part of the window."""
         get(self._now("Get"), origin, target_rank, target)
 

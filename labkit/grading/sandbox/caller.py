@@ -51,7 +51,7 @@ class Caller:
         said = {"out": self.printed(), "asked": asked, "loading": self.is_loading}
         write_frame(self.descriptor, {**header, **said}, parts)
 
-    def ask(self, header: dict[str, Any], parts: Any = ()) -> tuple[dict[str, Any], list[memoryview]]:
+    def ask(self, header: dict[str, Any], parts: object = ()) -> tuple[dict[str, Any], list[memoryview]]:
         """Send a request and wait for the answer.
 
         Raises MPI.Exception, ValueError, TypeError, ...: As the call itself raises them.

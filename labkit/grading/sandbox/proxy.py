@@ -130,7 +130,7 @@ def whole(value: object) -> int:
     return value
 
 
-def text(value: Any, most: int) -> str:
+def text(value: object, most: int) -> str:
     """Return a text, cut; an empty one for anything else."""
     return value[-most:] if isinstance(value, str) else ""
 
@@ -224,7 +224,7 @@ class Rooms:
         """Note the room of a request."""
         self._open[number] = room, comm
 
-    def close(self, number: int, data: Any, status: Any) -> Any:
+    def close(self, number: int, data: object, status: object) -> Any:
         """Return what of its message a request that is over has room for; of another one what there is."""
         if number not in self._open:
             return data or b""

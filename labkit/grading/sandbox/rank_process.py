@@ -294,7 +294,7 @@ def answer(wtime: Callable[[], float]) -> None:
 _CLOCK = SimpleNamespace(implementation="charged time", monotonic=True, adjustable=False, resolution=1e-6)
 
 
-def _put(module: Any, name: str, function: Callable[..., Any]) -> None:
+def _put(module: object, name: str, function: Callable[..., Any]) -> None:
     if hasattr(module, name):
         setattr(module, name, function)
 
@@ -303,7 +303,7 @@ def _with_null_device(plain: Callable[..., object]) -> Callable[..., Any]:
     """Return `open` that also opens the null device for writing, which a rank has already."""
 
     @wraps(plain)
-    def opened(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
+    def opened(file: object, mode: str = "r", *args: object, **kwargs: object) -> Any:
         path = os.fspath(file) if isinstance(file, os.PathLike) else file
         if path == os.devnull and isinstance(mode, str) and set(mode) & set("wax+"):
             kwargs["closefd"] = False  # of the standard output's, which is this device

@@ -224,7 +224,7 @@ class RemoteComm(ObjectCollectives):
 
     # --- collectives ------------------------------------------------------------------------------
 
-    def _collective(self, method: Method, *arguments: Any) -> RemoteRequest | None:
+    def _collective(self, method: Method, *arguments: object) -> RemoteRequest | None:
         parts: list[Any] = []
         targets: list[Any] = []
         values = [
@@ -271,7 +271,7 @@ class RemoteComm(ObjectCollectives):
 
     # --- other communicators ----------------------------------------------------------------------
 
-    def _make(self, name: str, *args: Any, shape: Grid | None = None) -> Any:
+    def _make(self, name: str, *args: object, shape: Grid | None = None) -> Any:
         answer, _ = self._caller.ask({"op": "make", "comm": self._number, "name": name, "args": args})
         if answer["comm"] is None:
             return COMM_NULL
@@ -340,7 +340,7 @@ add_methods(
 )
 
 
-def _buffer(message: Any, is_writable: bool, parts: list[Any], targets: list[Any]) -> Any:
+def _buffer(message: object, is_writable: bool, parts: list[Any], targets: list[Any]) -> Any:
     """Describe a buffer argument as the grader rebuilds it: its bytes, counts, displacements and type."""
     if is_in_place(message):
         return "none" if message is None else "in place"

@@ -61,7 +61,7 @@ class RemoteRequest:
     `room`: Of a receive of an object: the most bytes.
     """
 
-    def __init__(self, caller: Caller, number: int, target: Any, room: int | None = None) -> None:
+    def __init__(self, caller: Caller, number: int, target: object, room: int | None = None) -> None:
         self._caller, self._target, self._room = caller, target, room
         self._number: int | None = number
 

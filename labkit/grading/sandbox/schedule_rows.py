@@ -54,9 +54,9 @@ def schedule_from(
 ) -> Schedule:
     """Build a schedule from rows that a submission handed over."""
     if not isinstance(rows, np.ndarray) or rows.dtype != np.int64 or rows.ndim != 2:
-        raise ScheduleError("what was handed over is no schedule", code="unknown-name")
+        raise ScheduleError("what was handed over is no schedule", code="wrong-type")
     if rows.shape[1] != COLUMNS:
-        raise ScheduleError("what was handed over is no schedule", code="unknown-name")
+        raise ScheduleError("what was handed over is no schedule", code="wrong-type")
     if len(rows) > min(MOST_ROWS, 500 * size + 1000):
         raise ScheduleError(f"{len(rows)} operations for {size} ranks: far more than any schedule needs")
     table = rows.tolist()
@@ -83,7 +83,7 @@ def _require_row(row: list[int], size: int, schedule: Schedule) -> None:
     rank, kind = row[0], row[1]
     if not 0 <= rank < size or kind not in set(Kind):
         raise ScheduleError(
-            f"an operation of rank {rank}, kind {kind}: there is no such thing", code="unknown-name"
+            f"an operation of rank {rank}, kind {kind}: there is no such thing", code="malformed-schedule"
         )
     most = max(schedule.n_blocks(rank), default=0)
     for buffer, first, length, run, stride in (row[4:9], row[9:14]):

@@ -162,7 +162,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         """Return the widgets of the pictures, in the order in which they were first shown."""
         return list(self._pictures.values())
 
-    def set(self, **values: Any) -> None:
+    def set(self, **values: object) -> None:
         """Set controls, by the names of attributes, without answering to each: one refresh for all.
 
         This is what a test drives, and what a notebook may call.
@@ -201,7 +201,7 @@ class Player(Explorer):
     step: Any
     play: Any
 
-    def set(self, **values: Any) -> None:
+    def set(self, **values: object) -> None:
         """Set controls; the step last, since the other ones say how many there are.
 
         Parameters

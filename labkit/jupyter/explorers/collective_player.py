@@ -560,7 +560,7 @@ class SchedulePlayer(Explorer):
         self.picture("round", self.figure)
 
 
-def schedule(made: Synthesized | Schedule, *, on: Any = "star", n_bytes: int = 4096) -> SchedulePlayer:
+def schedule(made: Synthesized | Schedule, *, on: object = "star", n_bytes: int = 4096) -> SchedulePlayer:
     """Step through a schedule: who sends what to whom in each round, and what every rank then holds.
 
     Parameters

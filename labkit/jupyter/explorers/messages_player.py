@@ -115,7 +115,7 @@ def messages_of(run: Run) -> PlayedMessages:
     """Take a run's messages."""
     if not isinstance(run, Run):
         raise DataError(
-            f"the player takes a run, lk.run(..., trace=True); got {type(run).__name__}", code="not-recorded"
+            f"the player takes a run, lk.run(..., trace=True); got {type(run).__name__}", code="wrong-type"
         )
     if run.trace is None:
         raise DataError(

@@ -213,7 +213,7 @@ class ModelExplorer(Explorer):
 
     fitted: Fitted
 
-    def __init__(self, x: Any, y: Any, expectation: str, unit: str) -> None:
+    def __init__(self, x: object, y: object, expectation: str, unit: str) -> None:
         super().__init__("Model")
         self._unit = unit
         self._own = None if x is None else (np.asarray(x, np.float64), np.asarray(y, np.float64), expectation)

@@ -248,7 +248,7 @@ def _played(
     steps = [PhaseEnd("input", tuple(given), _owners(given, n), 0.0), *_steps(seen, given, run.phases, n)]
     if not (np.concatenate(last) == np.arange(n)).all():
         raise DataError(
-            f"{algorithm} did not sort these keys: the player has nothing to show", code="no-data"
+            f"{algorithm} did not sort these keys: the player has nothing to show", code="wrong-result"
         )
     taken = _samples(algorithm, n, ranks, oversampling)
     return Played(algorithm, on, steps, taken)

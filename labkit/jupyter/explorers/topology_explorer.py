@@ -152,7 +152,7 @@ def _targets(pattern: str, hosts: int, shift: int, seed: int) -> Pairs:
         side = round(hosts**0.5)
         if side * side != hosts:
             raise DataError(
-                f"a transpose needs a square number of hosts; {hosts} is not a square", code="unknown-name"
+                f"a transpose needs a square number of hosts; {hosts} is not a square", code="out-of-range"
             )
         row, column = np.divmod(every, side)
         return np.asarray(column * side + row, np.int64)

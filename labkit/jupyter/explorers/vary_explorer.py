@@ -114,6 +114,6 @@ def vary(function: Callable[..., Figure], **values: Sequence[object]) -> Varied:
     if not values or not all(isinstance(one, Sequence) and len(one) for one in values.values()):
         raise DataError(
             "give the values of each argument as a sequence: vary(draw, kilobytes=[1, 8, 64])",
-            code="missing-key",
+            code="wrong-type",
         )
     return Varied(function, dict(values))

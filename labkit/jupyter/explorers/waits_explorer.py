@@ -288,7 +288,7 @@ def waits(*runs: Run | Report) -> WaitsExplorer:
     [0.001, 0.001, 0.0, 0.001]
     """
     if not runs:
-        raise DataError("give at least one run, recorded with trace=True", code="not-recorded")
+        raise DataError("give at least one run, recorded with trace=True", code="missing-key")
     reports = []
     for one in runs:
         if not isinstance(one, Run | Report):

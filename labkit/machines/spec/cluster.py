@@ -318,7 +318,7 @@ class ClusterSpec(MachineSpec):
             SimGrid has no such machine.
         """
         if self.SIMGRID is None:
-            raise PlatformError(f"SimGrid has no {self.KIND}", code="unknown-name")
+            raise PlatformError(f"SimGrid has no {self.KIND}", code="no-counterpart")
         numbers = (self.size or "").replace("x", ",").replace(":", ";")
         return {"topology": self.SIMGRID, "topo_parameters": numbers}
 

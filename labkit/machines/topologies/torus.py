@@ -83,7 +83,7 @@ def _read_shape(text: str) -> str:
     except PlatformError as error:
         raise PlatformError(
             f"shape={text!r}: {error}; write {COMPACT}, or the sides of a block such as 4x4x2",
-            code="count-mismatch",
+            code="malformed-value",
         ) from None
 
 

@@ -69,7 +69,7 @@ def radical(text: str) -> tuple[tuple[int, int], ...]:
         if found is None:
             raise PlatformError(
                 f"radical {part[:40]!r} is neither a number nor a range; write it like 0-9,12",
-                code="wrong-type",
+                code="malformed-value",
             )
         first, last = int(found[1]), int(found[2] or found[1])
         if last < first:
@@ -89,7 +89,7 @@ def first_speed(text: str, pstate: int = 0) -> float:
     parts = [part.strip() for part in text.split(",")]
     if pstate >= len(parts):
         raise PlatformError(
-            f"pstate {pstate} is not there: {len(parts)} speed(s) are given", code="unknown-name"
+            f"pstate {pstate} is not there: {len(parts)} speed(s) are given", code="out-of-range"
         )
     others = [part for number, part in enumerate(parts) if number != pstate and not _ZERO.fullmatch(part)]
     for part in others:

@@ -26,7 +26,7 @@ Edge = tuple[Hashable, Hashable, dict[str, Any]]
 
 
 def graph_zone(
-    edges: Any,
+    edges: object,
     hosts: Iterable[Hashable] | None = None,
     *,
     bw: Quantity = "1.25GBps",

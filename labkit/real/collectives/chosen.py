@@ -21,7 +21,7 @@ from labkit import registry
 from labkit.comm.collective.objects import ObjectCollectives
 from labkit.comm.surface import MAKERS, METHODS, Method, made
 from labkit.errors import DataError
-from labkit.real.collectives.messages import Message, read_call
+from labkit.real.collectives.messages import CallBuffers, read_call
 from labkit.schedule import PROBLEMS, Problem
 from labkit.schedule.execute import Prepared
 from labkit.selector import Selector, Situation
@@ -264,7 +264,7 @@ class Chosen:
         """Return what makes a communicator, as one of ours."""
 
         @wraps(original)
-        def make(comm: Any, *arguments: Any, **named: Any) -> Any:
+        def make(comm: object, *arguments: object, **named: object) -> Any:
             return self._ours(original(comm, *arguments, **named))
 
         return make
@@ -285,7 +285,7 @@ class Chosen:
         return free
 
 
-def _read(carried: Carried, comm: Any, arguments: Any) -> Message | None:
+def _read(carried: Carried, comm: object, arguments: object) -> CallBuffers | None:
     """Return a call's message; None if something is wrong with it, which mpi4py then says."""
     try:
         return carried.read(comm, arguments, {})
@@ -295,7 +295,7 @@ def _read(carried: Carried, comm: Any, arguments: Any) -> Message | None:
         return None
 
 
-def _misfit(problem: Problem, message: Message) -> str:
+def _misfit(problem: Problem, message: CallBuffers) -> str:
     have = " and ".join(
         f"{name} {array.size} elements of {array.dtype}" for name, array in message.buffers.items()
     )
@@ -336,15 +336,15 @@ def situation_of(problem: Problem, ranks: int, args: Any, kwargs: Any) -> Situat
     is_known_to_all = not problem.is_rooted and problem.shapes.get("send") != problem.shapes.get("recv")
     if problem.layout == "table" and is_known_to_all:
         table = given.get("sendbuf") if problem.is_reduction else given.get("recvbuf")
-        size = Message.bytes_of(table, ranks)
+        size = CallBuffers.bytes_of(table, ranks)
         if size is None:  # all blocks lie in the receive buffer
-            size = Message.bytes_of(given.get("recvbuf"), ranks)
+            size = CallBuffers.bytes_of(given.get("recvbuf"), ranks)
         return Situation(problem.name, ranks, size or 0, commutes)
     if problem.layout == "table" or not problem.shapes:
         return Situation(problem.name, ranks, 0, commutes)
     blocks = {"all": ranks}
     sizes = (
-        Message.bytes_of(given.get(argument), blocks.get(problem.shapes[buffer], 1))
+        CallBuffers.bytes_of(given.get(argument), blocks.get(problem.shapes[buffer], 1))
         for buffer, argument in zip(problem.shapes, problem.arguments, strict=False)
     )
     return Situation(problem.name, ranks, next((size for size in sizes if size is not None), 0), commutes)
@@ -360,7 +360,7 @@ class Carried:
         self._problem, self._node = problem, node
         self._prepared: dict[tuple[str, int, bool], Prepared] = {}
 
-    def read(self, comm: object, args: object, kwargs: object) -> Message:
+    def read(self, comm: object, args: object, kwargs: object) -> CallBuffers:
         """Return a call's message.
 
         Raises DataError: For a message that is not contiguous, or of a datatype that is not predefined.
@@ -369,10 +369,10 @@ class Carried:
 
     def begin(
         self,
-        comm: Any,
+        comm: object,
         name: str,
         at: Situation,
-        message: Message,
+        message: CallBuffers,
         is_at_once: bool = False,
         tag: int = _TAG,
     ) -> Callable[[], None]:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.schedule import Problem
 
-__all__ = ["Message", "mpi_of", "read_call"]
+__all__ = ["CallBuffers", "mpi_of", "read_call"]
 
 _Array = NDArray[Any]
 
 
 @dataclass
-class Message:
+class CallBuffers:
     """One call, read.
 
     `buffers`: As the schedule calls them.
@@ -112,11 +112,11 @@ def mpi_of(comm: object) -> Any:
     return MPI
 
 
-def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
+def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> CallBuffers:
     """Read the arguments of a collective's method."""
     given = dict(zip(problem.arguments, args, strict=False)) | kwargs
     me, ranks = int(comm.Get_rank()), int(comm.Get_size())
-    call = Message(root=int(given.get("root", 0) or 0))
+    call = CallBuffers(root=int(given.get("root", 0) or 0))
     if problem.is_reduction:
         call.op = given.get("op") or mpi_of(comm).SUM
     specs = dict(zip(problem.shapes, (given.get(name) for name in problem.arguments), strict=False))
@@ -150,7 +150,7 @@ def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> Message:
 
 
 def _complete_tables(
-    comm: Any, problem: Problem, given: dict[str, Any], call: Message, tables: dict[str, Any]
+    comm: Any, problem: Problem, given: dict[str, Any], call: CallBuffers, tables: dict[str, Any]
 ) -> None:
     """Fill in what mpi4py takes as said: one block is the whole buffer, several differ by one at most."""
     ranks, me = int(comm.Get_size()), int(comm.Get_rank())
@@ -167,7 +167,9 @@ def _complete_tables(
             tables[name] = [each + (block < longer) for block in range(blocks)]
 
 
-def _take_in_place(problem: Problem, specs: dict[str, object], call: Message, me: int, ranks: int) -> None:
+def _take_in_place(
+    problem: Problem, specs: dict[str, object], call: CallBuffers, me: int, ranks: int
+) -> None:
     """Give the schedule a copy of what lies in the receive buffer, where the rank's own part is sent."""
     if "send" not in specs or not _is_in_place(specs["send"]):  # a root that scatters keeps its own block
         send = call.buffers["send"]
@@ -199,7 +201,7 @@ def _counts(table: object) -> Any:
     return table[0] if isinstance(table, tuple) else table
 
 
-def _table(table: Any) -> tuple[Any, Any]:
+def _table(table: object) -> tuple[Any, Any]:
     if isinstance(table, tuple):
         return table
     counts = np.asarray(table)

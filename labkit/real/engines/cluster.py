@@ -298,7 +298,7 @@ class Parts:
         if left:
             raise MachineError(
                 f"processes {sorted(left)} of this cluster could not be ended; end them manually",
-                code="not-started",
+                code="machine-failed",
             )
 
 

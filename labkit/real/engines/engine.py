@@ -105,13 +105,13 @@ class Communicator:
 
     def Sendrecv(  # noqa: N802
         self,
-        sendbuf: Any,
+        sendbuf: object,
         dest: int,
         sendtag: int = 0,
-        recvbuf: Any = None,
+        recvbuf: object = None,
         source: int = MPI.ANY_SOURCE,
         recvtag: int = MPI.ANY_TAG,
-        status: Any = None,
+        status: object = None,
     ) -> None:
         """Send a buffer and receive into another one."""
         receive = _Comm.Irecv(self, recvbuf, source, recvtag)
@@ -131,7 +131,7 @@ class Communicator:
     # -- objects ------------------------------------------------------------------------------------------
 
     def recv(
-        self, buf: Any = None, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: Any = None
+        self, buf: object = None, source: int = MPI.ANY_SOURCE, tag: int = MPI.ANY_TAG, status: object = None
     ) -> Any:
         """Receive an object."""
         if buf is not None:
@@ -140,13 +140,13 @@ class Communicator:
 
     def sendrecv(
         self,
-        sendobj: Any,
+        sendobj: object,
         dest: int,
         sendtag: int = 0,
-        recvbuf: Any = None,
+        recvbuf: object = None,
         source: int = MPI.ANY_SOURCE,
         recvtag: int = MPI.ANY_TAG,
-        status: Any = None,
+        status: object = None,
     ) -> Any:
         """Send an object and receive another one."""
         request = _Comm.isend(self, sendobj, dest, sendtag)
@@ -229,7 +229,7 @@ def take_contexts(comm: Any = None) -> list[Any]:
     return [_contexts.pop(handle) for handle in handles if handle in _contexts]
 
 
-def _make_null(comm: Any) -> None:
+def _make_null(comm: object) -> None:
     """Turn a communicator into ``COMM_NULL`` as `Free` does, without freeing it."""
     size = MPI._sizeof(MPI.COMM_NULL)
     ctypes.memmove(MPI._addressof(comm), MPI._addressof(MPI.COMM_NULL), size)
@@ -245,7 +245,7 @@ def _call(
     original = getattr(owner, name)
 
     @functools.wraps(getattr(owner, shown or name))
-    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def call(self: object, *args: object, **kwargs: object) -> Any:
         if is_together:
             finish(_Comm.Ibarrier(self))
         return then(original(self, *args, **kwargs))
@@ -253,7 +253,7 @@ def _call(
     return call
 
 
-def interruptible(comm: Any) -> Any:
+def interruptible(comm: object) -> Any:
     """Return the communicator with calls that can be interrupted; what is null stays unchanged."""
     if isinstance(comm, Communicator) or comm == MPI.COMM_NULL:
         return comm

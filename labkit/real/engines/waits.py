@@ -284,7 +284,7 @@ def finish(request: object, status: object = None) -> None:
         raise
 
 
-def keep(request: Any) -> None:
+def keep(request: object) -> None:
     """Keep a request that nobody will wait for any more."""
     if len(WAITING.pending) >= MANY:
         WAITING.tidy()
@@ -292,13 +292,13 @@ def keep(request: Any) -> None:
         WAITING.pending.append(_Native(request))
 
 
-def disown(request: Any) -> None:
+def disown(request: object) -> None:
     """Turn a request into ``REQUEST_NULL``, because a copy of it lives on: nobody looks for its end twice."""
     size = MPI._sizeof(MPI.REQUEST_NULL)
     ctypes.memmove(MPI._addressof(request), MPI._addressof(MPI.REQUEST_NULL), size)
 
 
-def _is_over(request: Any) -> bool:
+def _is_over(request: object) -> bool:
     try:
         return bool(request == MPI.REQUEST_NULL or _Test(request))
     except MPI.Exception:
@@ -312,7 +312,7 @@ class Request(MPI.Request):  # type: ignore[misc]
         if self != MPI.REQUEST_NULL:
             WAITING.pending.append(_Native(self))
 
-    def Wait(self, status: Any = None) -> bool:  # noqa: N802
+    def Wait(self, status: object = None) -> bool:  # noqa: N802
         """Wait until it is complete."""
         for _ in range(SPINS):
             if _Test(self, status):
@@ -346,15 +346,15 @@ class PersistentRequest(Request, MPI.Prequest):  # type: ignore[misc]
 class Message(MPI.Message):  # type: ignore[misc]
     """A matched message whose reception can be interrupted."""
 
-    def Recv(self, buf: Any, status: Any = None) -> None:  # noqa: N802
+    def Recv(self, buf: object, status: object = None) -> None:  # noqa: N802
         """Receive it into a buffer."""
         finish(_Message.Irecv(self, buf), status)
 
-    def recv(self, status: Any = None) -> Any:
+    def recv(self, status: object = None) -> Any:
         """Receive the object."""
         return Request(_Message.irecv(self)).wait(status)
 
-    def Irecv(self, buf: Any) -> Request:  # noqa: N802
+    def Irecv(self, buf: object) -> Request:  # noqa: N802
         """Begin to receive it into a buffer."""
         return Request(_Message.Irecv(self, buf))
 

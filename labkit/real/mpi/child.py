@@ -182,7 +182,7 @@ class _Child:
 
             self.waits = load_library()
 
-    def note_waits(self, mpi: Any) -> None:
+    def note_waits(self, mpi: object) -> None:
         """Begin to note them."""
         if self.waits is not None:
             from labkit.real.mpi.waits_page import open_page

@@ -260,7 +260,7 @@ def pack_launch(request: RunRequest) -> tuple[dict[str, Any], bytes]:
         if request.repeats > 1:
             raise ProgramError(
                 "a script ends MPI when it ends, so it runs once per launch; repeats needs a function",
-                code="wrong-type",
+                code="conflicting-options",
             )
         # A script that configures mpi4py before it imports MPI must find MPI not yet started.
         source = request.program.read_text("utf-8", "replace")

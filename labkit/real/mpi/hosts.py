@@ -91,7 +91,7 @@ def find_host_file(choice: str | os.PathLike[str] | None = None) -> HostFile | N
     if not os.path.isdir(folder):
         raise MachineError(
             f"{FOLDER_VARIABLE}={folder!r} is no folder; name one that all hosts of {path!r} share",
-            code="missing-file",
+            code="wrong-kind-of-file",
         )
     return HostFile(path, tuple(counts.items()), folder)
 

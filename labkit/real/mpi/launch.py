@@ -158,7 +158,7 @@ class Launch:
         if left := self.process.end():
             raise MachineError(
                 f"processes {sorted(left)} of this run could not be ended; end them manually",
-                code="not-started",
+                code="machine-failed",
             )
 
     def create(self) -> None:

@@ -104,7 +104,7 @@ def lost_error(job: JobFolder, state: State | None) -> LabkitError:
             f"{head} could not be started on its node ({state.reason}, exit code {state.exit_code}): most "
             f"likely the compute nodes do not see {str(job.path.parent)!r}, or cannot write there; give "
             "folder= on a file system that they share",
-            code="unwritable-file",
+            code="not-started",
         )
     told = f"; its last output: {' '.join(job.printed(600).split())}" if job.printed() else ""
     reason = f", {state.reason}" if state.reason else ""

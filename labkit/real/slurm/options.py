@@ -211,7 +211,7 @@ def slurm_of(on: object) -> Slurm:
         name, sign, value = word.partition("=")
         if not sign or not name.strip():
             raise MachineError(
-                f"on={on!r}: options are written name=value, got {word!r}", code="unknown-name"
+                f"on={on!r}: options are written name=value, got {word!r}", code="malformed-specification"
             )
         options[name.strip()] = value.strip()
     return slurm(head.partition(":")[2].strip(), **options)
@@ -254,14 +254,14 @@ def _read_text(name: str, value: object) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str | os.PathLike) or any(ord(c) < 32 for c in os.fspath(value)):
-        raise MachineError(f"{name} takes one line of text, got {value!r}", code="out-of-range")
+        raise MachineError(f"{name} takes one line of text, got {value!r}", code="malformed-value")
     return os.fspath(value).strip()
 
 
 def _read_path(name: str, value: object) -> str:
     text = _read_text(name, value)
     if not text:
-        raise MachineError(f"{name} must not be empty", code="out-of-range")
+        raise MachineError(f"{name} must not be empty", code="malformed-value")
     return text
 
 

@@ -183,7 +183,8 @@ def _walk(
     """Yield the conditions and the algorithm of each leaf that labkit's calls may come to, in order."""
     if not isinstance(tree, dict) or not tree:
         raise ScheduleError(
-            f"{where}: below {operation} there is {tree!r}, where conditions are needed", code="missing-key"
+            f"{where}: below {operation} there is {tree!r}, where conditions are needed",
+            code="malformed-file",
         )
     keys = [_plain(key) for key in tree]
     if any(key.startswith(("algorithm=", "composition=")) for key in keys):

@@ -37,7 +37,7 @@ def _code(operation: str, name: str | None) -> tuple[int, int, int]:
     if base not in library_names("ompi", operation):
         raise DataError(
             f"Open MPI has no {operation}/{name}: tune with library='ompi', which tries its own only",
-            code="unknown-name",
+            code="no-counterpart",
         )
     chains, length = settings.pop("chains", 0), settings.pop("segment_bytes", 0)
     if settings:
@@ -68,7 +68,7 @@ def _name(operation: str, number: int, chains: int, length: int, where: str) -> 
         raise ScheduleError(
             f"{where}: labkit's {operation}/{known[number]} has no segments, got a segment's "
             f"length of {length}; write 0, or take an algorithm that has them",
-            code="unknown-name",
+            code="no-counterpart",
         )
     if length and "segments" in parameters:
         name += f":segment_bytes={length}"
@@ -149,7 +149,7 @@ def _numbers(text: str, where: str) -> Iterator[int]:
         if not (word.isascii() and word.isdecimal() and len(word) < 19):
             raise ScheduleError(
                 f"{where}: Open MPI's rules are whole numbers, with comments behind '#'; got {word[:40]!r}",
-                code="wrong-type",
+                code="malformed-value",
             )
         yield int(word)
 

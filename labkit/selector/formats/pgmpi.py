@@ -37,7 +37,7 @@ def write(operation: str, bands: Sequence[Band], ranks: Sequence[int], title: st
                 raise DataError(
                     f"PGMPITuneLib has no {operation}/{step.name}: tune with library='pgmpi', which tries "
                     "its mock-ups and what libraries do by themselves",
-                    code="unknown-name",
+                    code="no-counterpart",
                 )
             if step.name in mock_ups and step.low <= _MOST:
                 ranges.append((int(step.low), int(min(step.high - 1, _MOST)), str(step.name)))

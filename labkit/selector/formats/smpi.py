@@ -18,7 +18,7 @@ def write(operation: str, name: str, lost: str, title: str) -> str:
     if name not in library_names("smpi", operation):
         raise DataError(
             f"SMPI has no {operation}/{name}: tune with library='smpi', which tries its own only",
-            code="unknown-name",
+            code="no-counterpart",
         )
     table = names_table("smpi")[operation]
     flag = next(of for of, ours in table.items() if ours == name)

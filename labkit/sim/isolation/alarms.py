@@ -119,7 +119,7 @@ def _getitimer(whole: Callable[..., Any]) -> Callable[..., Any]:
 
 def _signal(whole: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(whole)
-    def set_handler(signalnum: int, handler: Any, /) -> Any:
+    def set_handler(signalnum: int, handler: object, /) -> Any:
         machine = _on_rank() if signalnum == signal.SIGALRM else None
         if machine is None:
             return whole(signalnum, handler)
@@ -154,7 +154,7 @@ def _pause(whole: Callable[[], None]) -> Callable[[], None]:
 
 def _sigtimedwait(whole: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(whole)
-    def sigtimedwait(sigset: Any, timeout: float, /) -> Any:
+    def sigtimedwait(sigset: object, timeout: float, /) -> Any:
         machine = _on_rank()
         if machine is None or timeout < 0:
             return whole(sigset, timeout)

@@ -42,7 +42,7 @@ def names_used(code: types.CodeType) -> frozenset[str] | None:
     return None if names & _REACHES_ALL else frozenset(names)
 
 
-def module_code(loader: Any, name: str) -> types.CodeType | None:
+def module_code(loader: object, name: str) -> types.CodeType | None:
     """Return a module's code; None for a namespace package or a compiled extension.
 
     A source is compiled: bytecode, read or written, would hide an edit within the same second that keeps the

@@ -97,7 +97,7 @@ class Isolation:
         """Whether the program has its own classes, so that objects must find their rank's copy."""
         return self._plan.has_classes
 
-    def restore(self, value: Any) -> Any:
+    def restore(self, value: object) -> Any:
         """Return a value in which ranks' copies of classes and functions are the originals again."""
         if not self._plan.originals:
             return value
@@ -522,7 +522,7 @@ class Copier:
             return self.remember(value, value)
         return self._rebuild(value, reduced)
 
-    def _rebuild(self, value: Any, reduced: tuple[Any, ...]) -> Any:
+    def _rebuild(self, value: object, reduced: tuple[Any, ...]) -> Any:
         function, arguments, state, items, pairs, setter = (*reduced, *(None,) * 6)[:6]
         if function is copyreg.__newobj__ or function is copyreg._reconstructor:  # type: ignore[attr-defined]
             arguments = (self.copy(arguments[0]), *(self.copy(item) for item in arguments[1:]))
@@ -699,7 +699,7 @@ class RankPickle:
         if self.isolation.has_classes:
             pickling.use_in_run(self.dumps)
 
-    def dumps(self, obj: Any, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
+    def dumps(self, obj: object, protocol: int | None = None, buffer_callback: object = None) -> bytes:
         """Return an object as bytes."""
         if type(obj) in _PLAIN:
             return pickle.dumps(obj, protocol)
@@ -707,7 +707,7 @@ class RankPickle:
         _Pickler(out, self, protocol, buffer_callback).dump(obj)
         return out.getvalue()
 
-    def name(self, copy: Any) -> tuple[str, str] | None:
+    def name(self, copy: object) -> tuple[str, str] | None:
         """Return module and name of what a rank's class or function is a copy of; None for anything else."""
         original = self.isolation.original(copy)
         if original is None or "<locals>" in original.__qualname__:

@@ -266,7 +266,7 @@ def _owning(function: types.FunctionType, names: tuple[str, ...]) -> object:
     scope = function.__globals__
 
     @functools.wraps(function)
-    def call(*arguments: Any, **named: Any) -> Any:
+    def call(*arguments: object, **named: object) -> Any:
         if _kernels.current_rank() >= 0:
             for name in names:
                 _own_global(scope, name)

@@ -125,7 +125,7 @@ def _on_host(rank: int, size: int) -> list[int]:
 
 
 def _with_launcher(whole: Callable[..., object]) -> Callable[..., object]:
-    def get(self: Any, key: Any) -> Any:
+    def get(self: object, key: Any) -> Any:
         try:
             return whole(self, key)
         except KeyError:
@@ -139,7 +139,7 @@ def _with_launcher(whole: Callable[..., object]) -> Callable[..., object]:
 
 
 def _with_environment(whole: Callable[..., object]) -> Callable[..., object]:
-    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
+    def begin(self: object, *args: object, **kwargs: object) -> None:
         own = _find()
         is_default = len(args) <= 10 and kwargs.get("env") is None  # behind that it is given by its place
         if own is not None and "environment" in own and is_default:

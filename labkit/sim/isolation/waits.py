@@ -193,7 +193,9 @@ class RankWaits:
 
     # --- in threads -----------------------------------------------------------------------------------------
 
-    def call(self, name: str, function: Callable[..., Any], args: Any, named: Any, begin: Any) -> Any:
+    def call(
+        self, name: str, function: Callable[..., Any], args: object, named: object, begin: object
+    ) -> Any:
         """Have the rank make a call for one of its threads, and return the answer."""
         if self._is_over:
             raise SystemExit
@@ -284,7 +286,7 @@ class RankWaits:
             self._posted.remove(first)
             self._start(first)
 
-    def _inside(self, function: Callable[..., Any], *args: Any, **named: Any) -> Any:
+    def _inside(self, function: Callable[..., Any], *args: object, **named: object) -> Any:
         self._is_inside = True
         try:
             return function(*args, **named)
@@ -305,7 +307,7 @@ class RankWaits:
         one.request, one.status = begun
         self._open.append(one)
 
-    def _end(self, one: _Call, value: Any = None, error: BaseException | None = None) -> None:
+    def _end(self, one: _Call, value: object = None, error: BaseException | None = None) -> None:
         self._at_calls.discard(one.thread.ident or 0)  # from here on it computes
         one.end(value, error)
 

@@ -112,7 +112,7 @@ class Rerun:
     def _inside(self, name: str) -> Path:
         path = (self.folder / name).resolve()
         if not path.is_relative_to(self.folder.resolve()) or not path.is_file():
-            raise DataError(f"the recipe names {name!r}, which is not in the bundle", code="unknown-name")
+            raise DataError(f"the recipe names {name!r}, which is not in the bundle", code="damaged-file")
         return path
 
 

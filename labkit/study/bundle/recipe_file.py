@@ -504,11 +504,13 @@ def _made(name: str, state: object) -> object:
     try:
         if not module.startswith(_HOMES):
             raise DataError(
-                f"the recipe asks for {name!r}, which is no description of a machine", code="wrong-type"
+                f"the recipe asks for {name!r}, which is no description of a machine", code="malformed-file"
             )
         found = _class(module, kind)
         if not isinstance(found, type) or not _is_own(found) or not isinstance(state, dict):
-            raise DataError(f"the recipe asks for {name!r}, which is no class of labkit", code="wrong-type")
+            raise DataError(
+                f"the recipe asks for {name!r}, which is no class of labkit", code="malformed-file"
+            )
         thing: object = object.__new__(found)
         kept = fields(found) if is_dataclass(found) else ()  # the recipe may be older than a field
         later = {one.name: one.default for one in kept if one.default is not MISSING}
@@ -516,7 +518,7 @@ def _made(name: str, state: object) -> object:
             object.__setattr__(thing, str(attribute), part)
     except (ImportError, AttributeError, TypeError) as error:
         raise DataError(
-            f"this labkit has no {name!r} as the recipe knows it: {error}", code="unknown-name"
+            f"this labkit has no {name!r} as the recipe knows it: {error}", code="version-mismatch"
         ) from error
     return thing
 

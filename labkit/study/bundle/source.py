@@ -117,7 +117,7 @@ class _Writer:
         body = textwrap.indent(text, "    ")
         return f"def _around({arguments}):\n{body}    return {name}\n\n\n{name} = _around({arguments})\n"
 
-    def add(self, name: str, value: Any) -> None:
+    def add(self, name: str, value: object) -> None:
         """Write what a name stands for, unless it is already written."""
         if name in self._seen:
             return

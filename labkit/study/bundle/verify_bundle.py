@@ -644,7 +644,7 @@ def _bits(number: float) -> bytes:
     return b"nan" if math.isnan(number) else struct.pack("<d", number)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     return "" if value is None or (isinstance(value, float) and math.isnan(value)) else str(value)
 
 

@@ -402,7 +402,7 @@ def _check_expected(expected: Expected, columns: Mapping[str, list[object]], pla
     if expected.parameter is not None and expected.parameter not in ("p", *numeric):
         raise DataError(
             f"{place}: {expected.parameter!r} is no parameter that is a number; known: {', '.join(numeric)}",
-            code="wrong-type",
+            code="unknown-name",
         )
     try:
         symbols = frozenset().union(*(one.symbols for one in parse(expected.growth)))

@@ -144,7 +144,7 @@ def differences(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
     return [name for name in {**new, **old} if old.get(name) != new.get(name)]
 
 
-def _texts(value: Any) -> Iterator[str]:
+def _texts(value: object) -> Iterator[str]:
     if isinstance(value, str | os.PathLike):
         yield os.fspath(value)
     elif isinstance(value, Mapping):

@@ -39,7 +39,7 @@ _RANKS = (4, 8, 16, 32)
 
 
 def guidelines(
-    on: Any = "star",
+    on: object = "star",
     ranks: int | Iterable[int] | None = None,
     sizes: int | Iterable[int] = (8, 1024, 65536),
     only: str | Statement | Iterable[str | Statement] | None = None,
@@ -176,7 +176,7 @@ def _judged(plan: _Plan, measured: _Measured, is_exact: bool, margin: float, lev
     return [one for one in by_statement.values() if one.places] or list(by_statement.values())
 
 
-def _about(on: Any, is_real: bool, is_exact: bool, launches: int, margin: float, level: float) -> str:
+def _about(on: object, is_real: bool, is_exact: bool, launches: int, margin: float, level: float) -> str:
     name = on if isinstance(on, str) else getattr(on, "name", None) or type(on).__name__
     if is_exact:
         return f"{name}; simulated times are exact; longer by more than {margin:.0%} counts"
@@ -283,7 +283,7 @@ def _reduce_local(c: object, b: _Buffers) -> Callable[[], Any]:
     return lambda: MPI.SUM.Reduce_local(x, y)
 
 
-def _bound(call: Callable[..., Any], *buffers: Any) -> Callable[[], Any]:
+def _bound(call: Callable[..., Any], *buffers: object) -> Callable[[], Any]:
     return lambda: call(*buffers)
 
 
@@ -312,7 +312,7 @@ OPERATIONS: dict[str, Callable[[Any, _Buffers], Callable[[], Any]]] = {
 }
 
 
-def prepare(comm: Any, job: Job) -> Callable[[], None]:
+def prepare(comm: object, job: Job) -> Callable[[], None]:
     """Return what carries out a job: its operations one after the other, each as often as it says."""
     calls = [OPERATIONS[name](comm, _Buffers(comm, n)) for name, n, times in job for _ in range(round(times))]
 
@@ -334,7 +334,7 @@ def check_names(names: Sequence[str]) -> None:
         )
 
 
-def time_jobs(comm: Any, jobs: Sequence[Job], seed: int, repeats: int) -> list[tuple[int, list[float]]]:
+def time_jobs(comm: object, jobs: Sequence[Job], seed: int, repeats: int) -> list[tuple[int, list[float]]]:
     """Time jobs: once on a simulated machine, repeatedly on a real one.
 
     There it goes in rounds, each in another order, so that what disturbs the host for a while disturbs more

@@ -473,7 +473,7 @@ class _Reading:
             if here >= 0:
                 rank.calls[here]["ends"] = first
 
-    def joined(self, rank: _Rank, event: Any, _: float) -> None:
+    def joined(self, rank: _Rank, event: object, _: float) -> None:
         here = rank.here()
         if here < 0:
             return

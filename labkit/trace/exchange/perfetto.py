@@ -65,7 +65,7 @@ def _lines(events: Events) -> Iterator[str]:
             yield f'{{"ph":"C","name":"{name}","pid":{_PROCESS},"ts":{_us(at)},"args":{{"value":{value}}}}}'
 
 
-def _named(what: str, rank: int, **args: Any) -> dict[str, Any]:
+def _named(what: str, rank: int, **args: object) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": _PROCESS, "tid": rank + 1, "args": args}
 
 

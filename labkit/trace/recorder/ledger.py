@@ -18,7 +18,7 @@ import labkit
 from labkit._kernels import CallPlaces, RankLog, noted_call
 from labkit.comm.buffers import Simple, Vector, parse_simple, parse_vector
 from labkit.comm.collective.calls import action_of, group_line
-from labkit.comm.collective.native import Bound, Call
+from labkit.comm.collective.native import BoundBuffer, Call
 from labkit.comm.handles.base import BOTTOM
 from labkit.comm.handles.datatypes import DATATYPES, Datatype
 from labkit.comm.surface import Method, made
@@ -285,7 +285,7 @@ class Ledger:
         finally:
             self.log.is_quiet = False
 
-    def compiled(self, name: str, original: Any, general: Any, status: object) -> Any:
+    def compiled(self, name: str, original: object, general: Any, status: object) -> Any:
         """Return a blocking send or receive of arrays that is noted without a frame of Python.
 
         `general` is the method for all other arguments, `status` that of receives without one.
@@ -419,7 +419,7 @@ class Ledger:
         self, known: Known, problem: str, element_bytes: int = 1, elements: int = 0, root: int = 0
     ) -> None:
         """Note a collective that moves one block, or equal ones."""
-        buffer = Bound(None, element_bytes, elements)
+        buffer = BoundBuffer(None, element_bytes, elements)
         buffers = () if problem == "barrier" else (buffer, buffer)
         self.collective(known, Call(problem, problem, root, {}, element_bytes * elements, buffers=buffers))
 
@@ -427,7 +427,7 @@ class Ledger:
         self, known: Known, problem: str, sent: Sequence[int], received: Sequence[int], root: int = 0
     ) -> None:
         """Note a vector collective of bytes."""
-        first, second = Bound(None, 1, 0, list(sent)), Bound(None, 1, 0, list(received))
+        first, second = BoundBuffer(None, 1, 0, list(sent)), BoundBuffer(None, 1, 0, list(received))
         self.collective(known, Call(problem, problem, root, {}, 0, buffers=(first, second)))
 
     def mark(self, line: str) -> None:
@@ -542,14 +542,14 @@ class Sizes:
             sizes = np.broadcast_to(np.asarray(counts, np.int64), (blocks,)).copy()
         return Vector(_NOTHING, sizes, np.zeros(blocks, np.int64), _known(kind))
 
-    def unequal(self, message: Any) -> tuple[int, int] | None:
+    def unequal(self, message: object) -> tuple[int, int] | None:
         """Return an element's bytes as sent and as counted where these differ (a value with its location)."""
         kind = self._given(message)
         if kind is None or not kind.is_predefined or kind.size == kind.extent:
             return None
         return int(kind.size), int(kind.extent)
 
-    def _given(self, message: Any) -> Any:
+    def _given(self, message: object) -> Any:
         """Return the datatype that a list form names, None where it names none."""
         if isinstance(message, list | tuple) and len(message) > 1 and isinstance(message[-1], self._datatype):
             return message[-1]
@@ -606,7 +606,7 @@ def guarded(ledger: Ledger, name: str, original: _Call, noted: _Call) -> _Call:
     number, log = ledger.number(name), ledger.log
     begin, here, end = log.enter, ledger.here, log.leave
 
-    def call(self_: Any, *arguments: Any, **named: Any) -> Any:
+    def call(self_: object, *arguments: object, **named: object) -> Any:
         if log.is_busy:
             return original(self_, *arguments, **named)
         log.is_busy = True  # `Ledger.enter` and `leave`, here for their cost: two frames of Python a call

@@ -173,7 +173,7 @@ def recording_of(target: Any, compute: str | None) -> Recording:
         scale = float(factor) if colon else 1.0
     except ValueError:
         raise MachineError(
-            f"compute={compute!r}: {factor!r} is not a number; {_ALLOWED}", code="wrong-type"
+            f"compute={compute!r}: {factor!r} is not a number; {_ALLOWED}", code="malformed-value"
         ) from None
     if not 0 < scale < float("inf"):
         raise MachineError(

@@ -489,7 +489,7 @@ class Recorder:
             made[name] = self._classes[base] = kind(name, (*above, base), calls)
         return made
 
-    def _recorded(self, comm: Any) -> Any:
+    def _recorded(self, comm: object) -> Any:
         """Return a communicator of mpi4py's as one whose calls are noted; return ours unchanged."""
         made = self._classes.get(type(comm))
         return comm if made is None or comm == self.ledger.null else made(comm)
@@ -503,7 +503,7 @@ class Recorder:
             """Do as `Pickle.__init__` does, and be watched."""
             pickling.__init__(self_, *arguments, **named)
 
-            def noted_dumps(obj: Any) -> bytes:
+            def noted_dumps(obj: object) -> bytes:
                 data: bytes = pickling.dumps(self_, obj)
                 ledger.dumped.append(len(data))
                 return data

@@ -187,7 +187,7 @@ def stand_in(native: Any, name: str, calls: dict[str, object]) -> Any:
 
 
 def _remark(ledger: Ledger, name: str, original: Callable[..., object]) -> Callable[..., object]:
-    def call(_: object, *arguments: Any, **named: Any) -> Any:
+    def call(_: object, *arguments: object, **named: object) -> Any:
         ledger.notes[f"what MPI.{name} moves is not in the trace"] = None
         return original(*arguments, **named)
 

@@ -177,8 +177,8 @@ def try_it(
     balanced: str | None,
     every_visit: bool,
     links: str | Iterable[str] | None,
-    coll: Any,
-    on: Any,
+    coll: object,
+    on: object,
 ) -> WhatIf:
     """Do `Run.what_if`."""
     given = {"phase": phase, "balanced": balanced, "links": links, "coll": coll, "on": on}
@@ -341,7 +341,7 @@ def _check_called(run: RecordedRun, coll: Mapping[object, object]) -> None:
         )
 
 
-def _with_collectives(run: RecordedRun, coll: Any) -> WhatIf:
+def _with_collectives(run: RecordedRun, coll: object) -> WhatIf:
     change = "other algorithms of the collectives"
     promised = None
     if isinstance(coll, Mapping):

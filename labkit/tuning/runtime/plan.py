@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import hypot
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -337,7 +337,7 @@ class Plan:
 
 def plan_of(
     search: str = "brute force",
-    estimator: Any = "drop",
+    estimator: object = "drop",
     timing: str = "barrier",
     measurements: int = 20,
     warmup: int = 1,

@@ -365,7 +365,7 @@ class Tuning:
 
     def __init__(
         self,
-        comm: Any,
+        comm: object,
         what: str,
         codelets: Sequence[Codelet],
         left_out: Sequence[str],

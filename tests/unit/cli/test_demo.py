@@ -14,7 +14,7 @@ import pytest
 from labkit.cli import main
 from labkit.cli.demo import command as job
 from labkit.cli.demo.command import Demo, RealSort, closing
-from labkit.cli.demo.simulated import QUICK, Extrapolation, Plan, SimulatedSort
+from labkit.cli.demo.simulated import QUICK, Extent, Extrapolation, SimulatedSort
 from labkit.errors import MachineError
 from labkit.study import Study
 
@@ -133,7 +133,7 @@ def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: Any, **options: Any) -> list[RealSort]:
         raise MachineError("no MPI here;\n install one")
 
-    def simulate(plan: Plan, done: Callable[[SimulatedSort], None]) -> list[SimulatedSort]:
+    def simulate(plan: Extent, done: Callable[[SimulatedSort], None]) -> list[SimulatedSort]:
         assert len(plan.simulated) >= 5, "a verdict needs five"
         sweeps = simulated()
         for p in plan.simulated:
@@ -143,8 +143,8 @@ def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
         done(sweeps[0])
         return sweeps
 
-    monkeypatch.setattr(job, "QUICK", Plan((1,), P, 512, ("distance",), ("sample_sort",)))
-    monkeypatch.setattr(job, "LARGE", Plan((1,), P, 2048, ("distance",), ("sample_sort",)))
+    monkeypatch.setattr(job, "QUICK", Extent((1,), P, 512, ("distance",), ("sample_sort",)))
+    monkeypatch.setattr(job, "LARGE", Extent((1,), P, 2048, ("distance",), ("sample_sort",)))
     monkeypatch.setattr(job, "sort_on_real_mpi", broken)
     monkeypatch.setattr(job, "simulate", simulate)
     monkeypatch.setattr(job, "extrapolate", lambda one, ranks, limit_s: beyond()[0])

@@ -8,7 +8,7 @@ from bokeh.models.glyphs import Rect, Scatter, Segment
 
 import labkit as lk
 from labkit.errors import DataError
-from labkit.tuning.tuned import Machine, Tuned
+from labkit.tuning.tuned import SimulatedMachine, Tuned
 from tests.support.refusals import raises_code
 
 #: ranks, bytes -> (ring, tree)
@@ -25,7 +25,7 @@ def planted(leaves=25, times=TIMES):
         for name, s in zip(("ring", "binomial"), both, strict=True)
     ]
     columns = ["operation", "ranks", "bytes", "algorithm", "time_s"]
-    machine = Machine(lk.platform("star:8"), lk.platform("star:8").model)
+    machine = SimulatedMachine(lk.platform("star:8"), lk.platform("star:8").model)
     return Tuned("bcast", machine, pd.DataFrame(rows, columns=columns), leaves)
 
 

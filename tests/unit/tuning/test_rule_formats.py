@@ -19,7 +19,7 @@ from labkit.selector.formats import read_rules
 from labkit.selector.formats.bands import first_matches
 from labkit.selector.libraries import library_names, names_table
 from labkit.selector.rules import is_usable
-from labkit.tuning.tuned import Machine, Tuned, grow
+from labkit.tuning.tuned import SimulatedMachine, Tuned, grow
 from tests.support.refusals import raises_code
 
 #: ending -> whose it is
@@ -30,7 +30,7 @@ INF = math.inf
 def tuned_of(operation: str, points: dict[tuple[int, int], dict[str, float]]) -> Tuned:
     rows = [(operation, p, n, name, t) for (p, n), times in points.items() for name, t in times.items()]
     columns = ["operation", "ranks", "bytes", "algorithm", "time_s"]
-    return Tuned(operation, Machine("star"), pd.DataFrame(rows, columns=columns))
+    return Tuned(operation, SimulatedMachine("star"), pd.DataFrame(rows, columns=columns))
 
 
 @settings(max_examples=15, deadline=None)

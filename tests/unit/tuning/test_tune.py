@@ -16,7 +16,7 @@ import labkit as lk
 from labkit.cli.main import main
 from labkit.errors import DataError, PlatformError
 from labkit.selector import Rules, Situation, selector_of
-from labkit.tuning.tuned import COLUMNS, Machine, Tuned, grow
+from labkit.tuning.tuned import COLUMNS, SimulatedMachine, Tuned, grow
 from tests.support.refusals import raises_code
 
 
@@ -62,7 +62,7 @@ def test_rounding_is_no_difference():
         ("bcast", 4, 8, "z", 0.999),
     ]
     times = pd.DataFrame(rows, columns=COLUMNS)
-    machine = Machine("star:4")
+    machine = SimulatedMachine("star:4")
     assert Tuned("bcast", machine, times[:2]).best["algorithm"].tolist() == ["chain"]
     assert Tuned("bcast", machine, times).best["algorithm"].tolist() == ["z"]
 
