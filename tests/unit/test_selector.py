@@ -98,11 +98,11 @@ def test_what_cannot_work_is_refused_before_anything_runs(coll, wanted: tuple[st
         ({"operation": "bcast", "use": "ring", "bytes": 8}, ("unknown-name", "8")),
         (
             {"operation": "bcast", "use": "ring", "bytes_from": 8, "bytes_below": 8},
-            ("out-of-range",),
+            ("conflicting-options",),
         ),
         (
             {"operation": "bcast", "use": "ring", "ranks_from": 8, "ranks_at_most": 7},
-            ("out-of-range",),
+            ("conflicting-options",),
         ),
         ({"operation": "bcast", "use": "ring", "power_of_two": 1}, ("unknown-name", "power_of_two", "1")),
         ({"operation": "bcast", "use": "ring", "ranks_from": True}, ("unknown-name", "ranks_from")),

@@ -86,7 +86,7 @@ def _leaf(operation: str, name: str | None) -> dict[str, object]:
     if name not in functions:
         raise DataError(
             f"MPICH has no {operation}/{name}: tune with library='mpich', which tries its own only",
-            code="unknown-name",
+            code="no-counterpart",
         )
     function, needs = functions[name], registry.get(operation, name).requirements
     function, *parameters = function.split()

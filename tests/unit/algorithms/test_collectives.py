@@ -72,7 +72,7 @@ def test_names_of_smpi() -> None:
     ("name", "wanted"),
     [
         ("bruck:base=4", ("unknown-name", "'base'", "radix=2")),
-        ("bruck:radix=zero", ("out-of-range", "name=number")),
+        ("bruck:radix=zero", ("malformed-specification", "name=number")),
         ("bruck:radix=0", ("out-of-range", "1")),
         ("ring:radix=2", ("unknown-name",)),
     ],

@@ -124,7 +124,7 @@ def test_the_command_writes_and_prints_one_json_object(tmp_path, capsys):
         ({"points": 3}, ("out-of-range", "8")),
         ({"repeats": 1}, ("out-of-range", "3")),
         ({"statistic": "mean"}, ("unknown-name", "statistic")),
-        ({"pairs": 3}, ("unknown-name", "pairs", "1", "2")),
+        ({"pairs": 3}, ("out-of-range", "pairs", "1", "2")),
     ],
 )
 def test_a_plan_that_makes_no_sense_is_refused(options, wanted: tuple[str, ...]):

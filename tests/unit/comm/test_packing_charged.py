@@ -172,7 +172,7 @@ def test_the_shipped_calibration_adds_packing_to_the_default_one():
     assert packing.packing is not None
     assert packing.reference_flops_per_s == default.reference_flops_per_s
     assert {key: cost for key, cost in packing.costs.items() if key != PACKING} == default.costs
-    with raises_code(lk.errors.DataError, "unknown-format", "'nowhere'"):
+    with raises_code(lk.errors.DataError, "unknown-name", "'nowhere'"):
         KernelCosts.read('base = "nowhere"\n[machine]\n[kernels.pack.1]', "ours")
 
 

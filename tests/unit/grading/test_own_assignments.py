@@ -71,9 +71,9 @@ def test_it_is_found_by_name_in_its_folder_only(file: Path, monkeypatch: pytest.
     assert find_assignment("total", file.parent).title == "A total"
     assert find_assignment("total.py", file.parent).digest == find_assignment(file).digest
     monkeypatch.chdir(file.parent)
-    with raises_code(DataError, "unknown-format", "'total'"):
+    with raises_code(DataError, "unknown-name", "'total'"):
         find_assignment("total")
-    with raises_code(DataError, "unknown-format"):
+    with raises_code(DataError, "unknown-name"):
         find_assignment("other", file.parent)
     for name in ("../total", "total/total", ""):
         with pytest.raises(DataError):
@@ -159,7 +159,7 @@ def test_nbgrader_never_takes_the_checks_from_where_it_works(
         cell.source = cell.source.replace('"broadcast"', '"total"')
     resources = {"nbgrader": {"student": "ada", "assignment": "total"}}
     for source in ("", str(tmp_path / "elsewhere")):
-        with raises_code(DataError, "unknown-format", "'total'"):
+        with raises_code(DataError, "unknown-name", "'total'"):
             plugin.SandboxExecute(source=source).preprocess(notebook, resources)
     assert not mark.exists()
 

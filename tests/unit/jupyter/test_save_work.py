@@ -138,7 +138,7 @@ def test_an_empty_folder_is_a_sentence(work, monkeypatch, since):
 
 def test_bad_folders_are_sentences(work):
     put(work, "a.py")
-    with raises_code(DataError, "missing-file"):
+    with raises_code(DataError, "wrong-kind-of-file"):
         lk.save_work("nowhere")
     with raises_code(DataError, "unwritable-file"):
         lk.save_work(to="nowhere")

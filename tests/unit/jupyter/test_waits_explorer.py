@@ -173,7 +173,7 @@ def test_a_still_picture_stays_in_the_notebook(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_mistakes_are_sentences() -> None:
-    with raises_code(DataError, "not-recorded"):
+    with raises_code(DataError, "missing-key"):
         lk.explore.waits()
     with raises_code(DataError, "wrong-type"):
         lk.explore.waits(3)  # type: ignore[arg-type]

@@ -129,7 +129,7 @@ def test_scripts_take_no_keywords(tmp_path):
     script.write_text("")
     with raises_code(ProgramError, "conflicting-options"):
         lk.run(script, 2, "mpi", kwargs={"a": 1})
-    with raises_code(ProgramError, "wrong-type", "repeats"):
+    with raises_code(ProgramError, "conflicting-options", "repeats"):
         lk.run(script, 2, "mpi", repeats=2)
 
 

@@ -124,7 +124,7 @@ def test_sweeps_and_the_command_line_take_one(toml: Path, capsys: pytest.Capture
     [
         (
             "nobody",
-            ("unknown-format", "'nobody'"),
+            ("unknown-name", "'nobody'"),
         ),
         ("nowhere/nothing.toml", ("missing-file",)),
         (3, ("unknown-name", "KernelCosts")),

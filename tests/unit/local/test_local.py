@@ -202,7 +202,7 @@ def test_broken_calibrations_are_refused(text: str) -> None:
 
 
 def test_unknown_calibrations_are_refused(tmp_path: Path) -> None:
-    with raises_code(DataError, "unknown-format", "'nobody'"):
+    with raises_code(DataError, "unknown-name", "'nobody'"):
         local.use_calibration("nobody")
     with raises_code(DataError, "missing-file"):
         local.use_calibration(tmp_path / "nowhere.toml")

@@ -112,9 +112,9 @@ def test_a_block_stays_what_it_was_where_the_run_is_repeated() -> None:
         ("juqueen", {"shape": "3x3"}, ("out-of-range", "shape=3x3", "28")),
         ("juqueen", {"shape": "29x1x1x1x1"}, ("out-of-range",)),
         ("juqueen", {"shape": "2x2x2x2x1"}, ("count-mismatch", "16", "32")),
-        ("juqueen", {"shape": "wide"}, ("count-mismatch",)),
+        ("juqueen", {"shape": "wide"}, ("malformed-value",)),
         ("star:64,cores=8", {"shape": "compact"}, ("conflicting-options", "64", "cores=8")),
-        ("juqueen", {"mapping": "block:0"}, ("unknown-name", "'0'")),
+        ("juqueen", {"mapping": "block:0"}, ("malformed-value", "'0'")),
         ("star:4,cores=128", {"mapping": "block:100"}, ("count-mismatch", "512", "6", "4")),
     ],
 )

@@ -52,7 +52,7 @@ def test_a_list_gives_each_rank_its_host_and_may_be_longer_than_the_run() -> Non
     assert lk.platform("star").mapped(np.array([4, 0])).hosts_for(2) == 5
     with raises_code(PlatformError, "count-mismatch", "5", "6"):
         machine.rank_hosts(6)
-    with raises_code(PlatformError, "unknown-name", "rank 1", "7", "0", "3"):
+    with raises_code(PlatformError, "out-of-range", "rank 1", "7", "0", "3"):
         lk.platform("torus:2x2").mapped([0, 7]).build(2)
 
 

@@ -113,7 +113,7 @@ def test_other_values_are_refused(bad: Any) -> None:
 
 
 def test_a_missing_piece_is_said() -> None:
-    with raises_code(DataError, "unsupported", "300"):
+    with raises_code(DataError, "out-of-range", "300"):
         exact([("S < 256", "1 us")]).evaluate(S=300)
 
 

@@ -74,5 +74,5 @@ def test_a_drawing_is_a_file(tmp_path):
 def test_what_is_no_deadlock_is_refused():
     with raises_code(DataError, "wrong-type", "ValueError"):
         lk.plot.wait_for(ValueError())
-    with raises_code(DataError, "unsupported"):
+    with raises_code(DataError, "not-recorded"):
         lk.plot.wait_for(DeadlockError("told by somebody"))

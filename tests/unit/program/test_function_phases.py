@@ -107,5 +107,5 @@ def test_what_makes_no_sense_is_refused() -> None:
     for wrong in ([""], [1], 5):
         with raises_code(DataError, "wrong-type"):
             lk.run(program, 2, "star:2", regions=wrong)
-    with cProfile.Profile(), raises_code(DataError, "unsupported"):
+    with cProfile.Profile(), raises_code(DataError, "in-use"):
         lk.run(program, 2, "star:2", regions="merge")

@@ -153,10 +153,10 @@ def test_the_text_form() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("jitter", ("unknown-name", "NAME", "VALUE")),
-        ("hum=3", ("unknown-name", "'hum=3'")),
-        ("jitter=50", ("unknown-name",)),
-        ("slowdown=fast", ("wrong-type",)),
+        ("jitter", ("malformed-specification", "NAME", "VALUE")),
+        ("hum=3", ("malformed-specification", "'hum=3'")),
+        ("jitter=50", ("malformed-value",)),
+        ("slowdown=fast", ("malformed-value",)),
         ("slowdown=0.5", ("wrong-arguments", "1")),
         ("jitter=1ms", ("wrong-arguments", "period_s")),
         ("links=1.5", ("wrong-arguments", "1")),
@@ -173,7 +173,7 @@ def test_noise_that_makes_no_sense_is_refused(text: str, wanted: tuple[str, ...]
 def test_noise_belongs_to_simulated_machines() -> None:
     with raises_code(MachineError, "conflicting-options"):
         lk.run(work, 2, "mpi", noise=Noise(jitter_s=1e-5))
-    with raises_code(PlatformError, "unknown-name"):
+    with raises_code(PlatformError, "wrong-type"):
         lk.run(work, 2, "star:2", noise=3)
 
 

@@ -70,7 +70,7 @@ def test_run_that_was_not_recorded_is_refused():
     with raises_code(DataError, "not-enough-data"):
         lk.contrast([explained(steps, "star:16")])
     run = lk.run(steps, 4, "star", trace=True)
-    with raises_code(DataError, "not-recorded", "labkit.contrast"):
+    with raises_code(DataError, "wrong-type", "labkit.contrast"):
         lk.contrast(run, "star")
     with raises_code(DataError, "not-recorded", "trace=True"):
         lk.contrast(run, lk.run(steps, 4, "star"))

@@ -400,7 +400,7 @@ def test_what_is_refused():
         lk.tune.request(comm, [])
     with raises_code(DataError, "wrong-type"):
         lk.tune.timer(comm)
-    with raises_code(DataError, "out-of-range"):
+    with raises_code(DataError, "conflicting-options"):
         lk.tune.timer(comm, timing="barrier")
     with raises_code(DataError, "out-of-range"):
         Monitor(every=1, calls=3)

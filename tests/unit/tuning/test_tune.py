@@ -141,7 +141,7 @@ def test_open_mpi_gets_what_it_has_only(tmp_path):
         for low, _, _, _ in sizes:
             assert low % ranks == 0  # Open MPI counts all blocks
     assert next(rest, None) is None
-    with raises_code(DataError, "unknown-name", "MPI"):
+    with raises_code(DataError, "no-counterpart", "MPI"):
         lk.tune("allreduce", "star:4", [4], [8], algorithms=["bine"]).save(tmp_path / "b.conf")
 
 
