@@ -127,7 +127,7 @@ def test_sweeps_and_the_command_line_take_one(toml: Path, capsys: pytest.Capture
             ("unknown-name", "'nobody'"),
         ),
         ("nowhere/nothing.toml", ("missing-file",)),
-        (3, ("unknown-name", "KernelCosts")),
+        (3, ("wrong-type", "KernelCosts")),
     ],
 )
 def test_what_is_no_calibration_is_refused_before_anything_runs(wrong: Any, wanted: tuple[str, ...]) -> None:

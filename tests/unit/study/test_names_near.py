@@ -87,7 +87,7 @@ def test_points_that_fail_alike_are_told_once():
         ({"coll": "binomail"}, ("wrong-type", "'bcast=binomial'")),
         ({"coll": "allreduce:ring"}, ("wrong-type", "'allreduce=ring'")),
         ({"compute": "mesured"}, ("unknown-name", "'measured'")),
-        ({"calibration": "packng"}, ("unknown-format", "'packing'")),
+        ({"calibration": "packng"}, ("unknown-name", "'packing'")),
         ({"mapping": "blck"}, ("unknown-name", "'block'")),
         ({"on": "star:4,bandwith=10Gbps"}, ("malformed-specification", "'bandwith'", "'bw'")),
         ({"on": "star:4,core=2"}, ("malformed-specification", "'core'", "'cores'")),
