@@ -129,7 +129,7 @@ def ams_sort(
         with phase("exchange"):
             pieces, lengths = deliver(group, mine, np.concatenate([[0], np.cumsum(sizes)])[ends], groups)
         with phase("merge"):
-            mine = local.merge(pieces, lengths)
+            mine = local.merge(pieces, lengths, out=mine)
         with phase("splitters"):
             color = int(np.searchsorted(groups, group.rank, side="right")) - 1
             inner = group.Split(color, group.rank)

@@ -132,7 +132,7 @@ def exact_splitting_sort(
         pieces, counts = exchange(comm, mine, cuts)
 
     with phase("merge"):
-        merged = local.from_codes(local.merge(pieces, counts), given.keys.dtype)
+        merged = local.from_codes(local.merge(pieces, counts, out=mine), given.keys.dtype)
 
     if info is not None:
         info.update(search.report())

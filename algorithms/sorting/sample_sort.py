@@ -130,7 +130,7 @@ def sample_sort(
         pieces, counts = exchange(comm, mine, cuts)
 
     with phase("merge"):
-        merged = local.from_codes(local.merge(pieces, counts), given.keys.dtype)
+        merged = local.from_codes(local.merge(pieces, counts, out=mine), given.keys.dtype)
 
     if check != "off":
         most = largest_block(given.total, comm.size, oversampling) if seed is None else None

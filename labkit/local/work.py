@@ -6,7 +6,7 @@ On a real machine and outside a run nothing is charged.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -48,6 +48,9 @@ KERNELS = {
 #: SIMD sort of all keys takes less time. The crossovers are measured by benchmarks/local_kernels.py: the
 #: tree's time grows with n log k, the sort's with n log n, so the longer the input the more runs pay.
 _MOST_RUNS = {1: ((0, 4),), 2: ((0, 4),), 4: ((0, 4),), 8: ((0, 8), (4096, 16), (16384, 32))}
+
+#: a sorted array has memory for one key in so many more: after an exchange a rank has a few keys more
+_ROOM = 16
 
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -98,10 +101,15 @@ def sort(keys: Keys) -> Keys:
     ndarray, shape (n,)
     """
     charge("sort", keys.itemsize, len(keys), len(keys))
-    return keys.sorted() if isinstance(keys, StandIn) else _sorted(keys)
+    if isinstance(keys, StandIn):
+        return keys.sorted()
+    made = np.empty(len(keys) + len(keys) // _ROOM, keys.dtype)[: len(keys)]
+    np.copyto(made, keys)
+    made.sort(kind=_kind(keys))
+    return made
 
 
-def merge(keys: Keys, lengths: ArrayLike) -> Keys:
+def merge(keys: Keys, lengths: ArrayLike, out: Keys | None = None) -> Keys:
     """Merge sorted runs that lie one after the other into one sorted array.
 
     Parameters
@@ -110,6 +118,9 @@ def merge(keys: Keys, lengths: ArrayLike) -> Keys:
         The runs, in order; each is sorted.
     lengths : array_like of int, shape (k,)
         The length of each run, which may be 0; their sum is n.
+    out : ndarray, shape (m,), optional
+        An array that is no longer needed, such as what `sort` returned: the result takes its memory if it
+        fits, which saves the first touch of new memory.
 
     Returns
     -------
@@ -134,12 +145,12 @@ def merge(keys: Keys, lengths: ArrayLike) -> Keys:
         return keys
     if keys.dtype.kind in "iu" and keys.dtype.isnative:
         keys = np.ascontiguousarray(keys)
-        out = np.empty(len(keys), keys.dtype)
+        made = _memory(out, keys)
         most = most_runs(keys.itemsize, len(keys))
-        runs = _kernels.merge_runs(keys, counts, out, most)
+        runs = _kernels.merge_runs(keys, counts, made, most)
         _require_runs(runs, keys, counts)
         _charge_merge(keys, runs)
-        return out if runs <= most else _sorted(keys)
+        return made if runs <= most else _sorted(keys)
     # floats have NaNs, which no comparison of two keys puts in order
     _require_runs(0 if int(counts.sum()) == len(keys) else -1, keys, counts)
     charge("merge_many", keys.itemsize, len(keys), len(keys))
@@ -231,9 +242,24 @@ def _as_counts(lengths: ArrayLike) -> Counts:
     return np.ascontiguousarray(lengths, np.int64)
 
 
-def _sorted(keys: Keys) -> Keys:
+def _kind(keys: Keys) -> Literal["stable"] | None:
     # NumPy's default has no SIMD for single bytes; its stable sort counts them, 30 times faster.
-    return np.sort(keys, kind="stable" if keys.itemsize == 1 else None)
+    return "stable" if keys.itemsize == 1 else None
+
+
+def _sorted(keys: Keys) -> Keys:
+    return np.sort(keys, kind=_kind(keys))
+
+
+def _memory(unneeded: Keys | None, keys: Keys) -> Keys:
+    """Return an array for as many keys: in the memory of one that is not needed any more, or a new one."""
+    if unneeded is not None and unneeded.dtype == keys.dtype and unneeded.flags.c_contiguous:
+        whole = unneeded.base
+        if isinstance(whole, np.ndarray) and len(whole) == len(unneeded) + len(unneeded) // _ROOM:
+            unneeded = whole  # what `sort` made
+        if unneeded.flags.writeable and len(unneeded) >= len(keys):
+            return unneeded[: len(keys)]
+    return np.empty(len(keys), keys.dtype)
 
 
 def _require_runs(runs: int, keys: Keys, lengths: Counts) -> None:

@@ -49,6 +49,19 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> Ledger:
     return machine
 
 
+@given(RUNS, st.integers(0, 60), st.booleans())
+def test_a_merge_may_take_memory_that_is_not_needed(runs: list[list[int]], n: int, is_sorted: bool) -> None:
+    keys = np.array([key for run in runs for key in run], np.int64)
+    around = np.full(100, 7)
+    spare = local.sort(np.arange(n)[::-1]) if is_sorted else around[20 : 20 + n]
+    merged = local.merge(keys, [len(run) for run in runs], out=spare)
+    assert merged.tolist() == sorted(keys.tolist())
+    room = n + n // 16 if is_sorted else n
+    assert np.shares_memory(merged, spare) == (0 < len(keys) <= room)
+    assert (around[:20] == 7).all()
+    assert (around[20 + n :] == 7).all()
+
+
 @given(RUNS)
 def test_merge_and_its_order_agree_with_sorted(runs: list[list[int]]) -> None:
     keys = np.array([key for run in runs for key in run], np.int64)
