@@ -107,11 +107,18 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width:
         if is_counted:  # 2.5 of them there are not
             fig.xaxis.ticker = whole_ticker()
     in_ticks = unit == "s" or (is_log and unit in SI_UNITS)
-    if named := label or ("" if in_ticks else unit):
+    if named := label or (
+        "" if in_ticks else unit or ("in the unit of its name" if _has_units(names) else "")
+    ):
         fig.xaxis.axis_label = named
     style_axes([fig])
     fig.ygrid.grid_line_color = None
     return fig
+
+
+def _has_units(names: list[str]) -> bool:
+    """Whether names end in units, such as ``time [ms]``: then each number has its own."""
+    return any(name.endswith("]") for name in names)
 
 
 def _known(own: Any, out: Any) -> Any:
@@ -139,7 +146,7 @@ def _reading(names: list[str], own: Any, out: Any, unit: str) -> str:
         off = np.abs(np.log(np.maximum(own, 0) / out))
     off = np.where(own == out, 0.0, np.where(np.isfinite(off), off, np.inf))
     near = int((off <= np.log1p(_NEAR)).sum())
-    far = off if _is_wide(own, out) else np.abs(own - out)
+    far = off if _is_wide(own, out) or _has_units(names) else np.abs(own - out)
     k = int(np.argmax(far >= far.max() * (1 - _ROUNDING)))  # of several as far off, the first
     mine, came = quantity(float(own[k]), unit, 3), quantity(float(out[k]), unit, 3)
     if len(names) == 1:

@@ -125,3 +125,10 @@ def test_of_several_predictions_some_may_be_open():
         lk.predict({"a": "?", "b": "nine"})
     with raises_code(DataError, "wrong-type"):
         some.beside({"a": "?", "b": 1})
+
+
+def test_numbers_with_units_of_their_own_are_compared_by_their_ratio():
+    mine = lk.predict({"time [ms]": 90, "share [%]": 4})
+    figure = mine.beside({"time [ms]": 100, "share [%]": 2})
+    assert "farthest off: share [%] " in figure.reading
+    assert "unit" in figure.layout.xaxis[0].axis_label
