@@ -34,7 +34,7 @@ from replay import smpirun, write_inputs
 import labkit as lk
 from labkit.launch.options import numbers_of
 from labkit.selector.situation import candidates
-from labkit.tuning.tuned import Machine, Tuned, measure
+from labkit.tuning.tuned import SimulatedMachine, Tuned, measure
 
 SELECTORS = ("ompi", "mpich", "smpi", "default")
 CABINET = 256
@@ -117,7 +117,7 @@ def main() -> None:
         under_smpi(machine(), ranks, sizes)
         return
     began = time.process_time()
-    made = Machine(machine())
+    made = SimulatedMachine(machine())
     times = pd.read_csv(words.times) if words.times and Path(words.times).exists() else None
     for p in ranks:
         points = [(p, n // p if words.total else n) for n in sizes]

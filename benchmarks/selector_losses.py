@@ -29,7 +29,7 @@ import pandas as pd
 import labkit as lk
 from labkit.launch.options import numbers_of
 from labkit.selector.situation import candidates
-from labkit.tuning.tuned import Machine, Tuned, measure
+from labkit.tuning.tuned import SimulatedMachine, Tuned, measure
 
 OPERATIONS = (
     "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce", "reduce_scatter",
@@ -43,7 +43,7 @@ LEAVES, WITHIN = 25, 0.025
 
 
 def measured(
-    machine: Machine, operation: str, points: list[tuple[int, int]], path: str | None
+    machine: SimulatedMachine, operation: str, points: list[tuple[int, int]], path: str | None
 ) -> pd.DataFrame:
     """Return the times of every algorithm at the points; those of the file stand, the others are added."""
     on = machine.platform.spec
@@ -61,7 +61,7 @@ def measured(
     return mine[pd.MultiIndex.from_frame(mine[["ranks", "bytes"]].astype(int)).isin(wanted)]
 
 
-def judged(operation: str, machine: Machine, times: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+def judged(operation: str, machine: SimulatedMachine, times: pd.DataFrame) -> tuple[pd.DataFrame, int]:
     """Return a row for each selector and point, and the leaves of the tree."""
     tuned = Tuned(operation, machine, times, LEAVES)
     rows = [tuned.losses().assign(selector="tree")]
@@ -80,7 +80,7 @@ def collectives(words: argparse.Namespace) -> None:
     ranks, sizes = numbers_of(words.ranks, "--ranks"), numbers_of(words.sizes, "--sizes")
     began, found, leaves = time.process_time(), [], {}
     for on in words.machines.split(","):
-        machine = Machine(lk.platform(on))
+        machine = SimulatedMachine(lk.platform(on))
         for operation in words.operations or OPERATIONS:
             points = [(p, n) for p in ranks for n in ([0] if operation == "barrier" else sizes)]
             times = measured(machine, operation, points, words.times)

@@ -162,7 +162,7 @@ class Spies:
         exchange, cuts_after = module.exchange, getattr(module, "cuts_after", None)
 
         def spy_on_exchange(comm: Any, mine: Any, here: Any) -> Any:
-            self.blocks[comm.rank], self.cuts[comm.rank] = mine, here
+            self.blocks[comm.rank], self.cuts[comm.rank] = mine.copy(), here  # the merge takes its memory
             return exchange(comm, mine, here)
 
         def spy_on_probes(mine: Any, keys: Any, owners: Any, places: Any, rank: int) -> Any:

@@ -169,5 +169,5 @@ def test_filter_files_are_read_and_refused(tmp_path: Any) -> None:
         path.write_text(text)
         with pytest.raises(DataError, match=said):
             lk.run(program, 2, "star:2", trace=True, args=(1, charge), leave_out=path)
-    with raises_code(DataError, "unreadable-file"):
+    with raises_code(DataError, "missing-file"):
         lk.run(program, 2, "star:2", trace=True, args=(1, charge), leave_out="none.filter")
