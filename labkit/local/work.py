@@ -49,8 +49,8 @@ KERNELS = {
 #: tree's time grows with n log k, the sort's with n log n, so the longer the input the more runs pay.
 _MOST_RUNS = {1: ((0, 4),), 2: ((0, 4),), 4: ((0, 4),), 8: ((0, 8), (4096, 16), (16384, 32))}
 
-#: a sorted array has memory for one key in so many more: after an exchange a rank has a few keys more
-_ROOM = 16
+#: a large sorted array has memory for one key in so many more: after an exchange a rank has a few keys more
+_ROOM, _LARGE_BYTES = 16, 1 << 20
 
 Keys = NDArray[Any]
 Counts = NDArray[np.int64]
@@ -103,7 +103,8 @@ def sort(keys: Keys) -> Keys:
     charge("sort", keys.itemsize, len(keys), len(keys))
     if isinstance(keys, StandIn):
         return keys.sorted()
-    made = np.empty(len(keys) + len(keys) // _ROOM, keys.dtype)[: len(keys)]
+    room = len(keys) // _ROOM if keys.nbytes >= _LARGE_BYTES else 0
+    made = np.empty(len(keys) + room, keys.dtype)[: len(keys)]
     np.copyto(made, keys)
     made.sort(kind=_kind(keys))
     return made
@@ -255,10 +256,15 @@ def _memory(unneeded: Keys | None, keys: Keys) -> Keys:
     """Return an array for as many keys: in the memory of one that is not needed any more, or a new one."""
     if unneeded is not None and unneeded.dtype == keys.dtype and unneeded.flags.c_contiguous:
         whole = unneeded.base
-        if isinstance(whole, np.ndarray) and len(whole) == len(unneeded) + len(unneeded) // _ROOM:
-            unneeded = whole  # what `sort` made
-        if unneeded.flags.writeable and len(unneeded) >= len(keys):
-            return unneeded[: len(keys)]
+        is_made_here = (  # by `sort`
+            isinstance(whole, np.ndarray)
+            and unneeded.nbytes >= _LARGE_BYTES
+            and len(whole) == len(unneeded) + len(unneeded) // _ROOM
+            and whole.ctypes.data == unneeded.ctypes.data
+        )
+        given: Keys = whole if is_made_here else unneeded
+        if given.flags.writeable and len(given) >= len(keys):
+            return given[: len(keys)]
     return np.empty(len(keys), keys.dtype)
 
 

@@ -36,8 +36,6 @@ ROUNDING = 1e-11
 #: logarithms of how much less likely a model is beforehand: a constant or a lower term below 0; a second and
 #: a third term beyond the number of choices
 _BELOW, _BELOW_NOISY, _LOWER_BELOW, _SECOND, _THIRD = 0.3, 7.0, 2.0, 6.0, 14.0
-#: a sum that falls first may have a constant so many times the least value below 0
-_FAR_BELOW = 2.0
 #: logarithm of how much a model loses that leaves the tolerance, or whose leading term is not visible,
 #: entirely; of what it loses at the edge, within a hundredth of the tolerance
 _OUTSIDE, _FARTHER = 60.0, 8.0
@@ -352,9 +350,6 @@ class Family:
             mixed = self.layout.is_falling[places[:, 0]] & ~self.layout.is_falling[places[:, 1]]
             grown = own[:, 1] * self.layout.values[places[:, 1], -1] / float(y[-1])
             evidence -= np.where(mixed, _TRACE * np.maximum(0.0, 1.0 - grown / _GROWN), 0.0)
-            # nor is a fall made up by a constant far below all that was measured
-            below = -constant / (_FAR_BELOW * float(y.min()))
-            evidence -= np.where(mixed, _THIRD * np.clip(below - 1, 0.0, 1.0), 0.0)
         falling = self.layout.is_falling[places]
         turned = (float(y[-1] / y.min()) - 1) / self.tolerance if self.tolerance else 1.0
         if turned < 1 and width > 1:  # what has only fallen so far grows only if that is the larger part

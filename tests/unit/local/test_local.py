@@ -56,10 +56,18 @@ def test_a_merge_may_take_memory_that_is_not_needed(runs: list[list[int]], n: in
     spare = local.sort(np.arange(n)[::-1]) if is_sorted else around[20 : 20 + n]
     merged = local.merge(keys, [len(run) for run in runs], out=spare)
     assert merged.tolist() == sorted(keys.tolist())
-    room = n + n // 16 if is_sorted else n
-    assert np.shares_memory(merged, spare) == (0 < len(keys) <= room)
+    assert np.shares_memory(merged, spare) == (0 < len(keys) <= n)
     assert (around[:20] == 7).all()
     assert (around[20 + n :] == 7).all()
+
+
+def test_a_large_sorted_array_has_room_for_a_few_keys_more() -> None:
+    keys = np.arange(1 << 18)
+    spare = local.sort(keys)
+    assert not np.shares_memory(local.merge(keys, [len(keys)]), spare)
+    few, many = np.arange((1 << 18) + 1000), np.arange((1 << 18) * 2)
+    assert np.shares_memory(local.merge(few, [500, len(few) - 500], out=spare), spare)
+    assert not np.shares_memory(local.merge(many, [len(many)], out=spare), spare)
 
 
 @given(RUNS)
