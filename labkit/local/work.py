@@ -255,16 +255,16 @@ def _sorted(keys: Keys) -> Keys:
 def _memory(unneeded: Keys | None, keys: Keys) -> Keys:
     """Return an array for as many keys: in the memory of one that is not needed any more, or a new one."""
     if unneeded is not None and unneeded.dtype == keys.dtype and unneeded.flags.c_contiguous:
-        whole = unneeded.base
-        is_made_here = (  # by `sort`
+        whole, n = unneeded.base, len(unneeded)
+        if (
             isinstance(whole, np.ndarray)
             and unneeded.nbytes >= _LARGE_BYTES
-            and len(whole) == len(unneeded) + len(unneeded) // _ROOM
+            and len(whole) == n + n // _ROOM
             and whole.ctypes.data == unneeded.ctypes.data
-        )
-        given: Keys = whole if is_made_here else unneeded
-        if given.flags.writeable and len(given) >= len(keys):
-            return given[: len(keys)]
+        ):
+            unneeded = whole  # what `sort` made
+        if unneeded.flags.writeable and len(unneeded) >= len(keys):
+            return unneeded[: len(keys)]
     return np.empty(len(keys), keys.dtype)
 
 

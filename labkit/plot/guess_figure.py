@@ -107,18 +107,15 @@ def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width:
         if is_counted:  # 2.5 of them there are not
             fig.xaxis.ticker = whole_ticker()
     in_ticks = unit == "s" or (is_log and unit in SI_UNITS)
-    if named := label or (
-        "" if in_ticks else unit or ("in the unit of its name" if _has_units(names) else "")
-    ):
-        fig.xaxis.axis_label = named
+    fig.xaxis.axis_label = label or ("" if in_ticks else unit or _units_of(names)) or None
     style_axes([fig])
     fig.ygrid.grid_line_color = None
     return fig
 
 
-def _has_units(names: list[str]) -> bool:
-    """Whether names end in units, such as ``time [ms]``: then each number has its own."""
-    return any(name.endswith("]") for name in names)
+def _units_of(names: list[str]) -> str:
+    """Name the axis where names end in units, such as ``time [ms]``: then each number has its own."""
+    return "in the unit of its name" if any(name.endswith("]") for name in names) else ""
 
 
 def _known(own: Any, out: Any) -> Any:
@@ -146,7 +143,7 @@ def _reading(names: list[str], own: Any, out: Any, unit: str) -> str:
         off = np.abs(np.log(np.maximum(own, 0) / out))
     off = np.where(own == out, 0.0, np.where(np.isfinite(off), off, np.inf))
     near = int((off <= np.log1p(_NEAR)).sum())
-    far = off if _is_wide(own, out) or _has_units(names) else np.abs(own - out)
+    far = off if _is_wide(own, out) or bool(_units_of(names)) else np.abs(own - out)
     k = int(np.argmax(far >= far.max() * (1 - _ROUNDING)))  # of several as far off, the first
     mine, came = quantity(float(own[k]), unit, 3), quantity(float(out[k]), unit, 3)
     if len(names) == 1:
