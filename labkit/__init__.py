@@ -108,7 +108,7 @@ _INSTEAD = {
     "sort": "labkit.algorithms.sorting",
     "explain": "labkit.run(program, 8, trace=True).explain()",
     "help": "help(labkit)",
-    "mpi4py": "from mpi4py import MPI: it is a package of its own",
+    "mpi4py": "from mpi4py import MPI: it is a separate package",
     "simulate": 'labkit.run(program, 8), simulated unless on="mpi"',
     "demo": "the command labkit demo, or the notebook 00_start_here.ipynb",
     **dict.fromkeys(

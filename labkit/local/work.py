@@ -49,7 +49,7 @@ KERNELS = {
 #: tree's time grows with n log k, the sort's with n log n, so the longer the input the more runs pay.
 _MOST_RUNS = {1: ((0, 4),), 2: ((0, 4),), 4: ((0, 4),), 8: ((0, 8), (4096, 16), (16384, 32))}
 
-#: a large sorted array has memory for one key in so many more: after an exchange a rank has a few keys more
+#: large sorted arrays have room for a sixteenth more keys, because an exchange changes the number a little
 _ROOM, _LARGE_BYTES = 16, 1 << 20
 
 Keys = NDArray[Any]

@@ -143,7 +143,7 @@ def _reading(names: list[str], own: Any, out: Any, unit: str) -> str:
         off = np.abs(np.log(np.maximum(own, 0) / out))
     off = np.where(own == out, 0.0, np.where(np.isfinite(off), off, np.inf))
     near = int((off <= np.log1p(_NEAR)).sum())
-    far = off if _is_wide(own, out) or bool(_units_of(names)) else np.abs(own - out)
+    far = off if _is_wide(own, out) or _units_of(names) else np.abs(own - out)
     k = int(np.argmax(far >= far.max() * (1 - _ROUNDING)))  # of several as far off, the first
     mine, came = quantity(float(own[k]), unit, 3), quantity(float(out[k]), unit, 3)
     if len(names) == 1:
