@@ -15,10 +15,9 @@ __all__ = ["CLEVER"]
 TAKES_NO_ANSWERS = """
 import threading
 def broadcast(comm, data, root):
-    from labkit.grading.sandbox import wire
     asked = {"op": "sendrecv", "comm": -1, "dest": 0, "tag": 0, "source": 0, "recvtag": 0, "out": "", "asked": []}
     for _ in range(400):
-        wire.write_frame(comm._caller.descriptor, asked, [bytes(100_000)])
+        comm._caller.line.write(asked, [bytes(100_000)])
     lock = threading.Lock()
     lock.acquire()
     lock.acquire()

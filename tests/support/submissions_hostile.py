@@ -242,7 +242,7 @@ HUGE_ANSWER = """
 import struct, os
 
 def parallel_sort(comm, keys):
-    fd = comm._caller.descriptor
+    fd = comm._caller.line.descriptor
     os.write(fd, struct.pack(">II", 0x7FFFFFFF, 0x7FFFFFFF))
     while True:
         os.write(fd, b"x" * 65536)

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from labkit.grading.sandbox.wire import WireError, read_frame, write_frame
+from labkit.grading.sandbox.wire import Line, WireError
 
 __all__ = ["SUBMISSION", "Caller", "TimeUp"]
 
@@ -27,13 +27,13 @@ class TimeUp(BaseException):
 class Caller:
     """The line to the grader: one request, one answer.
 
-    `descriptor`: The socket.
+    `line`: The connection to it.
     """
 
     encoding, errors = "utf-8", "replace"
 
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
+    def __init__(self, line: Line) -> None:
+        self.line = line
         self.output: list[str] = []
         self.room = MOST_OUTPUT
         self.operators: list[object] = []
@@ -49,7 +49,7 @@ class Caller:
         """Send a request that is not answered."""
         asked, self.notes[:] = list(self.notes), []
         said = {"out": self.printed(), "asked": asked, "loading": self.is_loading}
-        write_frame(self.descriptor, {**header, **said}, parts)
+        self.line.write({**header, **said}, parts)
 
     def ask(self, header: dict[str, Any], parts: object = ()) -> tuple[dict[str, Any], list[memoryview]]:
         """Send a request and wait for the answer.
@@ -57,10 +57,10 @@ class Caller:
         Raises MPI.Exception, ValueError, TypeError, ...: As the call itself raises them.
         """
         self.tell({**header, "at": _place()}, parts)
-        answer, received = read_frame(self.descriptor)
+        answer, received = self.line.read()
         while "combine" in answer:
             self._combine(answer, received)
-            answer, received = read_frame(self.descriptor)
+            answer, received = self.line.read()
         if "error" in answer:
             raise _error_of(*answer["error"])
         return answer, received

@@ -26,12 +26,11 @@ from labkit.grading.sandbox.wire import (
     OF_MESSAGES,
     Closed,
     Idle,
+    Line,
     TooLate,
     WireError,
     decode,
     encode,
-    read_frame,
-    write_frame,
 )
 from labkit.program import context
 
@@ -279,7 +278,7 @@ _TRACED_LINES = 100_000
 class RankProxy:
     """One simulated rank, driven by the process of a submission.
 
-    `descriptor`: The socket to its process, non-blocking.
+    `line`: The connection to its process, which does not block.
     `pid`: That process.
     `only_messages`: Refuse collectives: the task is to write one.
     `charges`: Whether time passes for what it charges.
@@ -291,7 +290,7 @@ class RankProxy:
     def __init__(
         self,
         rank: int,
-        descriptor: int,
+        line: Line,
         pid: int,
         budget: Budget,
         only_messages: bool,
@@ -300,7 +299,7 @@ class RankProxy:
         talks_early: bool = True,
         packs: bool = False,
     ) -> None:
-        self.rank, self.descriptor, self.pid, self.budget = rank, descriptor, pid, budget
+        self.rank, self.line, self.pid, self.budget = rank, line, pid, budget
         self.only_messages, self.charges, self.work = only_messages, charges, work
         self.talks_early, self.packs, self.told_bytes = talks_early, packs, 0
         self.output = ""
@@ -352,7 +351,7 @@ class RankProxy:
 
     def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
         try:
-            header, parts = read_frame(self.descriptor, self.budget.deadline_s, self._alive())
+            header, parts = self.line.read(self.budget.deadline_s, self._alive())
         except TooLate:
             raise self._failure(
                 "time",
@@ -381,7 +380,7 @@ class RankProxy:
         if self.packs:
             self.told_bytes += sum(map(packed_bytes, parts))
         try:
-            write_frame(self.descriptor, answer, parts, self.budget.deadline_s, self._alive())
+            self.line.write(answer, parts, self.budget.deadline_s, self._alive())
         except (TooLate, Idle):
             raise self._failure("time", "it does not take the answers to its calls") from None
         except Closed:

@@ -7,12 +7,13 @@ side: no pickle, no dtype with objects, and every length is looked at before mem
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import select
 import struct
-import time
 from collections.abc import Callable, Sequence
+from time import monotonic  # the host's: while ranks run, the module has their clock
 from typing import Any
 
 import numpy as np
@@ -27,12 +28,11 @@ __all__ = [
     "Closed",
     "Frame",
     "Idle",
+    "Line",
     "TooLate",
     "WireError",
     "decode",
     "encode",
-    "read_frame",
-    "write_frame",
 ]
 
 
@@ -47,6 +47,8 @@ MOST_ITEMS, MOST_DEPTH = 100_000, 16
 _KINDS = "biufc"
 _DTYPE = re.compile(rf"[<>|=]?[{_KINDS}]\d{{1,2}}")
 _LOOK_S = 1.0
+#: so much is read, and written, by one system call
+_AHEAD_BYTES = 1 << 16
 
 
 class WireError(LabkitError):
@@ -71,97 +73,110 @@ class Idle(WireError):
 _Alive = Callable[[int], bool]
 
 
-def write_frame(
-    descriptor: int,
-    header: dict[str, Any],
-    parts: Sequence[Any] = (),
-    deadline_s: float | None = None,
-    is_alive: _Alive | None = None,
-) -> None:
-    """Send a frame."""
-    views = [memoryview(part).cast("B") for part in parts]
-    text = json.dumps({**header, "parts": [len(view) for view in views]}).encode()
-    size = sum(len(view) for view in views)
-    if len(text) > MOST_HEADER_BYTES or size > MOST_PAYLOAD_BYTES:
-        raise WireError(f"a message of {size + len(text)} bytes is more than may be sent")
-    for view in (memoryview(_HEAD.pack(len(text), size) + text), *views):
-        while view:
-            view = view[_put(descriptor, view, deadline_s, is_alive) :]
+class Line:
+    """One end of the connection between the grader and a process: frames go and come, one after another.
 
+    `descriptor`: The socket; not blocking where waits have a deadline.
+    """
 
-def _put(descriptor: int, view: memoryview, deadline_s: float | None, is_alive: _Alive | None) -> int:
-    try:
-        return os.write(descriptor, view)
-    except BlockingIOError:
-        is_ready = _wait(descriptor, deadline_s, True, None if is_alive is None else _LOOK_S)
-        if not is_ready and is_alive is not None and not is_alive(0):
-            raise Idle("nothing is taken, and no work is done") from None
-        return 0
-    except OSError as error:
-        raise Closed("the other side is gone") from error
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self._ahead = bytearray()  # what has come and is not yet read
+        self._polls = {event: select.poll() for event in (select.POLLIN, select.POLLOUT)}
+        for event, one in self._polls.items():
+            one.register(descriptor, event)
 
+    def write(
+        self,
+        header: dict[str, Any],
+        parts: Sequence[Any] = (),
+        deadline_s: float | None = None,
+        is_alive: _Alive | None = None,
+    ) -> None:
+        """Send a frame."""
+        views = [memoryview(part).cast("B") for part in parts]
+        text = json.dumps({**header, "parts": [len(view) for view in views]}).encode()
+        size = sum(len(view) for view in views)
+        if len(text) > MOST_HEADER_BYTES or size > MOST_PAYLOAD_BYTES:
+            raise WireError(f"a message of {size + len(text)} bytes is more than may be sent")
+        head = _HEAD.pack(len(text), size) + text
+        small = size <= _AHEAD_BYTES
+        for view in [memoryview(b"".join([head, *views]))] if small else [memoryview(head), *views]:
+            while view:
+                view = view[self._put(view, deadline_s, is_alive) :]
 
-def read_frame(descriptor: int, deadline_s: float | None = None, is_alive: _Alive | None = None) -> Frame:
-    """Receive a frame; its parts are views of one buffer."""
-    header_bytes, payload_bytes = _HEAD.unpack(_get(descriptor, _HEAD.size, deadline_s, is_alive))
-    if header_bytes > MOST_HEADER_BYTES or payload_bytes > MOST_PAYLOAD_BYTES:
-        raise WireError(
-            f"a message of {header_bytes + payload_bytes} bytes; at most {MOST_PAYLOAD_BYTES} are allowed"
-        )
-    text = _get(descriptor, header_bytes, deadline_s, is_alive)
-    payload = memoryview(_get(descriptor, payload_bytes, deadline_s, is_alive))
-    try:
-        header = json.loads(bytes(text))
-        lengths = header["parts"]
-        if not all(type(length) is int and length >= 0 for length in lengths):
-            raise ValueError("lengths")
-        if sum(lengths) != payload_bytes:
-            raise ValueError("lengths")
-    except (ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
-        raise WireError("a message that is not of the protocol") from error
-    parts, begin = [], 0
-    for length in lengths:
-        parts.append(payload[begin : begin + length])
-        begin += length
-    return header, parts
-
-
-def _get(descriptor: int, size: int, deadline_s: float | None, is_alive: _Alive | None) -> bytearray:
-    data = bytearray()
-    look_s, seen = time.monotonic() + _LOOK_S, 0
-    while len(data) < size:
-        if is_alive is not None and time.monotonic() > look_s:  # bytes may trickle in
-            come, seen = len(data) - seen, len(data)
-            look_s = time.monotonic() + _LOOK_S
-            if not is_alive(come):
-                raise Idle("no answer, and no work on one")
+    def _put(self, view: memoryview, deadline_s: float | None, is_alive: _Alive | None) -> int:
         try:
-            more = os.read(descriptor, min(size - len(data), 1 << 20))
+            return os.write(self.descriptor, view)
         except BlockingIOError:
-            _wait(descriptor, deadline_s, False, None if is_alive is None else _LOOK_S)
-            continue
+            is_ready = self._wait(select.POLLOUT, deadline_s, None if is_alive is None else _LOOK_S)
+            if not is_ready and is_alive is not None and not is_alive(0):
+                raise Idle("nothing is taken, and no work is done") from None
+            return 0
         except OSError as error:
             raise Closed("the other side is gone") from error
-        if not more:
-            raise Closed("the other side is gone")
-        data += more
-    return data
 
+    def read(self, deadline_s: float | None = None, is_alive: _Alive | None = None) -> Frame:
+        """Receive a frame; its parts are views of one buffer."""
+        self._fill(_HEAD.size, deadline_s, is_alive)
+        header_bytes, payload_bytes = _HEAD.unpack_from(self._ahead)
+        if header_bytes > MOST_HEADER_BYTES or payload_bytes > MOST_PAYLOAD_BYTES:
+            raise WireError(
+                f"a message of {header_bytes + payload_bytes} bytes; at most {MOST_PAYLOAD_BYTES} are allowed"
+            )
+        begin = _HEAD.size + header_bytes
+        end = begin + payload_bytes
+        self._fill(end, deadline_s, is_alive)
+        frame, self._ahead = memoryview(self._ahead), self._ahead[end:]
+        try:
+            header = json.loads(str(frame[_HEAD.size : begin], "utf-8"))
+            lengths = header["parts"]
+            if not all(type(length) is int and length >= 0 for length in lengths):
+                raise ValueError("lengths")
+            if sum(lengths) != payload_bytes:
+                raise ValueError("lengths")
+        except (ValueError, TypeError, KeyError, RecursionError, AttributeError) as error:
+            raise WireError("a message that is not of the protocol") from error
+        parts = []
+        for length in lengths:
+            parts.append(frame[begin : begin + length])
+            begin += length
+        return header, parts
 
-def _wait(descriptor: int, deadline_s: float | None, is_write: bool, slice_s: float | None = None) -> bool:
-    """Wait until the descriptor is ready; False when only the slice of time is over."""
-    poll = select.poll()
-    poll.register(descriptor, select.POLLOUT if is_write else select.POLLIN)
-    left_s = None if deadline_s is None else deadline_s - time.monotonic()
-    if left_s is not None and left_s <= 0:
+    def _fill(self, size: int, deadline_s: float | None, is_alive: _Alive | None) -> None:
+        """Read until so many bytes lie ahead."""
+        is_patient = deadline_s is None and is_alive is None  # the socket blocks
+        seen = len(self._ahead)
+        look_s = math.inf if is_alive is None else monotonic() + _LOOK_S  # a rank has no clock
+        while len(self._ahead) < size:
+            if is_alive is not None and monotonic() > look_s:  # bytes may trickle in
+                come, seen = len(self._ahead) - seen, len(self._ahead)
+                look_s = monotonic() + _LOOK_S
+                if not is_alive(come):
+                    raise Idle("no answer, and no work on one")
+            if not is_patient and not self._wait(
+                select.POLLIN, deadline_s, None if is_alive is None else _LOOK_S
+            ):
+                continue
+            missing = size - len(self._ahead)
+            try:
+                more = os.read(self.descriptor, min(max(missing, _AHEAD_BYTES), 1 << 20))
+            except OSError as error:
+                raise Closed("the other side is gone") from error
+            if not more:
+                raise Closed("the other side is gone")
+            self._ahead += more
+
+    def _wait(self, event: int, deadline_s: float | None, slice_s: float | None = None) -> bool:
+        """Wait until the descriptor is ready; False when only the slice of time is over."""
+        left_s = None if deadline_s is None else max(deadline_s - monotonic(), 0.0)
+        is_slice = slice_s is not None and (left_s is None or slice_s < left_s)
+        wait_s = slice_s if is_slice else left_s
+        if self._polls[event].poll(None if wait_s is None else wait_s * 1000 + (wait_s > 0)):
+            return True
+        if is_slice:
+            return False
         raise TooLate("no answer within the time limit")
-    is_slice = slice_s is not None and (left_s is None or slice_s < left_s)
-    wait_s = slice_s if is_slice else left_s
-    if poll.poll(None if wait_s is None else wait_s * 1000 + 1):
-        return True
-    if is_slice:
-        return False
-    raise TooLate("no answer within the time limit")
 
 
 # --- values ---------------------------------------------------------------------------------------------

@@ -37,10 +37,10 @@ TRIES = {
     "read the time's library": "LIBC.gettimeofday(ctypes.byref(WORDS), None) and refuse()",
     "read its use": "sys_call(98, 0, PAGE)",
     "read its times": "sys_call(100, PAGE)",
-    "see whether an answer has come": "select.select([comm._caller.descriptor], [], [], 0)",
+    "see whether an answer has come": "select.select([comm._caller.line.descriptor], [], [], 0)",
     "poll": "select.poll().poll(0)",
-    "read without waiting": "socket.socket(fileno=os.dup(comm._caller.descriptor)).recv(1, 64)",
-    "not wait": "os.set_blocking(comm._caller.descriptor, False)",
+    "read without waiting": "socket.socket(fileno=os.dup(comm._caller.line.descriptor)).recv(1, 64)",
+    "not wait": "os.set_blocking(comm._caller.line.descriptor, False)",
     "see its core": "LIBC.sched_getcpu() == -1 and refuse()",
     "see the machine's load": "open('/proc/loadavg').read()",
     "see the machine's memory": "sys_call(99, PAGE)",
@@ -159,7 +159,7 @@ def test_a_rank_has_no_descriptor_of_others(sandbox: Sandbox) -> None:
     source = (
         "import os\ndef f(comm):\n    found = []\n    for fd in range(1000):\n        try:\n"
         "            os.fstat(fd)\n            found.append(fd)\n        except OSError:\n            pass\n"
-        "    return [fd for fd in found if fd > 2] == [comm._caller.descriptor]\n"
+        "    return [fd for fd in found if fd > 2] == [comm._caller.line.descriptor]\n"
     )
     assert sandbox.run(source, "f", 3, [()] * 3).results == [True] * 3
 

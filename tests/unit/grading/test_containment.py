@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import labkit.errors
 from labkit.grading.sandbox import Limits, Sandbox
-from labkit.grading.sandbox.wire import WireError, decode, encode, read_frame
+from labkit.grading.sandbox.wire import Line, WireError, decode, encode
 
 #: tests may not depend on how busy the machine is
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -134,7 +134,7 @@ def test_libraries_work(sandbox: Sandbox) -> None:
         ("return {1, 2}", "error"),
         ("return comm", "error"),
         ("import numpy as np; return np.array([object()])", "error"),
-        ("import os; os.write(comm._caller.descriptor, b'x' * 100)\n    return 1", "protocol"),
+        ("import os; os.write(comm._caller.line.descriptor, b'x' * 100)\n    return 1", "protocol"),
         ("comm._caller.ask({'op': 'grade', 'points': 100})", "protocol"),
         ("comm._caller.ask({'op': ['send']})", "protocol"),
         ("comm._caller.ask({'op': 'send', 'comm': 0, 'dest': 1.5, 'tag': 0}, [b'x'])", "error"),
@@ -189,7 +189,7 @@ def test_reading_any_bytes_gives_a_frame_or_the_protocols_error(data: bytes) -> 
     try:
         os.write(writer, data)
         os.close(writer)
-        read_frame(reader)
+        Line(reader).read()
     except WireError:
         pass
     finally:

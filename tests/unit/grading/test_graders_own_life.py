@@ -135,12 +135,11 @@ def test_a_script_is_read_in_the_encoding_that_it_names(tmp_path: Path) -> None:
 def test_a_rank_that_takes_no_answers_and_sleeps_ends_its_run(sandbox: Sandbox) -> None:
     source = """
 import threading
-from labkit.grading.sandbox.wire import write_frame
 
 def f(comm):
     asked = {"op": "sendrecv", "comm": -1, "dest": 0, "tag": 0, "source": 0, "recvtag": 0}
     for _ in range(40):
-        write_frame(comm._caller.descriptor, asked, [bytes(100_000)])
+        comm._caller.line.write(asked, [bytes(100_000)])
     lock = threading.Lock()
     lock.acquire()
     lock.acquire()

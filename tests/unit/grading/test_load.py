@@ -19,7 +19,7 @@ from labkit.grading.folder import _Worker
 from labkit.grading.sandbox import Limits, Sandbox, budget, imports
 from labkit.grading.sandbox.imports import imported_by
 from labkit.grading.sandbox.outcome import Outcome
-from labkit.grading.sandbox.wire import Idle, WireError, decode, read_frame
+from labkit.grading.sandbox.wire import Idle, Line, WireError, decode
 
 LIMITS = Limits(cpu_s=1, wall_s=60)
 
@@ -241,11 +241,11 @@ def f(comm):
 #: it computes for a moment between them: each look finds that it has worked
 IN_A_MESSAGE = """
 def f(comm):
-    os.write(comm._caller.descriptor, struct.pack(">II", 100_000, 0))
+    os.write(comm._caller.line.descriptor, struct.pack(">II", 100_000, 0))
     while True:
         nap()
         sum(range(10**6))
-        os.write(comm._caller.descriptor, b" ")
+        os.write(comm._caller.line.descriptor, b" ")
 """
 
 
@@ -292,7 +292,7 @@ def test_bytes_that_trickle_in_are_no_work() -> None:
 
     theirs.send(b"\0")
     with ours, theirs, pytest.raises(Idle):
-        read_frame(ours.fileno(), time.monotonic() + 60, is_alive)
+        Line(ours.fileno()).read(time.monotonic() + 60, is_alive)
     assert looks == [1, 1, 1]
 
 

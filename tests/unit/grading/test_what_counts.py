@@ -192,13 +192,13 @@ def f(comm, data):
     if comm.rank == 0:
         comm.Send(data, 1)
         return data
-    from labkit.grading.sandbox import caller, remote_comm, remote_request
-    seen, read = [], caller.read_frame
-    def watches(descriptor):
-        header, parts = read(descriptor)
+    line = comm._caller.line
+    seen, read = [], line.read
+    def watches():
+        header, parts = read()
         seen.extend(bytes(part) for part in parts)
         return header, parts
-    caller.read_frame = watches
+    line.read = watches
     try:
         comm.Recv(np.zeros(1), 0)
     except MPI.Exception:
