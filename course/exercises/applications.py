@@ -9,7 +9,7 @@ __all__ = ["EXERCISES"]
 
 EXERCISES = {
     "pipeline_speedup": Exercise(
-        "a number: times as fast",
+        "a number (times as fast)",
         float,
         near(256 * 150 / 180, 5e-3),
         "256 ranks work for 150 of 150 + 2 * 15 steps.",
@@ -34,7 +34,7 @@ EXERCISES = {
         ),
     ),
     "narrow_cable": Exercise(
-        "a number: times as long",
+        "a number (times as long)",
         float,
         near(3.0, 1e-3),
         "40 Gb/s want to leave three times in four, 30 Gb/s through 10.",

@@ -9,7 +9,7 @@ __all__ = ["EXERCISES"]
 
 EXERCISES = {
     "gray_host": Exercise(
-        "a number of a host",
+        "the number of a host",
         float,
         near(7, 1e-6),
         "101 xor 010 is 111.",

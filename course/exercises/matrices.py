@@ -79,7 +79,7 @@ EXERCISES = {
         ),
     ),
     "same_efficiency": Exercise(
-        "an order of a matrix",
+        "the order of a matrix",
         float,
         near(9000, 0.01),
         "the memory per rank has to stay the same: n² / p is constant, so n grows like √p, by a factor of 3.",

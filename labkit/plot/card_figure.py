@@ -196,7 +196,7 @@ def _ratios(data: pd.DataFrame, axis: str, winners: list[str], shared: Range1d, 
         x_range=shared,
         tools=TOOLS,
         active_drag=None,
-        y_axis_label="of simulated",
+        y_axis_label="times simulated",
         min_border_left=_LEFT,
     )
     fig.add_layout(Span(location=1.0, dimension="width", line_color="#888888", line_width=1))

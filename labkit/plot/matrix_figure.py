@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 #: cells that take this many times the least of their row have the darkest color
 _DARKEST = 8.0
+#: the mean width of a letter of a name
+_LETTER_PX = 6.4
 
 
 def matrix(
@@ -52,7 +55,7 @@ def matrix(
     where : mapping, optional
         Which rows of the study, where further parameters vary.
     width : int, optional
-        Pixels; default: as wide as the names of the columns.
+        Pixels; default: as wide as the names require.
 
     Returns
     -------
@@ -78,7 +81,7 @@ def matrix(
         "ratio": np.round(ratio[y, x], 2),
         "ink": ["#ffffff" if one > 0.6 * np.log2(_DARKEST) else "#222222" for one in shade],
     })  # fmt: skip
-    width = width or 200 + len(across) * max(80, 8 * max(map(len, across)))
+    width = width or _fitting_width(across, down)
     fig = figure(
         width=width, height=120 + 26 * len(down), x_range=FactorRange(*across), tools=TOOLS,
         y_range=FactorRange(*down[::-1]), x_axis_location="above", active_drag=None,
@@ -112,6 +115,13 @@ def matrix(
     fig.grid.visible = False
     reading = f"{metric} by {rows} and {columns}{fixed}; {_reading(across, np.nanmax(ratio, axis=0))}"
     return Figure(fig, reading, f"Heat map. {reading}")
+
+
+def _fitting_width(across: list[str], down: list[str]) -> int:
+    """Return the least width in pixels at which the names of neighboring columns do not touch."""
+    pairs = [len(a) + len(b) for a, b in pairwise([across[0], *across, across[-1]])]
+    cell = max(80.0, 10 + _LETTER_PX * max(pairs) / 2)
+    return round(40 + _LETTER_PX * max(map(len, down)) + len(across) * cell)
 
 
 def _reading(names: list[str], worst: Floats) -> str:

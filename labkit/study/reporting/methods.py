@@ -111,9 +111,9 @@ def _counted(facts: Facts) -> list[str]:
         return []
     counts = sorted({int(p.values.size) for p in facts.points})
     times = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
-    said = [f"The study holds {times} repetition{'s' if times != '1' else ''} of each point."]
+    said = [f"The study has {times} repetition{'s' if times != '1' else ''} of each point."]
     if facts.real or facts.unknown:
-        said.append("How the ranks were synchronised is not recorded.")
+        said.append("How the ranks were synchronized is not recorded.")
     elif not facts.is_deterministic:
         said.append("Repetitions differ in their seed.")
     return said

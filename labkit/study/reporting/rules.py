@@ -38,12 +38,12 @@ RULES = (
     "what was left out, of a benchmark or of a machine, is left out for a reason that is given",
     "costs are averaged by the arithmetic mean, rates by the harmonic one",
     "ratios are not averaged: the costs or rates behind them are",
-    "it is said whether values are deterministic; if not, with confidence intervals",
-    "nothing is taken for normally distributed unless that was checked",
-    "what scatters is compared by intervals or tests",
+    "the report says whether values are deterministic; if not, it gives confidence intervals",
+    "a normal distribution is assumed only after it was checked",
+    "values that scatter are compared by intervals or tests",
     "mean and median are questioned: sometimes another percentile is what matters",
     "all factors, their levels and the set-up are documented",
-    "how was measured, synchronised and summarised is reported",
+    "the report says how times were measured, synchronized and summarized",
     "bounds show how good a result could be",
     "plots show what is needed to read them; lines join points only where that means something",
 )
@@ -116,7 +116,7 @@ class RuleReport:
     def headline(self) -> str:
         """Count them in a line."""
         met, violated, unknown = (len(self.of(status)) for status in _MARKS)
-        return f"Of the twelve rules {met} are met, {violated} violated, {unknown} not to be told."
+        return f"Of the twelve rules: {met} met, {violated} violated, {unknown} unknown."
 
     def _repr_html_(self) -> str:
         rows = [
@@ -309,7 +309,7 @@ def _speedups(facts: Facts) -> _Said:
     if not ratios:
         base = "ranks" in facts.data and bool((facts.data["ranks"] == 1).any())
         more = "; one rank was measured, too, as a base case" if base else ""
-        return "met", f"the study holds absolute values and no speedup{more}"
+        return "met", f"the study has absolute values and no speedup{more}"
     if facts.times["metric"].isin(_ratios(facts)).all():
         return (
             "violated",
@@ -497,7 +497,7 @@ def _measured(facts: Facts) -> _Said:
             )
         return (
             "unknown",
-            "how the ranks were synchronised and repeated is not recorded",
+            "how the ranks were synchronized and repeated is not recorded",
             "measure with lk.sweep or lk.measure; or say it yourself",
         )
     return "met", "simulated: times are those of the simulated clock; study.methods() writes it down"
@@ -509,7 +509,7 @@ def _bounds(facts: Facts) -> _Said:
         return "met", f"bounds are given: {given}"
     return (
         "unknown",
-        "the study holds no bound",
+        "the study has no bound",
         "draw one with the data, such as the cost of the best known algorithm or the bare bandwidth, and "
         'note it: study.notes["bounds"] = "..."',
     )
@@ -519,7 +519,7 @@ def _plots(facts: Facts) -> _Said:
     if facts.points and facts.fewest == 1 and not facts.is_deterministic:
         return (
             "unknown",
-            "the study holds one value of a point: others may have been summarised away",
+            "the study has one value for each point: others may have been summarized away",
             "keep every repetition, and plot them",
         )
     return "met", "every repetition is kept; study.plot() draws them as points, and only the model as a line"

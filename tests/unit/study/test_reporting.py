@@ -125,7 +125,7 @@ def test_planted_noise_needs_intervals() -> None:
         (lambda d: d.assign(value=np.where(d["repetition"] > 7, 9.0 * d["value"], d["value"])), 8, "unknown",
          "90th percentile is"),
         (lambda d: d.assign(on="elsewhere"), 9, "violated", "not recorded: the machine"),
-        (lambda d: d[d["repetition"] == 0], 12, "unknown", "one value of a point"),
+        (lambda d: d[d["repetition"] == 0], 12, "unknown", "one value for each point"),
     ],
 )  # fmt: skip
 def test_each_rule_sees_its_fault(change: Any, rule: int, status: str, words: str) -> None:
@@ -162,7 +162,7 @@ def test_a_bare_file_is_unknown_rather_than_praised(tmp_path: Path, capsys: Any)
     assert main(["lint", str(file), "--methods"]) == 0
     text = capsys.readouterr().out
     assert "The machine is not described in the study." in text
-    assert "How the ranks were synchronised is not recorded." in text
+    assert "How the ranks were synchronized is not recorded." in text
     assert main(["lint", str(tmp_path / "none.csv")]) == 3
 
 
