@@ -263,26 +263,44 @@ def run(
         regions=regions,
     )  # fmt: skip
     found = machine_of(on).run(request)
+    found.notes += _hints(request, found)
+    found.again = Again(request)
+    return found
+
+
+def _hints(request: RunRequest, found: Run) -> list[str]:
+    """Return a sentence for each option that had no effect, and for results that nobody can have meant."""
+    hints = []
     if request.regions and (missed := unseen(request.regions, found.phases["phase"])):
-        found.notes.append(f"regions: no function called {', '.join(missed)} was seen")
+        hints.append(f"regions: no function called {', '.join(missed)} was seen")
     if left_out := regions_of(request.options.get("leave_out")):
         entered = set(found.phases["phase"])
         missed = [name for name in left_out if not any(fnmatchcase(phase, name) for phase in entered)]
         if missed:
-            found.notes.append(f"leave_out: no phase called {', '.join(missed)} was entered")
+            hints.append(f"leave_out: no phase called {', '.join(missed)} was entered")
     if idle := _idle_choices(request, found):
-        found.notes.append(
+        hints.append(
             f"coll: no call used {', '.join(idle)}. coll applies to calls on arrays, such as Allreduce; "
             "reduce, allreduce, scan and exscan of Python objects always use mpi4py's trees"
         )
+    if name := _uncalled(found.results):
+        hints.append(
+            f"the program returned the method {name} itself: {name}() calls it and returns its value"
+        )
     if request.isolate is not False and all(one is None for one in found.results):
         for name in _changed_globals(request.program):
-            found.notes.append(
+            hints.append(
                 f"each rank changed its own copy of {name}, as processes do; {name} here is unchanged. "
                 "Return what you need: run.results has it for each rank"
             )
-    found.again = Again(request)
-    return found
+    return hints
+
+
+def _uncalled(results: list[object]) -> str:
+    """Return the name of the first method that a rank returned instead of what it returns."""
+    owners = [(one, getattr(one, "__self__", None)) for one in results if inspect.isroutine(one)]
+    names = [one.__name__ for one, owner in owners if owner is not None and not inspect.ismodule(owner)]
+    return names[0] if names else ""
 
 
 def _changed_globals(program: object) -> list[str]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from labkit.errors import DataError
 from labkit.grading.sandbox.proxy import argument, made_from, text, whole
-from labkit.grading.sandbox.wire import Line, WireError, decode, encode
+from labkit.grading.sandbox.wire import Frames, WireError, decode, encode
 
 __all__ = ["SEEDS", "check"]
 
@@ -48,7 +48,7 @@ def check(data: bytes) -> None:
         theirs.send(data) if data else None
         theirs.close()
         try:
-            header, parts = Line(ours.fileno()).read(time.monotonic() + 5)
+            header, parts = Frames(ours.fileno()).read(time.monotonic() + 5)
         except WireError:
             return
     assert isinstance(header, dict)

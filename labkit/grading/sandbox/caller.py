@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
-from labkit.grading.sandbox.wire import Line, WireError
+from labkit.grading.sandbox.wire import Frames, WireError
 
 __all__ = ["SUBMISSION", "Caller", "TimeUp"]
 
@@ -32,7 +32,7 @@ class Caller:
 
     encoding, errors = "utf-8", "replace"
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Frames) -> None:
         self.line = line
         self.output: list[str] = []
         self.room = MOST_OUTPUT

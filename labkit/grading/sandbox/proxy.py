@@ -25,8 +25,8 @@ from labkit.grading.sandbox.wire import (
     MOST_PAYLOAD_BYTES,
     OF_MESSAGES,
     Closed,
+    Frames,
     Idle,
-    Line,
     TooLate,
     WireError,
     decode,
@@ -290,7 +290,7 @@ class RankProxy:
     def __init__(
         self,
         rank: int,
-        line: Line,
+        line: Frames,
         pid: int,
         budget: Budget,
         only_messages: bool,

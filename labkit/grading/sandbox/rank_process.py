@@ -32,7 +32,7 @@ from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent, StandIns
 from labkit.grading.sandbox.notes import installed, watch
 from labkit.grading.sandbox.remote_comm import RemoteCart, RemoteComm, RemoteRequest
 from labkit.grading.sandbox.remote_request import RemotePrequest
-from labkit.grading.sandbox.wire import Line, decode, encode
+from labkit.grading.sandbox.wire import Frames, decode, encode
 from labkit.process.confinement import seccomp
 from labkit.program import context
 
@@ -84,7 +84,7 @@ def drop_algorithms() -> None:
 
 def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
     """Receive a job, put the last wall up, run it, and hand back what it returned."""
-    caller = Caller(Line(descriptor))
+    caller = Caller(Frames(descriptor))
     job, parts = caller.line.read()
     if is_strict:
         seccomp.install("reading rank" if may_open else "rank")

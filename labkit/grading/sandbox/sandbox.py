@@ -21,7 +21,7 @@ from labkit.grading.sandbox.imports import compiled, imported_by
 from labkit.grading.sandbox.notes import named_in, noted
 from labkit.grading.sandbox.outcome import Limits, Outcome, Work, explain_end
 from labkit.grading.sandbox.proxy import RankProxy
-from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, Line, TooLate, encode
+from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, Frames, TooLate, encode
 from labkit.process.child import ChildProcess, module_words, telling_words
 from labkit.process.confinement.containment import Containment
 from labkit.process.limited import limited
@@ -211,7 +211,7 @@ class Sandbox:
         descriptors, pids = self._fork(ranks, seed)
         budget = Budget(self.limits, pids)
         rules = (budget, only_messages, charges, work, talks_early, packs)
-        proxies = [RankProxy(r, Line(descriptors[r]), pids[r], *rules) for r in range(ranks)]
+        proxies = [RankProxy(r, Frames(descriptors[r]), pids[r], *rules) for r in range(ranks)]
         try:
             failure = self._send_jobs(job, arguments, proxies)
             if failure is None:
@@ -241,7 +241,7 @@ class Sandbox:
             return Outcome("source", 1, self._refused)
         descriptors, pids = self._fork(1, seed=0)
         budget = Budget(self.limits, pids)
-        proxies = [RankProxy(0, Line(descriptors[0]), pids[0], budget, only_messages=True)]
+        proxies = [RankProxy(0, Frames(descriptors[0]), pids[0], budget, only_messages=True)]
         try:
             failure = self._send_jobs(job, [arguments], proxies)
             outcome = (

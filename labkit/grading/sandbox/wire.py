@@ -27,8 +27,8 @@ __all__ = [
     "ROWS",
     "Closed",
     "Frame",
+    "Frames",
     "Idle",
-    "Line",
     "TooLate",
     "WireError",
     "decode",
@@ -73,7 +73,7 @@ class Idle(WireError):
 _Alive = Callable[[int], bool]
 
 
-class Line:
+class Frames:
     """One end of the connection between the grader and a process: frames go and come, one after another.
 
     `descriptor`: The socket; not blocking where waits have a deadline.

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import labkit.errors
 from labkit.grading.sandbox import Limits, Sandbox
-from labkit.grading.sandbox.wire import Line, WireError, decode, encode
+from labkit.grading.sandbox.wire import Frames, WireError, decode, encode
 
 #: tests may not depend on how busy the machine is
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -189,7 +189,7 @@ def test_reading_any_bytes_gives_a_frame_or_the_protocols_error(data: bytes) -> 
     try:
         os.write(writer, data)
         os.close(writer)
-        Line(reader).read()
+        Frames(reader).read()
     except WireError:
         pass
     finally:

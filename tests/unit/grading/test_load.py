@@ -19,7 +19,7 @@ from labkit.grading.folder import _Worker
 from labkit.grading.sandbox import Limits, Sandbox, budget, imports
 from labkit.grading.sandbox.imports import imported_by
 from labkit.grading.sandbox.outcome import Outcome
-from labkit.grading.sandbox.wire import Idle, Line, WireError, decode
+from labkit.grading.sandbox.wire import Frames, Idle, WireError, decode
 
 LIMITS = Limits(cpu_s=1, wall_s=60)
 
@@ -292,7 +292,7 @@ def test_bytes_that_trickle_in_are_no_work() -> None:
 
     theirs.send(b"\0")
     with ours, theirs, pytest.raises(Idle):
-        Line(ours.fileno()).read(time.monotonic() + 60, is_alive)
+        Frames(ours.fileno()).read(time.monotonic() + 60, is_alive)
     assert looks == [1, 1, 1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -205,3 +206,20 @@ def test_globals_that_ranks_change_are_named_where_nothing_is_returned(name: str
     notes = lk.run(program, 2).notes
     assert [f"its own copy of {changed}," in note for note in notes] == ([True] if changed else [])
     assert names["count"] == 0
+
+
+@pytest.mark.parametrize(
+    ("program", "method"),
+    [
+        (lambda comm: comm.Get_rank, "Get_rank"),
+        (lambda comm: None if comm.rank else comm.barrier, "barrier"),
+        (lambda comm: comm.Get_rank(), ""),
+        (lambda comm: max, ""),
+        (lambda comm: len, ""),
+    ],
+)
+def test_a_method_that_a_program_returns_without_a_call_is_named(
+    program: Callable[..., object], method: str
+) -> None:
+    notes = lk.run(program, 2).notes
+    assert [f" {method}() " in note for note in notes] == ([True] if method else [])
