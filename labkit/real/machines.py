@@ -48,6 +48,9 @@ class RealMpi(Machine):
     stdin : str or file
         What rank 0 of a script reads from standard input: a text, an open file or its descriptor. Default:
         nothing.
+    stream : bool
+        Write what the ranks of a script print, standard output and error, to this process's standard output
+        as it comes; nothing of it is kept in `Run.output`.
     start : mapping
         How Python starts a script: ``module``, its name behind ``-m``, or ``"-c"``.
     leave_out : str, path or sequence of str
@@ -73,6 +76,7 @@ class RealMpi(Machine):
         "output_limit_bytes",
         "hostfile",
         "stdin",
+        "stream",
         "start",
         "measuring",
         "leave_out",

@@ -40,11 +40,28 @@ def labkit(tmp_path):
     return call
 
 
-def test_output_in_rank_order_on_stdout_and_the_rest_on_stderr(labkit):
+def test_output_on_stdout_and_the_rest_on_stderr(labkit):
     done = labkit("run", "-n", "2", "--on", "mpi", behind=["a", "--json"])
     assert done.returncode == 0, done.stderr
-    assert done.stdout == "".join(f"rank {r} of 2 ['a', '--json']\n" for r in range(2))
+    assert sorted(done.stdout.splitlines()) == [f"rank {r} of 2 ['a', '--json']" for r in range(2)]
     assert "prog.py: 2 ranks on real MPI, makespan" in done.stderr
+
+
+def test_output_appears_while_ranks_run_and_once(tmp_path):
+    script, seen = tmp_path / "prog.py", tmp_path / "seen"
+    script.write_text(
+        "import os, sys, time\nfrom mpi4py import MPI\n"
+        "print('begins', MPI.COMM_WORLD.rank)\n"
+        f"while not os.path.exists({str(seen)!r}):\n    time.sleep(0.01)\n"
+        "print('ends', end='')\n"
+    )
+    words = [sys.executable, "-m", "labkit", "run", "-n", "2", "--on", "mpi", "--timeout", "240", str(script)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        first = [process.stdout.readline() for _ in range(2)]
+        seen.touch()
+        rest, _ = process.communicate(timeout=300)
+    assert sorted(first) == ["begins 0\n", "begins 1\n"]
+    assert (rest, process.returncode) == ("endsends", 0)
 
 
 def test_json_is_alone_on_stdout(labkit):
@@ -70,7 +87,7 @@ def test_failures_have_their_exit_codes(labkit, word, code, words):
     assert done.returncode == code
     assert words in done.stderr
     assert "labkit/launch" not in done.stderr
-    assert done.stdout.startswith("rank 0 of 2")
+    assert "rank 0 of 2" in done.stdout
 
 
 def test_failure_as_json(labkit):

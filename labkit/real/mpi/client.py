@@ -65,10 +65,10 @@ def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitEr
     done = [job.rank_file(rank, "done").exists() for rank in range(job.ranks)]
     error = first_error(_error_records(job), f" (launched by {job.launcher.path}); see labkit doctor")
     if error is not None:
-        return with_output(error, read_output(job))
+        return with_output(error, _kept_output(job))
     if all(done):
         aborted = _aborted_at_exit(job) if end.returncode else None
-        return aborted and with_output(aborted, read_output(job))
+        return aborted and with_output(aborted, _kept_output(job))
     if end.reason == "time":
         error = _too_late(job, done, timeout_s)
     elif end.reason == "deadlock" and job.blame is not None:
@@ -77,7 +77,7 @@ def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitEr
         error = printed_too_much("the ranks", job.output_limit_bytes)
     else:
         error = _full_disk(job) or _from_launcher(job, end, done)
-    return with_output(error, read_output(job))
+    return with_output(error, _kept_output(job))
 
 
 def _aborted_at_exit(job: Launch) -> LabkitError | None:
@@ -101,6 +101,11 @@ def read_output(job: Launch) -> list[bytes]:
             printed.append(b"")
     printed[0] += job.spawned_output()  # it came through mpiexec, which says not from whom
     return printed
+
+
+def _kept_output(job: Launch) -> list[bytes]:
+    """Return what is still to be shown of what each rank printed: nothing where it was passed on."""
+    return [b""] * job.ranks if job.is_stream else read_output(job)
 
 
 def _error_records(job: Launch) -> list[dict[str, object]]:
@@ -209,6 +214,7 @@ def run_ranks(request: RunRequest) -> Run:
     ):
         job.title = f"{request.name}, {request.ranks} ranks"
         job.stdin = stdin
+        job.is_stream = bool(own.get("stream"))
         job.switches = switches
         if recording is not None:
             job.before_end = lambda: recording.ask(job.directory, job.ranks)
@@ -216,7 +222,7 @@ def run_ranks(request: RunRequest) -> Run:
             ending = job.run(request.timeout_s)
         except KeyboardInterrupt:
             job.kill()
-            raise interrupted(read_output(job)) from None
+            raise interrupted(_kept_output(job)) from None
         error = failure(job, ending, request.timeout_s)
         if error is not None:
             if recording is not None and (left := recording.salvage(job.directory, job.ranks, str(error))):
@@ -276,7 +282,7 @@ def _read_runs(job: Launch, ending: LaunchEnding, request: RunRequest) -> list[R
     notes, is_valid = _validity(job.ranks, abouts)
     return gather_runs(
         shares,
-        read_output(job),
+        _kept_output(job),
         clocks(abouts),
         program=request.name,
         on="mpi",

@@ -7,12 +7,13 @@ import dataclasses
 import os
 import pickle
 import secrets
+import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -97,6 +98,8 @@ class Launch:
         self._waits: WaitWatch | None = None
         #: ranks that a signal had stopped at the time limit
         self.stopped: set[int] = set()
+        #: writes what the ranks print to this process's standard output as it comes, instead of keeping it
+        self.is_stream = False
         #: what runs
         self.title = f"{ranks} ranks"
 
@@ -140,14 +143,18 @@ class Launch:
         begin = time.monotonic()
         self._start()
         progress = Progress(self.directory, self.ranks)
-        with Live(f"{self.title} on real MPI", progress.status, progress.lines):
-            reason = self._watch(None if timeout_s is None else begin + timeout_s)
-        if reason == "time":
-            self._continue_stopped()
-            self.ask_for_stacks()
-        if reason in ("time", "output", "deadlock") and self.before_end is not None:
-            self.before_end()
-        self.kill()
+        live = Live(f"{self.title} on real MPI", progress.status, progress.lines)
+        # where the ranks' lines appear in the terminal as they come, nothing may move its cursor
+        is_shown = not (self.is_stream and os.isatty(1))
+        with self._relayed() as look:
+            with live if is_shown else contextlib.nullcontext():
+                reason = self._watch(None if timeout_s is None else begin + timeout_s, look)
+            if reason == "time":
+                self._continue_stopped()
+                self.ask_for_stacks()
+            if reason in ("time", "output", "deadlock") and self.before_end is not None:
+                self.before_end()
+            self.kill()
         assert self.process is not None
         return LaunchEnding(reason, self.process.code, time.monotonic() - begin)
 
@@ -218,7 +225,20 @@ class Launch:
                 f"{self.launcher.path} cannot be started: {error}; see labkit doctor", code="not-started"
             ) from error
 
-    def _watch(self, deadline: float | None) -> str:
+    @contextlib.contextmanager
+    def _relayed(self) -> Iterator[Callable[[], None]]:
+        """Context in which what the ranks print is relayed, where that is asked for: the function for it."""
+        if not self.is_stream:
+            yield lambda: None
+            return
+        files = [self.rank_file(rank, "out") for rank in range(self.ranks)]
+        relay = _Relay([*files, Path(self.directory) / "launcher.out"])
+        try:
+            yield relay.look
+        finally:
+            relay.look(is_last=True)
+
+    def _watch(self, deadline: float | None, look: Callable[[], None]) -> str:
         """Wait until the launcher ends or something calls for its end; return which."""
         assert self.process is not None
         leave_by: dict[str, float] = {}
@@ -227,6 +247,7 @@ class Launch:
             pause = self.look_s if deadline is None else max(0.0, min(self.look_s, deadline - now))
             if self.process.wait(pause):
                 return "ended"
+            look()
             now = time.monotonic()
             names = self._names()
             if any(name.endswith(".error") for name in names):
@@ -333,6 +354,38 @@ class Launch:
             with contextlib.suppress(OSError):
                 found |= set(self.rank_file(rank, "shm").read_text("utf-8", "surrogateescape").split("\n"))
         return {path for path in found if path.startswith("/dev/shm/")}
+
+
+class _Relay:
+    """Writes what comes into files to this process's standard output, in whole lines."""
+
+    def __init__(self, files: list[Path]) -> None:
+        self._open = dict.fromkeys(files, b"")
+        self._read = dict.fromkeys(files, 0)
+        self._is_over = False
+
+    def look(self, is_last: bool = False) -> None:
+        """Write the lines that have come since the last look; the last time, also those without an end."""
+        for file, before in self._open.items():
+            try:
+                with open(file, "rb") as opened:
+                    opened.seek(self._read[file])
+                    new = opened.read()
+            except OSError:
+                continue
+            self._read[file] += len(new)
+            whole, end, rest = (before + new).rpartition(b"\n")
+            self._open[file] = b"" if is_last else rest
+            self._write(whole + end + (rest if is_last else b""))
+
+    def _write(self, data: bytes) -> None:
+        while data and not self._is_over:
+            try:
+                data = data[os.write(1, data) :]
+            except BlockingIOError:
+                select.select([], [1], [])
+            except OSError:  # nobody reads any more
+                self._is_over = True
 
 
 def _remove(folder: str, patience_s: float) -> None:
