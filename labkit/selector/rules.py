@@ -347,9 +347,13 @@ class Rules(Selector):
     def check(self) -> None:
         """Refuse algorithms that are not in the registry, or are no schedules."""
         for rule in self.rules:
-            for name in rule.names:
-                if name != _DEFAULT:
-                    check_schedule(rule.operation, name)
+            try:
+                registry.names(rule.operation)
+                for name in rule.names:
+                    if name != _DEFAULT:
+                        check_schedule(rule.operation, name)
+            except ScheduleError as error:
+                raise ScheduleError(f"{self.name}: {error}", code=error.code) from None
 
 
 def _rules(row: Mapping[str, object], where: str) -> list[Rule]:

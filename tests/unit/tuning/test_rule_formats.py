@@ -289,6 +289,17 @@ def test_broken_files_are_refused_with_a_sentence(name, text, wanted: tuple[str,
         read_rules(path)
 
 
+@pytest.mark.parametrize(
+    ("operation", "use"),
+    [("bcst", "linear"), ("bcst", "default"), ("bcast", "liner"), ("bcast", "default or liner")],
+)
+def test_names_that_no_collective_or_algorithm_has_are_refused_with_the_file(operation, use, tmp_path):
+    path = tmp_path / "a.toml"
+    path.write_text(f"[[rules]]\noperation = '{operation}'\nuse = '{use}'\n")
+    with raises_code(ScheduleError, "unknown-name", str(path)):
+        read_rules(path).check()
+
+
 @pytest.mark.parametrize("name", sorted(BROKEN))
 def test_a_pipe_is_refused(name, tmp_path):
     """Who opens one waits until somebody writes to it."""
