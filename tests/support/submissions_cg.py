@@ -496,7 +496,10 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "squares": (_made(_PIPELINED, ("norms.append(gamma**0.5)", "norms.append(gamma)")), _ALL),
     "fixed_steps": (_made(_PIPELINED, ("norms[-1] <= tolerance * norms[0]", "len(norms) > 40")), _ALL),
-    "fixed_tolerance": (_made(_PIPELINED, ("norms[-1] <= tolerance", "norms[-1] <= 1e-8")), ("kinds",)),
+    "fixed_tolerance": (
+        _made(_PIPELINED, ("norms[-1] <= tolerance", "norms[-1] <= 1e-8")),
+        ("any_number", "kinds"),
+    ),
     "divides_by_zero": (
         _made(
             _PIPELINED,
