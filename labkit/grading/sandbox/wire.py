@@ -100,8 +100,8 @@ class Frames:
         if len(text) > MOST_HEADER_BYTES or size > MOST_PAYLOAD_BYTES:
             raise WireError(f"a message of {size + len(text)} bytes is more than may be sent")
         head = _HEAD.pack(len(text), size) + text
-        small = size <= _AHEAD_BYTES
-        for view in [memoryview(b"".join([head, *views]))] if small else [memoryview(head), *views]:
+        is_small = size <= _AHEAD_BYTES
+        for view in [memoryview(b"".join([head, *views]))] if is_small else [memoryview(head), *views]:
             while view:
                 view = view[self._put(view, deadline_s, is_alive) :]
 
@@ -161,6 +161,8 @@ class Frames:
             missing = size - len(self._ahead)
             try:
                 more = os.read(self.descriptor, min(max(missing, _AHEAD_BYTES), 1 << 20))
+            except BlockingIOError:
+                continue
             except OSError as error:
                 raise Closed("the other side is gone") from error
             if not more:
