@@ -49,8 +49,8 @@ class RealMpi(Machine):
         What rank 0 of a script reads from standard input: a text, an open file or its descriptor. Default:
         nothing.
     stream : bool
-        Write what the ranks of a script print, standard output and error, to this process's standard output
-        as it comes; nothing of it is kept in `Run.output`.
+        Write what the ranks of a script print to this process's standard output and error, as it comes;
+        nothing of it is kept in `Run.output`.
     start : mapping
         How Python starts a script: ``module``, its name behind ``-m``, or ``"-c"``.
     leave_out : str, path or sequence of str

@@ -53,15 +53,16 @@ def test_output_appears_while_ranks_run_and_once(tmp_path):
         "import os, sys, time\nfrom mpi4py import MPI\n"
         "print('begins', MPI.COMM_WORLD.rank)\n"
         f"while not os.path.exists({str(seen)!r}):\n    time.sleep(0.01)\n"
-        "print('ends', end='')\n"
+        "print('ends', end='')\nprint('aside', file=sys.stderr)\n"
     )
     words = [sys.executable, "-m", "labkit", "run", "-n", "2", "--on", "mpi", "--timeout", "240", str(script)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         first = [process.stdout.readline() for _ in range(2)]
         seen.touch()
-        rest, _ = process.communicate(timeout=300)
+        rest, aside = process.communicate(timeout=300)
     assert sorted(first) == ["begins 0\n", "begins 1\n"]
     assert (rest, process.returncode) == ("endsends", 0)
+    assert aside.count("aside\n") == 2
 
 
 def test_json_is_alone_on_stdout(labkit):

@@ -5,6 +5,7 @@ lost when it is killed and nothing of this traffic is measured:
 
 ``rank-R.pid``     process id, and whose: written as soon as it lives
 ``rank-R.out``     everything it printed, from its descriptors 1 and 2
+``rank-R.err``     what came from 2, where the launcher passes both on (a file ``stream`` says so)
 ``rank-R.shm``     MPI's files in shared memory
 ``rank-R.stack``   its Python stacks, written on the signal `STACK_SIGNAL` or by a crash
 ``rank-R.result``  per repetition: a pickle of the times, and a pickle of the result
@@ -29,7 +30,7 @@ from types import ModuleType
 from labkit.errors import code_of
 from labkit.process.watchdog import STACK_SIGNAL, leave_abandoned, tie_rank, whereabouts
 from labkit.real.context import RankContext, available_cores
-from labkit.real.mpi.environment import restore_preload
+from labkit.real.mpi.environment import STREAM, restore_preload
 from labkit.real.program import (
     ResultError,
     Turns,
@@ -131,13 +132,14 @@ class _Child:
             raise
 
     def redirect(self) -> None:
-        """Send descriptors 1 and 2 into this rank's file, so that output of C code is caught as well."""
+        """Send descriptors 1 and 2 into this rank's files, so that output of C code is caught as well."""
         with open(self.path("pid"), "w", encoding="ascii") as file:
             file.write(f"{os.getpid()} {whereabouts()['table']}")
-        output = os.open(self.path("out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        for number in (1, 2):
+        is_stream = os.path.exists(os.path.join(self.directory, STREAM))
+        for number, kind in ((1, "out"), (2, "err" if is_stream else "out")):
+            output = os.open(self.path(kind), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(output, number)
-        os.close(output)
+            os.close(output)
         for stream in (sys.stdout, sys.stderr):
             # Line by line: what a killed rank had printed is worth more than the few system calls.
             stream.reconfigure(line_buffering=True, errors="backslashreplace")  # type: ignore[union-attr]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -95,10 +96,11 @@ def read_output(job: Launch) -> list[bytes]:
     """Read what each rank printed, in rank order: bytes, for a program may print anything."""
     printed = []
     for rank in range(job.ranks):
-        try:
-            printed.append(job.rank_file(rank, "out").read_bytes())
-        except OSError:
-            printed.append(b"")
+        said = b""
+        for kind in ("out", "err"):
+            with contextlib.suppress(OSError):
+                said += job.rank_file(rank, kind).read_bytes()
+        printed.append(said)
     printed[0] += job.spawned_output()  # it came through mpiexec, which says not from whom
     return printed
 

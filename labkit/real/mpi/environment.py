@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BOOTSTRAP",
+    "STREAM",
     "host_options",
     "launch_command",
     "rank_environment",
@@ -28,6 +29,8 @@ __all__ = [
     "without_inherited",
 ]
 
+#: the file in a launch's folder that says that standard error stays apart: both are passed on
+STREAM = "stream"
 
 #: variables that a launcher or a batch system sets for ITS ranks: inherited, they confuse a new launcher
 _INHERITED = re.compile(

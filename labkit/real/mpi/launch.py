@@ -24,7 +24,7 @@ from labkit.process.folders import make_folder, no_room, shared_folder
 from labkit.process.tree import is_stopped
 from labkit.process.watchdog import PIPE, STACK_SIGNAL, whereabouts
 from labkit.real.mpi.deadlock import WaitWatch
-from labkit.real.mpi.environment import host_options, launch_command, rank_environment
+from labkit.real.mpi.environment import STREAM, host_options, launch_command, rank_environment
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import HostFile
 from labkit.real.mpi.waits import Progress
@@ -98,7 +98,7 @@ class Launch:
         self._waits: WaitWatch | None = None
         #: ranks that a signal had stopped at the time limit
         self.stopped: set[int] = set()
-        #: writes what the ranks print to this process's standard output as it comes, instead of keeping it
+        #: writes what the ranks print to this process's standard output and error as it comes
         self.is_stream = False
         #: what runs
         self.title = f"{ranks} ranks"
@@ -141,6 +141,8 @@ class Launch:
     def run(self, timeout_s: float | None) -> LaunchEnding:
         """Start the ranks, and return when they have ended or been ended."""
         begin = time.monotonic()
+        if self.is_stream:
+            self._write(STREAM, "")
         self._start()
         progress = Progress(self.directory, self.ranks)
         live = Live(f"{self.title} on real MPI", progress.status, progress.lines)
@@ -231,8 +233,10 @@ class Launch:
         if not self.is_stream:
             yield lambda: None
             return
-        files = [self.rank_file(rank, "out") for rank in range(self.ranks)]
-        relay = _Relay([*files, Path(self.directory) / "launcher.out"])
+        places = {Path(self.directory) / "launcher.out": 1}
+        for rank in range(self.ranks):
+            places |= {self.rank_file(rank, "out"): 1, self.rank_file(rank, "err"): 2}
+        relay = _Relay(places)
         try:
             yield relay.look
         finally:
@@ -285,7 +289,7 @@ class Launch:
     def _printed_bytes(self, names: list[str]) -> int:
         total = 0
         for name in names:
-            if name.endswith(".out"):
+            if name.endswith((".out", ".err")):
                 with contextlib.suppress(OSError):
                     total += os.stat(os.path.join(self.directory, name)).st_size
         return total
@@ -357,12 +361,17 @@ class Launch:
 
 
 class _Relay:
-    """Writes what comes into files to this process's standard output, in whole lines."""
+    """Writes what comes into files to descriptors of this process, in whole lines.
 
-    def __init__(self, files: list[Path]) -> None:
-        self._open = dict.fromkeys(files, b"")
-        self._read = dict.fromkeys(files, 0)
-        self._is_over = False
+    `places`: The descriptor of each file.
+    """
+
+    def __init__(self, places: dict[Path, int]) -> None:
+        self._places = places
+        self._open = dict.fromkeys(places, b"")
+        self._read = dict.fromkeys(places, 0)
+        #: descriptors that nobody reads any more
+        self._closed: set[int] = set()
 
     def look(self, is_last: bool = False) -> None:
         """Write the lines that have come since the last look; the last time, also those without an end."""
@@ -376,16 +385,16 @@ class _Relay:
             self._read[file] += len(new)
             whole, end, rest = (before + new).rpartition(b"\n")
             self._open[file] = b"" if is_last else rest
-            self._write(whole + end + (rest if is_last else b""))
+            self._write(self._places[file], whole + end + (rest if is_last else b""))
 
-    def _write(self, data: bytes) -> None:
-        while data and not self._is_over:
+    def _write(self, number: int, data: bytes) -> None:
+        while data and number not in self._closed:
             try:
-                data = data[os.write(1, data) :]
+                data = data[os.write(number, data) :]
             except BlockingIOError:
-                select.select([], [1], [])
-            except OSError:  # nobody reads any more
-                self._is_over = True
+                select.select([], [number], [])
+            except OSError:
+                self._closed.add(number)
 
 
 def _remove(folder: str, patience_s: float) -> None:
