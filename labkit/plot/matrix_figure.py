@@ -15,7 +15,7 @@ from bokeh.plotting import figure
 from labkit.checks import echo
 from labkit.errors import DataError, nearest
 from labkit.plot.figure import Figure
-from labkit.plot.style import FONT, HEAT, TOOLS, heading, style_axes
+from labkit.plot.style import FONT, HEAT, LETTER_PX, TOOLS, heading, style_axes
 from labkit.text import html as markup
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ Floats = npt.NDArray[np.float64]
 
 #: cells that take this many times the least of their row have the darkest color
 _DARKEST = 8.0
-#: the mean width of a letter of a name
-_LETTER_PX = 6.4
 
 
 def matrix(
@@ -120,8 +118,8 @@ def matrix(
 def _fitting_width(across: list[str], down: list[str]) -> int:
     """Return the least width in pixels at which the names of neighboring columns do not touch."""
     pairs = [len(a) + len(b) for a, b in pairwise([across[0], *across, across[-1]])]
-    cell = max(80.0, 10 + _LETTER_PX * max(pairs) / 2)
-    return round(40 + _LETTER_PX * max(map(len, down)) + len(across) * cell)
+    cell = max(80.0, 10 + LETTER_PX * max(pairs) / 2)
+    return round(40 + LETTER_PX * max(map(len, down)) + len(across) * cell)
 
 
 def _reading(names: list[str], worst: Floats) -> str:

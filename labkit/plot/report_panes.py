@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError, PlatformError
 from labkit.machines.drawing import Layout
 from labkit.plot.figure import Figure
-from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, grid_of, heading, ink_on, style_axes
+from labkit.plot.style import COLORS, FONT, HEAT, LETTER_PX, TOOLS, grid_of, heading, ink_on, style_axes
 from labkit.text.html import quantity
 from labkit.text.units import format_share, ranks_text
 from labkit.trace.reports import Report
@@ -28,8 +28,8 @@ __all__ = ["SCALES", "DrawnPanes", "View", "drawing_of", "kept_rows", "machine_p
 
 ROW_PX = 19
 
-#: of a letter, roughly, and of a step to the right
-_LETTER_PX, _STEP_PX = 6.4, 13
+#: of a step to the right
+_STEP_PX = 13
 
 
 class TreeRow(NamedTuple):
@@ -129,7 +129,7 @@ def tree_pane(title: str, data: dict[str, object], room: int, name: str, width: 
 
 def _cut(row: TreeRow, left: float, width: int) -> str:
     """Put value and label together, as much as there is room for."""
-    room = int((width - left - 32) / _LETTER_PX)
+    room = int((width - left - 32) / LETTER_PX)
     text = f"{row.value}  {row.label}"
     return text if len(text) <= room else f"{text[: max(room - 1, 4)]}…"
 

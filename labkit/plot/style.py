@@ -36,6 +36,7 @@ __all__ = [
     "FONT",
     "HATCHES",
     "HEAT",
+    "LETTER_PX",
     "MARKERS",
     "MATCH_COLORS",
     "PERCENT",
@@ -64,6 +65,8 @@ __all__ = [
 
 
 FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
+#: the mean width of its letters in labels
+LETTER_PX = 6.4
 
 #: Okabe and Ito's palette, in an order whose neighbours differ most
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F3C8D", "#5F5F5F")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import select
 import sys
 from types import TracebackType
 from typing import Any, TextIO
@@ -12,6 +10,7 @@ from typing import Any, TextIO
 from labkit import _kernels
 from labkit.errors import MachineError
 from labkit.sim.isolation.waits import owner_of_thread
+from labkit.text.files import write_all
 from labkit.text.progress import Lines
 
 __all__ = ["OUTPUT_LIMIT", "RankOutput", "rank_of_caller"]
@@ -200,16 +199,9 @@ class RankOutput:
     def _write(self, text: str, is_error: bool) -> None:
         if self.streams is None:
             return
-        number, data = self.streams[is_error], memoryview(text.encode(self._encoding, "backslashreplace"))
-        while data:
-            try:
-                data = data[os.write(number, data) :]
-            except BlockingIOError:
-                select.select([], [number], [])
-            except OSError:  # nobody reads any more
-                self.streams = None
-                self.is_over = True
-                return
+        if not write_all(self.streams[is_error], text.encode(self._encoding, "backslashreplace")):
+            self.streams = None
+            self.is_over = True
 
     def last_lines(self) -> list[str]:
         """Return the last lines that were printed, where somebody watches."""

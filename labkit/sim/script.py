@@ -40,14 +40,10 @@ def simulate_script(request: RunRequest) -> Run:
             raise no_room(folder.parent, error.strerror or error) from error
         seen = _Seen(folder / LIVE)
         try:
-            live = Live(_title(request), seen.status, seen.lines)
-            # Where the ranks' lines appear in the terminal as they come, nothing may move its cursor.
-            is_shown = live.is_on and not (request.options.get("stream") and os.isatty(1))
-            if is_shown:
+            live = Live(_title(request), seen.status, seen.lines, bool(request.options.get("stream")))
+            if live.is_on:
                 (folder / LIVE).touch()
-            code = _run_child(
-                folder, request.timeout_s, stdin, live if is_shown else contextlib.nullcontext()
-            )
+            code = _run_child(folder, request.timeout_s, stdin, live)
         except KeyboardInterrupt:
             raise _interrupted(folder) from None
         answer = _read_answer(folder, code, request.timeout_s)
@@ -83,19 +79,17 @@ class _Seen:
         return self._read()[1]
 
 
-def _run_child(
-    folder: Path, timeout_s: float | None, stdin: int, shown: contextlib.AbstractContextManager[object]
-) -> int | None:
+def _run_child(folder: Path, timeout_s: float | None, stdin: int, live: Live) -> int | None:
     """Start the child and wait; return its exit code, None when it was killed at the limit."""
 
     def target() -> None:
-        from labkit.sim.script_child import live
+        from labkit.sim import script_child
 
-        live(folder)
+        script_child.live(folder)
 
     limit_s = None if timeout_s is None else timeout_s + GRACE_S
     words = module_words("labkit.sim.script_child", folder)
-    with ChildProcess(words, target=target, is_watched=True, stdin=stdin) as child, shown:
+    with ChildProcess(words, target=target, is_watched=True, stdin=stdin) as child, live:
         try:
             is_over = child.wait(limit_s)
             if not is_over and limit_s is not None and (folder / BEGAN).exists():

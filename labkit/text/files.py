@@ -7,6 +7,7 @@ import contextlib
 import errno
 import json
 import os
+import select
 import stat
 import tempfile
 import tomllib
@@ -24,6 +25,7 @@ __all__ = [
     "require_file",
     "text_of",
     "toml_of",
+    "write_all",
     "writing",
 ]
 
@@ -177,3 +179,16 @@ def _whole(digits: str) -> int | float:
         return int(digits)
     value = float(digits)
     return int(digits) if -_MOST_WHOLE < value < _MOST_WHOLE else value
+
+
+def write_all(descriptor: int, data: bytes) -> bool:
+    """Write all of the data, waiting where the reader is slow; False where nobody reads any more."""
+    left = memoryview(data)
+    while left:
+        try:
+            left = left[os.write(descriptor, left) :]
+        except BlockingIOError:
+            select.select([], [descriptor], [])
+        except OSError:
+            return False
+    return True

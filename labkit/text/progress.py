@@ -61,12 +61,16 @@ class Live:
     `title`: What runs, and where.
     `status`: Says how far it is; called in another thread.
     `lines`: Returns the last lines that were printed.
+    `is_stream`: Whether all lines appear on standard output as they come: where that is a terminal, nothing
+        may move its cursor.
     """
 
-    def __init__(self, title: str, status: Callable[[], str], lines: Callable[[], list[str]]) -> None:
+    def __init__(
+        self, title: str, status: Callable[[], str], lines: Callable[[], list[str]], is_stream: bool = False
+    ) -> None:
         self._title, self._status, self._lines = title, status, lines
         self._over = threading.Event()
-        self._view = _view()
+        self._view = None if is_stream and os.isatty(1) else _view()
         self._thread = threading.Thread(target=self._watch, name="labkit-live", daemon=True)
         self._began_s = monotonic()
 

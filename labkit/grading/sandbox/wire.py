@@ -144,7 +144,7 @@ class Frames:
         return header, parts
 
     def _fill(self, size: int, deadline_s: float | None, is_alive: _Alive | None) -> None:
-        """Read until so many bytes lie ahead."""
+        """Read until `size` bytes lie ahead."""
         is_patient = deadline_s is None and is_alive is None  # the socket blocks
         seen = len(self._ahead)
         look_s = math.inf if is_alive is None else monotonic() + _LOOK_S  # a rank has no clock

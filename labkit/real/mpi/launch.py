@@ -7,13 +7,12 @@ import dataclasses
 import os
 import pickle
 import secrets
-import select
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -28,6 +27,7 @@ from labkit.real.mpi.environment import STREAM, host_options, launch_command, ra
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import HostFile
 from labkit.real.mpi.waits import Progress
+from labkit.text.files import write_all
 from labkit.text.progress import Live
 
 __all__ = ["Launch", "LaunchEnding"]
@@ -145,18 +145,18 @@ class Launch:
             self._write(STREAM, "")
         self._start()
         progress = Progress(self.directory, self.ranks)
-        live = Live(f"{self.title} on real MPI", progress.status, progress.lines)
-        # where the ranks' lines appear in the terminal as they come, nothing may move its cursor
-        is_shown = not (self.is_stream and os.isatty(1))
-        with self._relayed() as look:
-            with live if is_shown else contextlib.nullcontext():
-                reason = self._watch(None if timeout_s is None else begin + timeout_s, look)
+        relay = _Relay(self._places() if self.is_stream else {})
+        try:
+            with Live(f"{self.title} on real MPI", progress.status, progress.lines, self.is_stream):
+                reason = self._watch(None if timeout_s is None else begin + timeout_s, relay)
             if reason == "time":
                 self._continue_stopped()
                 self.ask_for_stacks()
             if reason in ("time", "output", "deadlock") and self.before_end is not None:
                 self.before_end()
             self.kill()
+        finally:
+            relay.look(is_last=True)
         assert self.process is not None
         return LaunchEnding(reason, self.process.code, time.monotonic() - begin)
 
@@ -227,22 +227,14 @@ class Launch:
                 f"{self.launcher.path} cannot be started: {error}; see labkit doctor", code="not-started"
             ) from error
 
-    @contextlib.contextmanager
-    def _relayed(self) -> Iterator[Callable[[], None]]:
-        """Context in which what the ranks print is relayed, where that is asked for: the function for it."""
-        if not self.is_stream:
-            yield lambda: None
-            return
+    def _places(self) -> dict[Path, int]:
+        """Return the files of what is printed, and the descriptor to which each belongs."""
         places = {Path(self.directory) / "launcher.out": 1}
         for rank in range(self.ranks):
             places |= {self.rank_file(rank, "out"): 1, self.rank_file(rank, "err"): 2}
-        relay = _Relay(places)
-        try:
-            yield relay.look
-        finally:
-            relay.look(is_last=True)
+        return places
 
-    def _watch(self, deadline: float | None, look: Callable[[], None]) -> str:
+    def _watch(self, deadline: float | None, relay: _Relay) -> str:
         """Wait until the launcher ends or something calls for its end; return which."""
         assert self.process is not None
         leave_by: dict[str, float] = {}
@@ -251,7 +243,7 @@ class Launch:
             pause = self.look_s if deadline is None else max(0.0, min(self.look_s, deadline - now))
             if self.process.wait(pause):
                 return "ended"
-            look()
+            relay.look()
             now = time.monotonic()
             names = self._names()
             if any(name.endswith(".error") for name in names):
@@ -385,15 +377,8 @@ class _Relay:
             self._read[file] += len(new)
             whole, end, rest = (before + new).rpartition(b"\n")
             self._open[file] = b"" if is_last else rest
-            self._write(self._places[file], whole + end + (rest if is_last else b""))
-
-    def _write(self, number: int, data: bytes) -> None:
-        while data and number not in self._closed:
-            try:
-                data = data[os.write(number, data) :]
-            except BlockingIOError:
-                select.select([], [number], [])
-            except OSError:
+            number = self._places[file]
+            if number not in self._closed and not write_all(number, whole + end + (rest if is_last else b"")):
                 self._closed.add(number)
 
 
