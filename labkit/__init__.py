@@ -188,6 +188,8 @@ _ASIDE = {"litmus", "read_trace", "restore_work", "save_button", "save_work", "s
 
 
 def __getattr__(name: str) -> object:
+    if name.startswith("__"):  # Python looks for them by habit: nothing is suggested
+        raise AttributeError(f"module 'labkit' has no attribute {name!r}")
     if name in _PUBLIC:
         value = getattr(importlib.import_module(_PUBLIC[name]), name)
     elif name in _HOOKS:
