@@ -58,6 +58,11 @@ SEEN_TWICE = 0.05
 _BENT, _LAWSON, _LEAST_WEIGHT = 2.0, 24, 1e-6
 #: how much more than the mean the last point counts
 _LATE = 0.6
+#: single measurements scatter where sums of two terms miss points left out by more than the first share of
+#: what the best single term misses them by, entirely where by the second; that term may miss a point by so
+#: many times what it misses points left out by, and what the curve turns back by, and by so many times the
+#: tolerance at most
+_FORESEEN, _UNFORESEEN, _SCATTER, _TURNS, _MOST_SCATTER, _SCATTER_EDGE = 0.1, 0.4, 2.0, 1.5, 4.0, 0.05
 #: candidates of a kind less likely than its best by this have no weight
 _HOPELESS = 10.0
 
@@ -125,12 +130,48 @@ class Family:
     @cached_property
     def candidates(self) -> list[Candidate]:
         """All candidates, the likeliest first."""
-        singles, pairs = self._singles(), self._pairs()
+        pairs = self._pairs()
+        singles = self._scattered(self._singles(), pairs)
         found = self._bent([*singles, *pairs, *self._triples(pairs, singles)])
         own = self.layout.foreign
         if own.size and np.isfinite(self.layout.values[own]).all():
             found += self._bent(self._lines(own))
         return sorted(found, key=lambda c: (-c.evidence, c.terms))
+
+    def _scattered(self, singles: list[Candidate], pairs: list[Candidate]) -> list[Candidate]:
+        """Return single terms, of which those that grow may miss points by as far as measurements scatter.
+
+        Where the data bend to and fro, and no sum of two terms predicts points left out much better than the
+        best single term does, what that term misses is scatter: a sum would only follow it. Of repetitions,
+        the scatter is known.
+        """
+        falls = self.layout.is_falling
+        growing = [c for c in singles if not (c.terms and falls[c.terms[0]])]
+        if self.summary.freedom or not self.tolerance or not growing or not pairs:
+            return singles
+        n = self.summary.points.size
+        own, others = (np.sqrt(min(c.press for c in some) / n) for some in (growing, pairs))
+        unforeseen = np.clip((others / max(own, ROUNDING) - _FORESEEN) / (_UNFORESEEN - _FORESEEN), 0.0, 1.0)
+        farthest = min(_SCATTER * float(own), _TURNS * self._roughness)
+        scatter = np.clip(farthest / float(self.limits.max()), 1.0, _MOST_SCATTER)
+        times = 1.0 + float(unforeseen) * (float(scatter) - 1.0)
+        misses = np.array([c.miss for c in growing])
+        # what is off by more than that describes nothing, and must not outdo what does
+        found = lost(misses) * np.clip((misses / times - 1.0) / _SCATTER_EDGE, 0.0, 1.0)
+        evidence = np.array([c.evidence for c in growing]) + lost(misses) - found
+        misses = np.where(misses > times, misses, misses / times)
+        return [c for c in singles if c.terms and falls[c.terms[0]]] + [
+            c._replace(miss=miss, evidence=e)
+            for c, miss, e in zip(growing, misses.tolist(), evidence.tolist(), strict=True)
+        ]
+
+    @cached_property
+    def _roughness(self) -> float:
+        """How far the data, in logarithms, bend one way and then the other at neighboring points."""
+        at, logs = np.log(self.layout.x), np.log(self.summary.points)
+        bends = np.diff(np.diff(logs) / np.diff(at)) * (at[2:] - at[:-2]) / 2
+        turns = np.minimum(np.abs(bends[1:]), np.abs(bends[:-1]))
+        return float(np.where(bends[1:] * bends[:-1] < 0, turns, 0.0).max(initial=0.0))
 
     def _bent(self, found: list[Candidate]) -> list[Candidate]:
         """Return the candidates, those that can meet every point of single measurements bent to do so.
