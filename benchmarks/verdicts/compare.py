@@ -148,6 +148,33 @@ def common_table(peer: list[dict[str, Any]] | None) -> None:
         line("CPU ratio", *(f"{t[2] / o[2]:.0f} times" for o, t in zip(own, theirs, strict=False)))
 
 
+def once_table(peer: list[dict[str, Any]] | None) -> None:
+    print("\nThe same 900, each value measured once")
+    line("", *(f"{n:.0%}" for n in sets.NOISES))
+    rows: dict[str, list[float]] = {}
+
+    def add(name: str, value: float) -> None:
+        rows.setdefault(name, []).append(value)
+
+    for i, noise in enumerate(sets.NOISES):
+        data = sets.once(noise)
+        models, found = [ours.fit(s) for s in data], [ours.match(s, str(s.term)) for s in data]
+        add(
+            "labkit:  exact leading term", mean([m.term == s.term for s, m in zip(data, models, strict=True)])
+        )
+        held = np.array([ours.holds(s) for s in data]).mean(axis=0)
+        add("labkit:  95 % interval at 8 times the range holds the truth", float(held[0]))
+        for match in ("none", "undecided"):
+            add(f"labkit:  right expectation called {match}", mean([one == match for one in found]))
+        if peer:
+            theirs = [leading(f) for f in peer[i]["found"]]
+            add("Extra-P: exact leading term", mean([t == s.term for s, t in zip(data, theirs, strict=True)]))
+            faster = [t is not None and t > s.term.times(SQRT) for s, t in zip(data, theirs, strict=True)]
+            add("Extra-P: leading term faster than the truth by more than sqrt(p)", mean(faster))
+    for name, figures in rows.items():
+        line(name, *figures)
+
+
 def noiseless_table() -> None:
     print("\nWithout noise")
     curves = list(sets.segmented())
@@ -236,14 +263,16 @@ def main() -> None:
         jobs += [job("segmented", list(sets.changing())), job("segmented", list(sets.steady()))]
         jobs += [job("multi", list(sets.surfaces(noise))) for noise in (0.0, 0.02)]
         jobs += [job("single", list(sets.less_one(noise))) for noise in SMALL_NOISES]
+        jobs += [job("single", sets.once(noise)) for noise in sets.NOISES]
         answers = ask_peer(python, jobs)
     noisy_table(10 if options.quick else 1)
     common_table(answers[:3] if answers else None)
+    once_table(answers[11:] if answers else None)
     noiseless_table()
     change_table(answers[3:5] if answers else None)
     surface_table(answers[5:7] if answers else None)
     exponential_table()
-    less_one_table(answers[7:] if answers else None)
+    less_one_table(answers[7:11] if answers else None)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from labkit.scaling import PAPER, WIDE, Term
 
 __all__ = [
     "BEYOND", "NOISES", "Curve", "Set", "Surface", "changing", "counted", "exponential", "less_one", "noisy",
-    "saturating", "segmented", "steady", "sums", "surfaces", "three_laws", "wavering",
+    "once", "saturating", "segmented", "steady", "sums", "surfaces", "three_laws", "wavering",
 ]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
@@ -77,6 +77,11 @@ def common(noise: float, sets: int = 900) -> list[Set]:
     """Return those that Extra-P models too: evenly spread over all of them."""
     every = list(noisy(noise))
     return [every[i] for i in np.linspace(0, len(every) - 1, sets).round().astype(int)]
+
+
+def once(noise: float) -> list[Set]:
+    """Return the same 900, of which each value was measured once."""
+    return [replace(s, y=s.y[:, :1]) for s in common(noise)]
 
 
 def segmented(sets: int = 40, seed: int = 2) -> Iterator[Curve]:

@@ -548,8 +548,9 @@ class Description:
         if self.summary.is_noisy:
             test = f"lack of fit and likelihood at {100 * self.level:g} %, from the repetitions"
             return f"{test}; tolerance {percent}"
-        if self.is_described and self.best.error > self.family.tolerance and not self.segments:
-            percent = f"{np.ceil(1000 * self.best.error) / 10:.3g} %, which is how far measurements scatter,"
+        if self.best.miss <= 1 and self.best.error > self.family.tolerance and not self.segments:
+            percent = f"{np.ceil(1000 * self.best.error) / 10:.3g} %"
+            return f"every point within {percent} of the curve, as far as measurements made once scatter"
         return f"every point within {percent} of the curve"
 
 

@@ -167,11 +167,15 @@ class Family:
 
     @cached_property
     def _roughness(self) -> float:
-        """How far the data, in logarithms, bend one way and then the other at neighboring points."""
+        """How far the data, in logarithms, bend one way and then the other, in several places of many.
+
+        One step does so, too, but at its place alone.
+        """
         at, logs = np.log(self.layout.x), np.log(self.summary.points)
         bends = np.diff(np.diff(logs) / np.diff(at)) * (at[2:] - at[:-2]) / 2
         turns = np.minimum(np.abs(bends[1:]), np.abs(bends[:-1]))
-        return float(np.where(bends[1:] * bends[:-1] < 0, turns, 0.0).max(initial=0.0))
+        turns = np.sort(np.where(bends[1:] * bends[:-1] < 0, turns, 0.0))
+        return float(turns[-1 - max(0, turns.size - 3) // 4])
 
     def _bent(self, found: list[Candidate]) -> list[Candidate]:
         """Return the candidates, those that can meet every point of single measurements bent to do so.

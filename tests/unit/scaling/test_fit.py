@@ -326,3 +326,30 @@ def test_what_falls_to_a_level_does_not_fall_as_expected() -> None:
     # a jump down to a second level
     times = [0.4598, 0.3211, 0.3015, 0.2106, 0.1984]
     assert lk.judge(p, times, "1/p").match == "none"
+
+
+def test_scattered_single_measurements_of_a_line_raise_no_alarm() -> None:
+    """A sum that follows the scatter of five values measured once is not their growth."""
+    rng, p, matches = np.random.default_rng(5), 16 * 2.0 ** np.arange(5), []
+    for _ in range(40):
+        times = 1e-3 * p * np.exp(0.08 * rng.standard_normal(5))
+        verdict = lk.judge(p, times, "p")
+        assert verdict.model is not None
+        off = float(np.abs(verdict.model.predict(p) / times - 1).max())
+        assert verdict.model.is_nearest or off <= 0.05 or f"up to {100 * off:.2g} % off" in verdict.reading
+        matches.append(verdict.match)
+    assert matches.count("none") + matches.count("undecided") <= 2
+    assert matches.count("exact") >= 15
+
+
+def test_the_late_growth_of_a_bent_series_is_not_called_slower() -> None:
+    """A constant far below the data must not turn doublings by more than 2 into growth slower than p."""
+    times = np.array([37, 64, 174, 385, 840]) * 1e-3
+    verdict = lk.judge(2.0 ** np.arange(10, 15), times, "p")
+    assert verdict.model is not None
+    assert verdict.model.term >= Term(0, 1)
+
+
+def test_smooth_bends_are_not_taken_for_scatter() -> None:
+    p = 2.0 ** np.arange(3, 9)
+    assert lk.fit(p, [0.253, 0.412, 0.626, 0.816, 0.936, 1.0]).is_nearest

@@ -1,4 +1,4 @@
-"""Seven collectives on four machines: described within 5 %, with the growth that the paper's method finds."""
+"""Seven collectives on four machines: described, with the growth that the paper's method finds."""
 
 from __future__ import annotations
 
@@ -22,21 +22,24 @@ def machines() -> ModuleType:
 
 
 def test_most_are_described_and_grow_as_the_plain_method_says(machines: ModuleType) -> None:
-    described, same, firm = 0, 0, 0
+    described, near, same, firm = 0, 0, 0, 0
     for one in SERIES:
         p, y = np.array(one["p"], dtype=float), np.array(one["us"])
         verdict = lk.judge(p, y, machines.EXPECTED[one["collective"]])
         assert verdict.model is not None
-        is_near = bool((np.abs(verdict.model.predict(p) / y - 1) <= 0.05).all())
-        assert is_near == (not verdict.model.is_nearest)
+        farthest = float(np.abs(verdict.model.predict(p) / y - 1).max())
+        is_told = f"up to {100 * farthest:.2g} % off" in verdict.reading
+        assert (farthest <= 0.05) == (not verdict.model.is_nearest and not is_told)
         term, r2 = machines.plain(p, y)
-        described += is_near
+        described += not verdict.model.is_nearest
+        near += farthest <= 0.05
         firm += r2 > 0.99
         same += r2 > 0.99 and term == str(verdict.model.term)
     assert len(SERIES) == 28
     assert described >= 26
+    assert near >= 20
     assert firm >= 20
-    assert same >= firm - 1  # of the other one the curve of the method misses a point by 8.7 %
+    assert same == firm
 
 
 def test_the_plain_method_finds_what_it_was_made_for(machines: ModuleType) -> None:
