@@ -157,8 +157,9 @@ class Family:
         times = 1.0 + float(unforeseen) * (float(scatter) - 1.0)
         misses = np.array([c.miss for c in growing])
         # what is off by more than that describes nothing, and must not outdo what does
-        found = lost(misses) * np.clip((misses / times - 1.0) / _SCATTER_EDGE, 0.0, 1.0)
-        evidence = np.array([c.evidence for c in growing]) + lost(misses) - found
+        outside = lost(misses) * np.clip((misses / times - 1.0) / _SCATTER_EDGE, 0.0, 1.0)
+        evidence = np.array([c.evidence for c in growing]) + lost(misses)
+        evidence -= np.maximum(outside, lost(misses / times))
         misses = np.where(misses > times, misses, misses / times)
         return [c for c in singles if c.terms and falls[c.terms[0]]] + [
             c._replace(miss=miss, evidence=e)
