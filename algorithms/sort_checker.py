@@ -10,13 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labkit.errors import CheckError, DataError
 from labkit.local.codes import decode, encode, is_sortable
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Finding", "SortReport", "check_sorted"]
 
@@ -99,7 +102,7 @@ class SortReport:
 
 
 def check_sorted(
-    comm: Any,
+    comm: Intracomm,
     before: ArrayLike,
     after: ArrayLike,
     *,
@@ -216,7 +219,7 @@ def _mix(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _exchange(
-    comm: Any, before: NDArray[Any], after: NDArray[Any], fault: str
+    comm: Intracomm, before: NDArray[Any], after: NDArray[Any], fault: str
 ) -> tuple[NDArray[np.uint64], list[str], list[str]]:
     """Share one row per rank: (p, _WORDS) numbers, local faults, dtype names."""
     row = np.zeros(_WORDS + _TEXT_BYTES // 8, np.uint64)

@@ -36,7 +36,7 @@ Examples
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
 if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
     from scipy.sparse import csr_array
 
 __all__ = ["ALGORITHM", "SIZES", "VERIFIED", "Eigenvalue", "cg", "cost", "matrix"]
@@ -101,7 +102,7 @@ class Eigenvalue(NamedTuple):
     residual: float
 
 
-def cg(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None = None) -> Eigenvalue:
+def cg(comm: Intracomm, size: str = "S", *, charged: bool = False, steps: int | None = None) -> Eigenvalue:
     """Compute the eigenvalue of a class.
 
     Parameters
@@ -143,7 +144,7 @@ def cg(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None =
 class _Solver:
     """A rank's block of the matrix, and what conjugate gradients do with it."""
 
-    def __init__(self, comm: Any, name: str, size: Size, charged: bool) -> None:
+    def __init__(self, comm: Intracomm, name: str, size: Size, charged: bool) -> None:
         from labkit import MPI
 
         self.comm, self.charged = comm, charged

@@ -29,7 +29,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from labkit.algorithms.applications._nas import class_of, randoms, work
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "SIZES", "VERIFIED", "Gaussians", "cost", "ep"]
 
@@ -78,7 +81,7 @@ class Gaussians(NamedTuple):
         return sum(self.counts)
 
 
-def ep(comm: Any, size: str = "S", *, charged: bool = False) -> Gaussians:
+def ep(comm: Intracomm, size: str = "S", *, charged: bool = False) -> Gaussians:
     """Draw the pairs of a class and add them up.
 
     Parameters

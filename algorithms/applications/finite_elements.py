@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +45,9 @@ from labkit.datasets.matrices import offsets
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "ELEMENT", "SIZES", "STEP", "Heated", "cost", "finite_elements", "mesh"]
 
@@ -129,7 +132,7 @@ def mesh(across: int, along: int) -> tuple[Ints, Ints]:
 
 
 def finite_elements(
-    comm: Any,
+    comm: Intracomm,
     size: str = "4k",
     *,
     every: bool = False,
@@ -179,7 +182,7 @@ def finite_elements(
 class _Piece:
     """A rank's elements, the nodes that they touch, and who else touches these."""
 
-    def __init__(self, comm: Any, whole: tuple[Ints, Ints], every: bool, charged: bool) -> None:
+    def __init__(self, comm: Intracomm, whole: tuple[Ints, Ints], every: bool, charged: bool) -> None:
         nodes, elements = whole
         cuts = offsets(len(nodes), comm.size)
         mine = nodes[cuts[comm.rank] : cuts[comm.rank + 1]]

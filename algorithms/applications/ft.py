@@ -31,7 +31,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,9 @@ from labkit.datasets.matrices import offsets
 from labkit.program.context import phase
 from labkit.program.sized import sized
 from labkit.registry import Algorithm, Cost
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "SIZES", "VERIFIED", "cost", "ft"]
 
@@ -83,7 +86,7 @@ _DIFFUSION = 1e-6
 _VALUES = 1024
 
 
-def ft(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None = None) -> list[complex]:
+def ft(comm: Intracomm, size: str = "S", *, charged: bool = False, steps: int | None = None) -> list[complex]:
     """Solve the equation of a class.
 
     Parameters
@@ -158,7 +161,7 @@ def _field(z: NDArray[np.int64], y: NDArray[np.int64], size: tuple[int, int]) ->
     return np.array(lines, float).reshape(len(z), len(y), nx, 2).view(complex)[..., 0]
 
 
-def _inverse(comm: Any, modes: Block, shape: tuple[int, int, int], charged: bool) -> Block:
+def _inverse(comm: Intracomm, modes: Block, shape: tuple[int, int, int], charged: bool) -> Block:
     """Transform back: conj F(conj v) / n is the inverse of F."""
     turned = (*modes.shape[1:], modes.shape[0])
     if charged:
@@ -166,7 +169,7 @@ def _inverse(comm: Any, modes: Block, shape: tuple[int, int, int], charged: bool
     return pencil(comm, np.moveaxis(modes, 0, 2).conj(), shape).conj() / np.prod(shape)
 
 
-def _checksum(field: Block, size: tuple[int, int, int], comm: Any) -> NDArray[np.complex128]:
+def _checksum(field: Block, size: tuple[int, int, int], comm: Intracomm) -> NDArray[np.complex128]:
     """Return this rank's share of the sum of 1024 values; `field` has all y, parts of x and z."""
     from labkit import MPI
 

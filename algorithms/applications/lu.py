@@ -36,7 +36,7 @@ True
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ from labkit.datasets.matrices import offsets
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "COUPLING", "DIAGONAL", "SIZES", "Relaxed", "cost", "lu"]
 
@@ -94,7 +97,7 @@ class Relaxed(NamedTuple):
     norms: list[float]
 
 
-def lu(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None = None) -> Relaxed:
+def lu(comm: Intracomm, size: str = "S", *, charged: bool = False, steps: int | None = None) -> Relaxed:
     """Relax a system whose right-hand side is 1 everywhere and whose unknowns are 0 outside the grid.
 
     Parameters
@@ -136,7 +139,7 @@ def lu(comm: Any, size: str = "S", *, charged: bool = False, steps: int | None =
 class _Wave:
     """A rank's columns of cells, and the sweeps through them."""
 
-    def __init__(self, comm: Any, n: int, charged: bool) -> None:
+    def __init__(self, comm: Intracomm, n: int, charged: bool) -> None:
         from labkit import MPI
 
         self.comm, self.n, self.charged = comm, n, charged

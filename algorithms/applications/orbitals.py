@@ -37,7 +37,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,9 @@ from labkit.program.context import phase
 from labkit.program.sized import is_sized, sized
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "SIZES", "States", "cost", "orbitals"]
 
@@ -90,7 +93,12 @@ class States(NamedTuple):
 
 
 def orbitals(
-    comm: Any, size: str = "small", *, repulsion: float = 0.0, charged: bool = False, steps: int | None = None
+    comm: Intracomm,
+    size: str = "small",
+    *,
+    repulsion: float = 0.0,
+    charged: bool = False,
+    steps: int | None = None,
 ) -> States:
     """Compute the lowest states of particles in a box.
 
@@ -187,7 +195,7 @@ def _filtered(psi: Block, potential: Block, edge: int, low: float, high: float) 
     return np.asarray(now / np.linalg.norm(now, axis=1, keepdims=True), np.float64)
 
 
-def _transpose(comm: Any, block: Block, rows: Any, columns: Any, back: bool = False) -> Block:
+def _transpose(comm: Intracomm, block: Block, rows: Any, columns: Any, back: bool = False) -> Block:
     """Exchange whole orbitals (some rows, all columns) for parts of all of them, or back."""
     with phase("transpose"):
         cut, whole = (columns, rows) if not back else (rows, columns)

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,9 @@ from labkit.errors import DataError
 from labkit.program.context import phase
 from labkit.program.sized import sized
 from labkit.registry import Algorithm, Cost
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "SIZES", "Smoothed", "cost", "smg"]
 
@@ -75,7 +78,7 @@ class Smoothed(NamedTuple):
 
 
 def smg(
-    comm: Any,
+    comm: Intracomm,
     size: str = "63",
     *,
     coefficients: Sequence[float] = (1.0, 1.0, 1.0),
@@ -138,7 +141,7 @@ class _Level(NamedTuple):
 class _Cycle:
     """A rank's block of the grid, and the cycles over it."""
 
-    def __init__(self, comm: Any, n: int, charged: bool) -> None:
+    def __init__(self, comm: Intracomm, n: int, charged: bool) -> None:
         from labkit import MPI
 
         self.n, self.charged = n, charged

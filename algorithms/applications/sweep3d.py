@@ -36,7 +36,7 @@ True
 from __future__ import annotations
 
 import itertools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ from labkit.datasets.matrices import offsets
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = [
     "ALGORITHM",
@@ -99,7 +102,7 @@ class Transported(NamedTuple):
 
 
 def sweep3d(
-    comm: Any,
+    comm: Intracomm,
     size: str = "50",
     *,
     planes: int = 10,

@@ -35,7 +35,7 @@ True
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,9 @@ from labkit.errors import DataError
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "MIXING", "SIZES", "Forecast", "cost", "is_land", "weather", "wind"]
 
@@ -109,7 +112,7 @@ def wind(rows: int, columns: int) -> tuple[Field, Field]:
 
 
 def weather(
-    comm: Any,
+    comm: Intracomm,
     size: str = "small",
     *,
     balanced: bool = False,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
 from labkit.program.context import compute, phase
 from labkit.program.sized import is_sized, sized
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
 
 __all__ = ["Block", "require_part", "transform", "transpose"]
 
@@ -26,7 +29,7 @@ def transform(block: Block, *axes: int) -> Block:
     return block if is_sized(block) else np.fft.fftn(block, axes=axes)
 
 
-def transpose(comm: Any, block: Block, whole: int, cut: int, length: int) -> Block:
+def transpose(comm: Comm, block: Block, whole: int, cut: int, length: int) -> Block:
     """Cut a whole axis into one part per rank, and make one whole that was cut and has this length."""
     with phase("transpose"):
         shape, me = list(block.shape), comm.rank

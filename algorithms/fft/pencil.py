@@ -33,7 +33,7 @@ Examples
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,10 +42,13 @@ from labkit.datasets.matrices import offsets
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "pencil"]
 
 
-def pencil(comm: Any, block: Block, shape: tuple[int, int, int]) -> Block:
+def pencil(comm: Intracomm, block: Block, shape: tuple[int, int, int]) -> Block:
     """Return this rank's part of the transform of a three-dimensional array.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
 from labkit.program.context import compute
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm, Intracomm
 
 __all__ = ["Adjacency", "Rows", "charge_edges", "exchange", "fetch", "least_of", "owner_of", "require_graph"]
 
@@ -54,7 +57,7 @@ def owner_of(vertices: Rows, n: int, ranks: int) -> Rows:
     return np.searchsorted(offsets(n, ranks), vertices, "right") - 1
 
 
-def exchange(comm: Any, rows: NDArray[_Number], destination: Rows) -> NDArray[_Number]:
+def exchange(comm: Comm, rows: NDArray[_Number], destination: Rows) -> NDArray[_Number]:
     """Send each row of numbers to its destination; return the rows that arrive, by source."""
     order = np.argsort(destination, kind="stable")
     width = rows.shape[1]
@@ -66,7 +69,7 @@ def exchange(comm: Any, rows: NDArray[_Number], destination: Rows) -> NDArray[_N
     return arrived.reshape(-1, width)
 
 
-def fetch(comm: Any, mine: Rows, vertices: Rows, n: int) -> Rows:
+def fetch(comm: Intracomm, mine: Rows, vertices: Rows, n: int) -> Rows:
     """Return the values of vertices, wherever they are; `mine` has those of this rank's own vertices."""
     asked, place = np.unique(vertices, return_inverse=True)
     owner = owner_of(asked, n, comm.size)

@@ -34,7 +34,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -51,10 +51,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "bfs_1d", "cost"]
 
 
-def bfs_1d(comm: Any, n: int, edges: Rows, root: int) -> tuple[Rows, Rows]:
+def bfs_1d(comm: Intracomm, n: int, edges: Rows, root: int) -> tuple[Rows, Rows]:
     """Search an undirected graph from a root.
 
     Parameters

@@ -41,7 +41,7 @@ Examples
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,10 +58,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "bfs_2d", "cost"]
 
 
-def bfs_2d(comm: Any, n: int, edges: Rows, root: int) -> tuple[Rows, Rows]:
+def bfs_2d(comm: Intracomm, n: int, edges: Rows, root: int) -> tuple[Rows, Rows]:
     """Search an undirected graph from a root; parameters, results and errors are those of `bfs_1d`."""
     from labkit import MPI
 

@@ -40,7 +40,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -58,10 +58,13 @@ from labkit.errors import DataError
 from labkit.program.context import phase
 from labkit.registry import Algorithm
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "boruvka"]
 
 
-def boruvka(comm: Any, n: int, edges: Rows, weights: Rows) -> tuple[Rows, Rows]:
+def boruvka(comm: Intracomm, n: int, edges: Rows, weights: Rows) -> tuple[Rows, Rows]:
     """Return a minimum spanning forest of an undirected graph, and its components.
 
     Parameters

@@ -37,7 +37,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -54,13 +54,16 @@ from labkit.errors import DataError
 from labkit.program.context import count, phase
 from labkit.registry import Algorithm
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "UNREACHED", "delta_stepping"]
 
 #: the distance of a vertex that no path reaches
 UNREACHED = np.iinfo(np.int64).max
 
 
-def delta_stepping(comm: Any, n: int, edges: Rows, weights: Rows, root: int, delta: int) -> Rows:
+def delta_stepping(comm: Intracomm, n: int, edges: Rows, weights: Rows, root: int, delta: int) -> Rows:
     """Return the lengths of shortest paths from a root.
 
     Parameters

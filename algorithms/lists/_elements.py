@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 from labkit.algorithms.graphs._distributed import Rows, charge_edges, exchange, owner_of
 from labkit.datasets.matrices import offsets
 from labkit.errors import DataError
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["fetch_rows", "require_list"]
 
@@ -31,7 +34,7 @@ def require_list(n: int, successors: ArrayLike, rank: int, ranks: int) -> tuple[
     return found.astype(np.int64), first, end
 
 
-def fetch_rows(comm: Any, table: Rows, asked: Rows, n: int) -> tuple[Rows, Rows]:
+def fetch_rows(comm: Intracomm, table: Rows, asked: Rows, n: int) -> tuple[Rows, Rows]:
     """Return the rows of elements wherever they are, and the places in `table` that others have asked for.
 
     `table` has a row for each element of this rank; each asked element is asked for once.

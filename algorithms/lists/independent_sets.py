@@ -36,7 +36,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,12 +49,15 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "independent_sets"]
 
 ROOT = 0
 
 
-def independent_sets(comm: Any, n: int, successors: ArrayLike, *, keep: int | None = None) -> Rows:
+def independent_sets(comm: Intracomm, n: int, successors: ArrayLike, *, keep: int | None = None) -> Rows:
     """Return the number of links from each of this rank's elements to the end of its list.
 
     Parameters
@@ -106,7 +109,7 @@ def independent_sets(comm: Any, n: int, successors: ArrayLike, *, keep: int | No
     return links
 
 
-def _sum(comm: Any, mine: int) -> int:
+def _sum(comm: Intracomm, mine: int) -> int:
     with phase("agree"):
         return int(comm.allreduce(mine))
 
@@ -117,7 +120,7 @@ def _bits(elements: Rows, number: int) -> Any:
     return mixed(words) & np.uint64(1) == 1
 
 
-def _rank_at_root(comm: Any, own: Rows, target: Rows, links: Rows, left: Rows, n: int) -> None:
+def _rank_at_root(comm: Intracomm, own: Rows, target: Rows, links: Rows, left: Rows, n: int) -> None:
     """Replace the links of the elements that are left by their ranks, which rank 0 computes."""
     me = np.full(len(own), comm.rank)
     sent = np.column_stack([own, target[left], links[left], me])

@@ -33,7 +33,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -44,10 +44,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "pointer_jumping"]
 
 
-def pointer_jumping(comm: Any, n: int, successors: ArrayLike) -> Rows:
+def pointer_jumping(comm: Intracomm, n: int, successors: ArrayLike) -> Rows:
     """Return the number of links from each of this rank's elements to the end of its list.
 
     Parameters

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.local.costs import charge
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Interval", "adaptive_grid", "bitmaps"]
 
@@ -37,7 +40,7 @@ class Interval(NamedTuple):
     threshold: float
 
 
-def adaptive_grid(comm: Any, points: NDArray[np.float64], alpha: float, beta: float) -> list[Interval]:
+def adaptive_grid(comm: Intracomm, points: NDArray[np.float64], alpha: float, beta: float) -> list[Interval]:
     """Return the dense intervals of all dimensions, in order.
 
     Neighboring windows of the histogram are merged where their fullest cells differ by at most a share

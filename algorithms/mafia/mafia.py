@@ -44,7 +44,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,9 @@ from labkit.errors import DataError
 from labkit.local.costs import charge
 from labkit.program.context import count, phase
 from labkit.registry import Algorithm
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "dedup", "gen", "mafia", "pcount", "unjoin"]
 
@@ -65,7 +68,7 @@ _MOST_INTERVALS = 2**15
 _MOST_WORDS = 1 << 22
 
 
-def gen(comm: Any, units: Units, dimension_of: NDArray[np.int64]) -> Units:
+def gen(comm: Intracomm, units: Units, dimension_of: NDArray[np.int64]) -> Units:
     """Join every two units that differ in one interval, the two of different dimensions.
 
     Parameters
@@ -104,7 +107,7 @@ def gen(comm: Any, units: Units, dimension_of: NDArray[np.int64]) -> Units:
     return candidates.astype(np.int16)
 
 
-def dedup(comm: Any, candidates: Units) -> Units:
+def dedup(comm: Intracomm, candidates: Units) -> Units:
     """Keep each candidate once.
 
     Parameters
@@ -129,7 +132,7 @@ def dedup(comm: Any, candidates: Units) -> Units:
     return _unique(everybodys)
 
 
-def pcount(comm: Any, candidates: Units, bits: NDArray[np.uint64]) -> NDArray[np.int64]:
+def pcount(comm: Intracomm, candidates: Units, bits: NDArray[np.uint64]) -> NDArray[np.int64]:
     """Count the points of every candidate.
 
     Parameters
@@ -160,7 +163,7 @@ def pcount(comm: Any, candidates: Units, bits: NDArray[np.uint64]) -> NDArray[np
     return counts
 
 
-def unjoin(comm: Any, units: Units, denser: Units) -> NDArray[np.bool_]:
+def unjoin(comm: Intracomm, units: Units, denser: Units) -> NDArray[np.bool_]:
     """Find out which units are part of no unit of one more dimension.
 
     Parameters
@@ -190,7 +193,7 @@ def unjoin(comm: Any, units: Units, denser: Units) -> NDArray[np.bool_]:
 
 
 def mafia(
-    comm: Any, points: NDArray[np.float64], alpha: float = 1.5, beta: float = 0.35
+    comm: Intracomm, points: NDArray[np.float64], alpha: float = 1.5, beta: float = 0.35
 ) -> list[list[Interval]]:
     """Find the clusters of the points of all ranks.
 

@@ -42,7 +42,7 @@ Examples
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from labkit.algorithms.matmul._blocks import (
     Matrix,
@@ -57,10 +57,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cannon", "cost"]
 
 
-def cannon(comm: Any, a: Matrix, b: Matrix) -> Matrix:
+def cannon(comm: Intracomm, a: Matrix, b: Matrix) -> Matrix:
     """Multiply two matrices that are distributed in blocks over a square grid of ranks.
 
     Parameters

@@ -37,7 +37,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -53,10 +53,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "ring"]
 
 
-def ring(comm: Any, a: Matrix, b: Matrix) -> Matrix:
+def ring(comm: Intracomm, a: Matrix, b: Matrix) -> Matrix:
     """Multiply two matrices that are distributed by rows.
 
     Parameters

@@ -44,7 +44,7 @@ Examples
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +56,9 @@ from labkit.errors import DataError
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "best_layers", "cost", "summa_25d"]
 
@@ -72,7 +75,12 @@ def best_layers(ranks: int) -> int:
 
 
 def summa_25d(
-    comm: Any, a: Matrix | None, b: Matrix | None, *, layers: int | None = None, width: int | None = None
+    comm: Intracomm,
+    a: Matrix | None,
+    b: Matrix | None,
+    *,
+    layers: int | None = None,
+    width: int | None = None,
 ) -> Matrix | None:
     """Multiply two matrices that are distributed in blocks over the first layer of the ranks.
 

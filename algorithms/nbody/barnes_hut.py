@@ -37,7 +37,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -49,11 +49,14 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "barnes_hut", "cost"]
 
 
 def barnes_hut(
-    comm: Any,
+    comm: Intracomm,
     positions: ArrayLike,
     masses: ArrayLike,
     *,

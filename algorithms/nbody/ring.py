@@ -30,7 +30,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,10 +41,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "ring"]
 
 
-def ring(comm: Any, positions: ArrayLike, masses: ArrayLike, *, softening: float = 0.0) -> Pull:
+def ring(comm: Intracomm, positions: ArrayLike, masses: ArrayLike, *, softening: float = 0.0) -> Pull:
     """Return the acceleration of this rank's bodies by all bodies.
 
     Parameters

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,6 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from labkit import MPI
 from labkit.errors import DataError
 from labkit.program.context import compute
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["BITS", "Costs", "Plane", "bounding_box", "curve_keys", "find_cuts", "require_points"]
 
@@ -43,7 +46,7 @@ def require_points(positions: ArrayLike, costs: ArrayLike, rows: ArrayLike) -> t
     return points, weights.astype(np.int64), carried.astype(np.float64)
 
 
-def bounding_box(comm: Any, points: Plane) -> Plane:
+def bounding_box(comm: Intracomm, points: Plane) -> Plane:
     """Return the least and the largest coordinates of all ranks' points: shape (2, 2)."""
     ends = np.full((2, 2), -np.inf)
     if len(points):
@@ -73,7 +76,7 @@ def curve_keys(points: Plane, box: Plane, curve: str = "morton") -> NDArray[np.i
 
 
 def find_cuts(
-    comm: Any, below: Callable[[Plane], Costs], low: Plane, high: Plane, wanted: Plane, total: Costs
+    comm: Intracomm, below: Callable[[Plane], Costs], low: Plane, high: Plane, wanted: Plane, total: Costs
 ) -> Plane:
     """Return, for each wanted sum of costs, the place between low and high that has nearly that below it.
 

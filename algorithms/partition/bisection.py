@@ -31,7 +31,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,10 +43,13 @@ from labkit.program.context import compute, phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "bisection", "cost"]
 
 
-def bisection(comm: Any, positions: ArrayLike, costs: ArrayLike, rows: ArrayLike) -> Plane:
+def bisection(comm: Intracomm, positions: ArrayLike, costs: ArrayLike, rows: ArrayLike) -> Plane:
     """Return the rows of the points that are this rank's afterwards.
 
     Parameters
@@ -80,7 +83,7 @@ def bisection(comm: Any, positions: ArrayLike, costs: ArrayLike, rows: ArrayLike
 
 
 def _halved(
-    comm: Any, points: Plane, weights: Costs, groups: NDArray[np.int64], first: Costs
+    comm: Intracomm, points: Plane, weights: Costs, groups: NDArray[np.int64], first: Costs
 ) -> tuple[NDArray[np.int64], Costs]:
     """Cut the box of each group of more than one rank; return the new groups, and each point's first rank."""
     large = groups[groups[:, 1] > 1]

@@ -33,7 +33,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,11 +53,14 @@ from labkit.program.context import compute, phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "curve"]
 
 
 def curve(
-    comm: Any, positions: ArrayLike, costs: ArrayLike, rows: ArrayLike, *, kind: str = "hilbert"
+    comm: Intracomm, positions: ArrayLike, costs: ArrayLike, rows: ArrayLike, *, kind: str = "hilbert"
 ) -> Plane:
     """Return the rows of the points that are this rank's afterwards, in the order of the curve.
 

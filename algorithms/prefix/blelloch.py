@@ -33,7 +33,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -43,10 +43,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2, doublings
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "blelloch", "cost"]
 
 
-def blelloch(comm: Any, values: ArrayLike, n: int) -> Numbers:
+def blelloch(comm: Intracomm, values: ArrayLike, n: int) -> Numbers:
     """Return this rank's block of the inclusive prefix sums.
 
     Parameters
@@ -81,7 +84,7 @@ def blelloch(comm: Any, values: ArrayLike, n: int) -> Numbers:
     return mine + given
 
 
-def _step(comm: Any, mine: Numbers, edges: NDArray[np.int64], half: int, *, is_down: bool) -> None:
+def _step(comm: Intracomm, mine: Numbers, edges: NDArray[np.int64], half: int, *, is_down: bool) -> None:
     """Combine the halves of all nodes of one level that this rank has a part of."""
     first, end, n = (int(edges[k]) for k in (comm.rank, comm.rank + 1, -1))
     nodes = np.arange(first // (2 * half), -(-end // (2 * half)))

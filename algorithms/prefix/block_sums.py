@@ -32,7 +32,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,10 +42,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "block_sums", "cost"]
 
 
-def block_sums(comm: Any, values: ArrayLike, n: int) -> Numbers:
+def block_sums(comm: Intracomm, values: ArrayLike, n: int) -> Numbers:
     """Return this rank's block of the inclusive prefix sums.
 
     Parameters

@@ -31,7 +31,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -42,10 +42,13 @@ from labkit.program.context import compute, phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "compaction", "cost"]
 
 
-def compaction(comm: Any, values: ArrayLike, keep: ArrayLike) -> NDArray[Any]:
+def compaction(comm: Intracomm, values: ArrayLike, keep: ArrayLike) -> NDArray[Any]:
     """Return this rank's block of the elements that are kept.
 
     Parameters

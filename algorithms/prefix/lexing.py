@@ -39,7 +39,7 @@ Which characters are inside quotation marks?
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -49,12 +49,15 @@ from labkit.program.context import compute, phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "lexing"]
 
 States = NDArray[np.int64]
 
 
-def lexing(comm: Any, symbols: ArrayLike, table: ArrayLike, start: int = 0) -> States:
+def lexing(comm: Intracomm, symbols: ArrayLike, table: ArrayLike, start: int = 0) -> States:
     """Return the state of an automaton after each of this rank's characters.
 
     Parameters

@@ -33,7 +33,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -43,10 +43,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2, doublings
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "recursive_doubling"]
 
 
-def recursive_doubling(comm: Any, values: ArrayLike, n: int) -> Numbers:
+def recursive_doubling(comm: Intracomm, values: ArrayLike, n: int) -> Numbers:
     """Return this rank's block of the inclusive prefix sums.
 
     Parameters

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from labkit.datasets.trees import Tree
 from labkit.errors import DataError
 from labkit.program.context import compute
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Expansion", "Searched", "combine", "require_positive", "subtrees"]
 
@@ -65,7 +68,7 @@ def subtrees(tree: Tree, count: int) -> Expansion:
     return top
 
 
-def combine(comm: Any, search: Expansion) -> Searched:
+def combine(comm: Intracomm, search: Expansion) -> Searched:
     """Return the result of all ranks."""
     values = comm.allgather(search.found)
     return Searched(max(values) if search.tree.is_maximum else sum(values), search.expanded)

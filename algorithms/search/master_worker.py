@@ -27,7 +27,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from labkit import MPI
 from labkit.algorithms.search._expansion import Expansion, Searched, combine, require_positive, subtrees
@@ -36,10 +36,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "master_worker"]
 
 
-def master_worker(comm: Any, tree: Tree, *, per_rank: int = 16) -> Searched:
+def master_worker(comm: Intracomm, tree: Tree, *, per_rank: int = 16) -> Searched:
     """Search a tree.
 
     Parameters
@@ -89,7 +92,7 @@ def _search(search: Expansion) -> None:
             search.expand(1000)
 
 
-def _hand_out(comm: Any, search: Expansion) -> None:
+def _hand_out(comm: Intracomm, search: Expansion) -> None:
     """Answer requests: with a subtree while there are any, with None afterwards, to each rank once."""
     status = MPI.Status()
     working = comm.size - 1

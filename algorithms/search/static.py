@@ -29,7 +29,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from labkit.algorithms.search._expansion import Expansion, Searched, combine, require_positive, subtrees
 from labkit.datasets.trees import Tree
@@ -37,10 +37,13 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "static"]
 
 
-def static(comm: Any, tree: Tree, *, per_rank: int = 4) -> Searched:
+def static(comm: Intracomm, tree: Tree, *, per_rank: int = 4) -> Searched:
     """Search a tree.
 
     Parameters

@@ -42,7 +42,7 @@ Examples
 from __future__ import annotations
 
 import random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -53,6 +53,9 @@ from labkit.program.context import count, phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "work_stealing"]
 
 _REQUEST, _LIFELINE, _ANSWER, _TOKEN, _END = range(1, 6)
@@ -60,7 +63,7 @@ _REQUEST, _LIFELINE, _ANSWER, _TOKEN, _END = range(1, 6)
 _ATTEMPTS = 2
 
 
-def work_stealing(comm: Any, tree: Tree, *, chunk: int = 32, seed: int = 0) -> Searched:
+def work_stealing(comm: Intracomm, tree: Tree, *, chunk: int = 32, seed: int = 0) -> Searched:
     """Search a tree.
 
     Parameters
@@ -108,7 +111,7 @@ def work_stealing(comm: Any, tree: Tree, *, chunk: int = 32, seed: int = 0) -> S
 class _Thief:
     """A rank's part in the exchange of nodes, and in finding out that there are none left."""
 
-    def __init__(self, comm: Any, search: Expansion, seed: int) -> None:
+    def __init__(self, comm: Intracomm, search: Expansion, seed: int) -> None:
         self.comm, self.search = comm, search
         self.random = random.Random(f"{seed} {comm.rank}")
         self.lifelines = [(comm.rank + 2**k) % comm.size for k in range(ceil_log2(comm.size))]

@@ -30,7 +30,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,10 +40,15 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cg", "cost"]
 
 
-def cg(comm: Any, apply: Apply, b: ArrayLike, *, tolerance: float = 1e-8, most_steps: int = 1000) -> Solved:
+def cg(
+    comm: Intracomm, apply: Apply, b: ArrayLike, *, tolerance: float = 1e-8, most_steps: int = 1000
+) -> Solved:
     """Solve A x = b, beginning at x = 0.
 
     Parameters
@@ -86,7 +91,7 @@ def cg(comm: Any, apply: Apply, b: ArrayLike, *, tolerance: float = 1e-8, most_s
     return Solved(x, len(residuals) - 1, residuals)
 
 
-def _sum(comm: Any, left: Vector, right: Vector) -> float:
+def _sum(comm: Intracomm, left: Vector, right: Vector) -> float:
     """Return a dot product over all ranks."""
     with phase("vectors"):
         mine = dots((left, right))

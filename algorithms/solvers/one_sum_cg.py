@@ -30,7 +30,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -40,11 +40,14 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "one_sum_cg"]
 
 
 def one_sum_cg(
-    comm: Any, apply: Apply, b: ArrayLike, *, tolerance: float = 1e-8, most_steps: int = 1000
+    comm: Intracomm, apply: Apply, b: ArrayLike, *, tolerance: float = 1e-8, most_steps: int = 1000
 ) -> Solved:
     """Solve A x = b, beginning at x = 0.
 

@@ -31,7 +31,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,11 +41,14 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "pipelined_cg"]
 
 
 def pipelined_cg(
-    comm: Any, apply: Apply, b: ArrayLike, *, tolerance: float = 1e-8, most_steps: int = 1000
+    comm: Intracomm, apply: Apply, b: ArrayLike, *, tolerance: float = 1e-8, most_steps: int = 1000
 ) -> Solved:
     """Solve A x = b, beginning at x = 0.
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from labkit import local
 from labkit.errors import DataError
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Agreement", "agree", "agree_briefly"]
 
@@ -43,7 +46,7 @@ class Agreement:
         return int(self.lengths.sum())
 
 
-def agree(comm: Any, keys: ArrayLike, *, own: int = 0, **options: object) -> Agreement:
+def agree(comm: Intracomm, keys: ArrayLike, *, own: int = 0, **options: object) -> Agreement:
     """Compare every rank's input by one Allgather of 24 bytes per rank.
 
     Parameters
@@ -76,7 +79,12 @@ def agree(comm: Any, keys: ArrayLike, *, own: int = 0, **options: object) -> Agr
 
 
 def agree_briefly(
-    comm: Any, keys: ArrayLike, *, keys_per_rank: int | None = None, instead: str = "", **options: object
+    comm: Intracomm,
+    keys: ArrayLike,
+    *,
+    keys_per_rank: int | None = None,
+    instead: str = "",
+    **options: object,
 ) -> tuple[NDArray[Any], int]:
     """Agree as `agree` does, in log p start-ups and with memory that does not grow with p.
 
@@ -124,7 +132,7 @@ def agree_briefly(
     return mine, int(sums[1])
 
 
-def _refuse(comm: Any, text: str, is_sortable: bool) -> None:
+def _refuse(comm: Intracomm, text: str, is_sortable: bool) -> None:
     """Gather the descriptions, and say who passed what.
 
     Every rank is here if one is: where descriptions are equal, they cannot be sorted anywhere.

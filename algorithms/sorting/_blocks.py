@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,9 @@ from labkit.algorithms.sort_checker import check_sorted
 from labkit.algorithms.sorting._agreement import agree
 from labkit.algorithms.sorting._splitting import Counts, Keys, require_check, require_keys
 from labkit.program.context import phase
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = [
     "block_sizes",
@@ -51,7 +54,7 @@ def largest_block(n: int, p: int) -> int:
     return -(-n // p)
 
 
-def move_to(comm: Any, mine: Keys, held: Counts, wanted: Counts) -> Keys:
+def move_to(comm: Intracomm, mine: Keys, held: Counts, wanted: Counts) -> Keys:
     """Move keys so that each rank has the places from `wanted` instead of `held`, both bounds by rank.
 
     Everybody knows both, so nobody has to announce how much comes: only ranks whose blocks overlap exchange
@@ -87,7 +90,7 @@ def _overlaps(begin: int, end: int, bounds: Counts) -> list[tuple[int, int, int]
     return [(int(a), int(b), r) for a, b, r in parts if a < b]
 
 
-def swap(comm: Any, mine: Keys, partner: int, most: int) -> Keys:
+def swap(comm: Intracomm, mine: Keys, partner: int, most: int) -> Keys:
     """Send my keys to the partner, and return those that it sends me, at most `most`."""
     from labkit import MPI
 
@@ -106,7 +109,7 @@ def compare_split(mine: Keys, others: Keys, length: int, keeps_low: bool) -> Key
 
 
 def sort_by_network(
-    comm: Any,
+    comm: Intracomm,
     keys: ArrayLike,
     check: Literal["off", "local", "global"],
     ranks: int,

@@ -23,12 +23,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from labkit import local
 from labkit.algorithms.sorting._splitting import Counts, Keys
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["MEDIANS", "keys_at", "tree_medians", "weighted_medians"]
 
@@ -36,7 +39,7 @@ _TAG = 0x5EED
 _ROOT = 0
 
 
-def weighted_medians(comm: Any, mine: Keys, begins: Counts, ends: Counts, turn: int) -> Keys:
+def weighted_medians(comm: Intracomm, mine: Keys, begins: Counts, ends: Counts, turn: int) -> Keys:
     """Return the weighted medians of all ranks' medians; see `tree_medians` for the parameters."""
     windows = len(begins)
     to_send = np.zeros((comm.size, 2), np.int64)
@@ -58,7 +61,7 @@ def weighted_medians(comm: Any, mine: Keys, begins: Counts, ends: Counts, turn: 
 
 
 def tree_medians(
-    comm: Any, mine: Keys, begins: Counts, ends: Counts, turn: int, *, arity: int, kept: int
+    comm: Intracomm, mine: Keys, begins: Counts, ends: Counts, turn: int, *, arity: int, kept: int
 ) -> Keys:
     """Return approximate medians by a tree in which `arity` ranks pass on their `kept` middle keys.
 

@@ -7,10 +7,13 @@ other, and none waits for another. Every step here is a blocking send or receive
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["RankRange"]
 
@@ -35,7 +38,7 @@ class RankRange:
         The running rank's number in the range, from 0.
     """
 
-    def __init__(self, comm: Any, dtype: np.dtype[Any]) -> None:
+    def __init__(self, comm: Intracomm, dtype: np.dtype[Any]) -> None:
         self.comm = comm
         self.rank: int = comm.rank
         self.first, self.size, self.place = 0, comm.size, comm.rank

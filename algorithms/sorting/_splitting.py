@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit import local
 from labkit.errors import DataError
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Counts", "Keys", "cuts_after", "exchange", "require_check", "require_keys", "share"]
 
@@ -39,7 +42,7 @@ def cuts_after(mine: Keys, keys: Keys, owners: Counts, own_places: Counts, rank:
     return cuts
 
 
-def exchange(comm: Any, mine: Keys, cuts: Counts) -> tuple[Keys, Counts]:
+def exchange(comm: Intracomm, mine: Keys, cuts: Counts) -> tuple[Keys, Counts]:
     """Send the keys between two cuts to each rank; return the pieces received, in rank order, and lengths."""
     to_send = np.diff(cuts, prepend=0, append=len(mine))
     to_receive = np.empty_like(to_send)
@@ -49,7 +52,7 @@ def exchange(comm: Any, mine: Keys, cuts: Counts) -> tuple[Keys, Counts]:
     return pieces, to_receive
 
 
-def share(comm: Any, own: Keys, is_mine: NDArray[np.bool_]) -> Keys:
+def share(comm: Intracomm, own: Keys, is_mine: NDArray[np.bool_]) -> Keys:
     """Tell everyone the probes: each rank writes its own into a vector of zeros, and these are added up.
 
     The ranks hold different numbers of probes. An Allgatherv would need p start-ups where this sum takes

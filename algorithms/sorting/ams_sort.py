@@ -39,7 +39,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -62,6 +62,9 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "ams_sort", "block_sizes", "cost", "largest_block"]
 
 _DELIVERY_TAG = 32014
@@ -72,7 +75,7 @@ _HALVINGS = 50
 
 
 def ams_sort(
-    comm: Any,
+    comm: Intracomm,
     keys: ArrayLike,
     *,
     levels: int = 2,
@@ -132,7 +135,7 @@ def ams_sort(
             mine = local.merge(pieces, lengths, out=mine)
         with phase("splitters"):
             color = int(np.searchsorted(groups, group.rank, side="right")) - 1
-            inner = group.Split(color, group.rank)
+            inner: Any = group.Split(color, group.rank)
             if group is not comm:
                 group.Free()
         group, left = inner, max(left - 1, 1)
@@ -156,14 +159,14 @@ def group_bounds(size: int, levels: int) -> Counts:
     return even_bounds(size, groups)
 
 
-def gathered_bounds(comm: Any, length: int) -> Counts:
+def gathered_bounds(comm: Intracomm, length: int) -> Counts:
     """Return where each rank's keys begin in the order of the ranks, and the end."""
     lengths = np.empty(comm.size, np.int64)
     comm.Allgather(np.array([length], np.int64), lengths)
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
-def bucket_cuts(comm: Any, mine: Keys, offsets: Counts, groups: int, seed: int) -> Counts:
+def bucket_cuts(comm: Intracomm, mine: Keys, offsets: Counts, groups: int, seed: int) -> Counts:
     """Return where this rank's keys are cut into the buckets: evenly spaced ones of a random sample."""
     total = int(offsets[-1])
     buckets = OVERPARTITIONING * groups
@@ -211,7 +214,7 @@ def _packed(filled: Counts, sizes: Counts, load: float) -> Counts:
     return ends
 
 
-def deliver(comm: Any, mine: Keys, cuts: Counts, groups: Counts) -> tuple[Keys, Counts]:
+def deliver(comm: Intracomm, mine: Keys, cuts: Counts, groups: Counts) -> tuple[Keys, Counts]:
     """Send each group its part of my keys; return the pieces that came, and their lengths.
 
     The parts of all ranks, one after the other, are the places of a group, and are divided evenly among its

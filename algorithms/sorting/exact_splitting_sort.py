@@ -49,7 +49,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -64,6 +64,9 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "block_sizes", "cost", "exact_splitting_sort", "largest_block", "most_rounds"]
 
 #: sizes larger than this are as wrong as this
@@ -71,7 +74,7 @@ _LARGEST_SIZE = 1 << 48
 
 
 def exact_splitting_sort(
-    comm: Any,
+    comm: Intracomm,
     keys: ArrayLike,
     *,
     sizes: int | Literal["same"] | None = None,
@@ -244,7 +247,7 @@ class Search:
         self.window_of = np.cumsum(is_own) - 1
         return self.begins[is_own], self.ends[is_own]
 
-    def count(self, comm: Any, pivots: Keys) -> tuple[Counts, Counts]:
+    def count(self, comm: Intracomm, pivots: Keys) -> tuple[Counts, Counts]:
         """Count the keys below each pivot and those up to it; return this rank's counts and all ranks'."""
         counts = np.empty((2, len(pivots)), np.int64)
         counts[:] = local.count_up_to(self.mine, pivots, including=False)
@@ -279,7 +282,7 @@ class Search:
             self.first, self.last = self.first[is_open], self.last[is_open]
         self.history.append((len(self.open), int((self.last - self.first).max(initial=0))))
 
-    def deal(self, comm: Any) -> Counts:
+    def deal(self, comm: Intracomm) -> Counts:
         """Deal the keys equal to a splitter in rank order; return where to cut this rank's keys."""
         before = np.zeros_like(self.equal)
         comm.Exscan(self.equal, before)

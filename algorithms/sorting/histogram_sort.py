@@ -44,7 +44,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,11 +58,14 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "cost", "histogram_sort", "largest_block", "slack"]
 
 
 def histogram_sort(
-    comm: Any,
+    comm: Intracomm,
     keys: ArrayLike,
     *,
     tolerance: float = 0.05,
@@ -199,7 +202,7 @@ class Search:
         """Return, for every splitter, how many of this rank's keys do not come after it."""
         return np.where(self.targets - self.low <= self.high - self.targets, self.low_cut, self.high_cut)
 
-    def draw_probes(self, comm: Any, count: int, seed: int) -> tuple[Counts, Counts]:
+    def draw_probes(self, comm: Intracomm, count: int, seed: int) -> tuple[Counts, Counts]:
         """Draw probes from all keys in open gaps; return their ranks, and the places of this rank's.
 
         Numbered rank by rank, the candidates fall into `count` equal blocks; each gives one of its keys at
@@ -221,7 +224,7 @@ class Search:
         gap = np.searchsorted(ends, mine, side="right")
         return owners, mine + (begins + lengths - ends)[gap]
 
-    def narrow(self, comm: Any, cuts: Counts, is_mine: NDArray[np.bool_]) -> None:
+    def narrow(self, comm: Intracomm, cuts: Counts, is_mine: NDArray[np.bool_]) -> None:
         """Add up the ranks' counts, and let the probes close in on the splitters."""
         positions = np.empty_like(cuts)
         comm.Allreduce(cuts, positions)

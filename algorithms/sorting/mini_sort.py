@@ -46,7 +46,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -61,6 +61,9 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost, Requirements
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "block_sizes", "cost", "largest_block", "mini_sort"]
 
 Key = Any
@@ -69,7 +72,7 @@ SMALLER, EQUAL = 1, 1 << 32
 
 
 def mini_sort(
-    comm: Any,
+    comm: Intracomm,
     key: ArrayLike,
     *,
     median: Literal["ternary", "binary"] = "ternary",

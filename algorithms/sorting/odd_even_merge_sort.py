@@ -43,7 +43,7 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from numpy.typing import ArrayLike, NDArray
 
@@ -51,11 +51,14 @@ from labkit.algorithms.sorting._blocks import block_sizes, largest_block, sort_b
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "block_sizes", "comparisons", "cost", "largest_block", "odd_even_merge_sort"]
 
 
 def odd_even_merge_sort(
-    comm: Any, keys: ArrayLike, *, check: Literal["off", "local", "global"] = "off"
+    comm: Intracomm, keys: ArrayLike, *, check: Literal["off", "local", "global"] = "off"
 ) -> NDArray[Any]:
     """Sort the keys of all ranks; return this rank's block of the sorted sequence, n/p keys of it.
 

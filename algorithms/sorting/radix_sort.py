@@ -50,7 +50,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -64,6 +64,9 @@ from labkit.errors import DataError
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "block_bounds", "block_sizes", "cost", "largest_block", "radix_sort"]
 
@@ -90,7 +93,7 @@ class Positions(NamedTuple):
 
 
 def radix_sort(
-    comm: Any,
+    comm: Intracomm,
     keys: ArrayLike,
     *,
     bits: int = 8,
@@ -183,7 +186,7 @@ def digits(dtype: np.dtype[Any], bits: int) -> list[tuple[int, int]]:
     return [(shift, min(bits, width - shift)) for shift in range(0, width, bits)]
 
 
-def find_positions(comm: Any, counts: Counts) -> Positions:
+def find_positions(comm: Intracomm, counts: Counts) -> Positions:
     """Sum the counters of all ranks, and of the ranks before this one."""
     totals, before = np.empty_like(counts), np.zeros_like(counts)
     comm.Allreduce(counts, totals)
@@ -210,7 +213,7 @@ def digits_of_block(positions: Positions, bounds: Counts, rank: int) -> Counts:
     return np.diff(ends, prepend=bounds[rank])
 
 
-def exchange_by_messages(comm: Any, mine: Keys, cuts: Counts) -> tuple[Keys, Counts]:
+def exchange_by_messages(comm: Intracomm, mine: Keys, cuts: Counts) -> tuple[Keys, Counts]:
     """Send the keys between two cuts to each rank that gets any; return pieces in rank order, and lengths."""
     begins = np.concatenate([[0], cuts, [len(mine)]])
     to_receive = np.empty(comm.size, np.int64)

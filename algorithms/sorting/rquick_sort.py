@@ -44,7 +44,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,6 +67,9 @@ from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["ALGORITHM", "block_sizes", "cost", "largest_block", "rquick_sort"]
 
 _PIVOT_TAG = 32013
@@ -75,7 +78,7 @@ _KEPT = 2
 
 
 def rquick_sort(
-    comm: Any, keys: ArrayLike, *, seed: int = 0, check: Literal["off", "local", "global"] = "off"
+    comm: Intracomm, keys: ArrayLike, *, seed: int = 0, check: Literal["off", "local", "global"] = "off"
 ) -> NDArray[Any]:
     """Sort the keys of all ranks; return this rank's block of the sorted sequence, n/p keys of it.
 
@@ -144,7 +147,7 @@ def rquick_sort(
     return result
 
 
-def shuffle(comm: Any, mine: Keys, partner: int, random: np.random.PCG64, most: int) -> Keys:
+def shuffle(comm: Intracomm, mine: Keys, partner: int, random: np.random.PCG64, most: int) -> Keys:
     """Send each key to the partner with probability one half, and take those that it sends."""
     words = random.random_raw(-(-len(mine) // 64)) if len(mine) else np.empty(0, np.uint64)
     goes = np.unpackbits(np.asarray(words, np.uint64).view(np.uint8))[: len(mine)].astype(bool)
@@ -153,7 +156,7 @@ def shuffle(comm: Any, mine: Keys, partner: int, random: np.random.PCG64, most: 
     return np.concatenate([mine[~goes], received])
 
 
-def approximate_median(comm: Any, mine: Keys, dimensions: int, seed: int) -> Any:
+def approximate_median(comm: Intracomm, mine: Keys, dimensions: int, seed: int) -> Any:
     """Return a key near the median of a subcube, the same on all its ranks; None where it has no keys.
 
     Each rank starts with the two middle ones of its keys. Along each dimension partners join what they have

@@ -42,7 +42,7 @@ Examples
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -55,6 +55,9 @@ from labkit.errors import DataError
 from labkit.program.context import phase
 from labkit.registry import Algorithm, Cost
 from labkit.schedule.doubling import ceil_log2
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ALGORITHM", "block_length", "cost", "largest_block", "sample_sort"]
 
@@ -77,7 +80,7 @@ class Splitters(NamedTuple):
 
 
 def sample_sort(
-    comm: Any,
+    comm: Intracomm,
     keys: ArrayLike,
     *,
     oversampling: float = 1.0,
@@ -174,7 +177,7 @@ def sample_positions(n_local: int, block: int, seed: int | None, rank: int) -> C
     return bounds[:-1] + (raw % lengths.astype(np.uint64)).astype(np.int64)
 
 
-def choose_splitters(comm: Any, samples: Keys, lengths: Counts, block: int) -> Splitters:
+def choose_splitters(comm: Intracomm, samples: Keys, lengths: Counts, block: int) -> Splitters:
     """Gather all samples at the root, which picks the splitters and tells everyone."""
     counts = -(-lengths // block)
     gathered = np.empty(counts.sum(), samples.dtype) if comm.rank == ROOT else None
