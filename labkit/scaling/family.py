@@ -58,11 +58,12 @@ SEEN_TWICE = 0.05
 _BENT, _LAWSON, _LEAST_WEIGHT = 2.0, 24, 1e-6
 #: how much more than the mean the last point counts
 _LATE = 0.6
-#: single measurements scatter where sums of two terms miss points left out by more than the first share of
-#: what the best single term misses them by, entirely where by the second; that term may miss a point by so
-#: many times what it misses points left out by, and what the curve turns back by, and by so many times the
-#: tolerance at most
-_FORESEEN, _UNFORESEEN, _SCATTER, _TURNS, _MOST_SCATTER, _SCATTER_EDGE = 0.1, 0.4, 2.0, 1.5, 4.0, 0.05
+#: what sums of two terms miss points left out by, as a share of what the best single term misses them by: up
+#: to the first share nothing is scatter, from the second on all is
+_FORESEEN, _UNFORESEEN = 0.1, 0.4
+#: how far a term may miss a point that scatters, in multiples of what it misses points left out by, of the
+#: roughness, and of the tolerance; the width of the edge
+_SCATTER, _TURNS, _MOST_SCATTER, _SCATTER_EDGE = 2.0, 1.5, 4.0, 0.05
 #: candidates of a kind less likely than its best by this have no weight
 _HOPELESS = 10.0
 
@@ -146,7 +147,8 @@ class Family:
         the scatter is known.
         """
         falls = self.layout.is_falling
-        growing = [c for c in singles if not (c.terms and falls[c.terms[0]])]
+        falling = [c for c in singles if any(falls[k] for k in c.terms)]
+        growing = [c for c in singles if not any(falls[k] for k in c.terms)]
         if self.summary.freedom or not self.tolerance or not growing or not pairs:
             return singles
         n = self.summary.points.size
@@ -161,10 +163,8 @@ class Family:
         evidence = np.array([c.evidence for c in growing]) + lost(misses)
         evidence -= np.maximum(outside, lost(misses / times))
         misses = np.where(misses > times, misses, misses / times)
-        return [c for c in singles if c.terms and falls[c.terms[0]]] + [
-            c._replace(miss=miss, evidence=e)
-            for c, miss, e in zip(growing, misses.tolist(), evidence.tolist(), strict=True)
-        ]
+        found = zip(growing, misses.tolist(), evidence.tolist(), strict=True)
+        return falling + [c._replace(miss=miss, evidence=e) for c, miss, e in found]
 
     @cached_property
     def _roughness(self) -> float:
