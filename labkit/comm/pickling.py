@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle as _pickle
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from labkit import _kernels
 from labkit.comm.handles.base import public
 
-__all__ = ["Pickle", "pickle", "use_in_run"]
+__all__ = ["Pickle", "pickle", "raw", "use_in_run"]
 
 _Dumps = Callable[..., bytes]
 _Loads = Callable[[Any], Any]
@@ -102,6 +103,19 @@ class Pickle:
 def use(dumps: _Dumps, loads: _Loads, protocol: int | None) -> None:
     """Give the compiled calls the functions that turn objects into bytes."""
     _kernels.register_python_side({"dumps": dumps, "loads": loads, "protocol": protocol})
+
+
+@contextlib.contextmanager
+def raw() -> Iterator[None]:
+    """Let the lower-case calls carry bytes unchanged: nothing is pickled, and no pickle opened."""
+    before = pickle._dumps, pickle._loads
+    pickle._dumps, pickle._loads = lambda data, *_: data, bytes
+    use(pickle._dumps, pickle._loads, None)
+    try:
+        yield
+    finally:
+        pickle._dumps, pickle._loads = before
+        use_in_run(None)
 
 
 def use_in_run(dumps: _Dumps | None) -> None:

@@ -13,7 +13,7 @@ from labkit.comm.arguments import check_root
 from labkit.comm.handles.operators import OPERATORS, no_operator
 from labkit.comm.pickling import pickle
 
-__all__ = ["ObjectCollectives"]
+__all__ = ["ObjectCollectives", "name_of_operator"]
 
 
 _SUM = OPERATORS["SUM"]
@@ -138,8 +138,8 @@ class ObjectCollectives:
 _Op = Callable[[Any, Any], Any]
 
 
-def _named(op: object, ranks: int) -> str:
-    """Name of an operator of MPI; what the program made itself may be another object at every rank."""
+def name_of_operator(op: object, ranks: int) -> str:
+    """Return the name of an operator of MPI; a function may be another object at every rank."""
     if not callable(op) and ranks > 1:  # one rank has nothing to combine, and mpi4py does not look
         raise no_operator(op, ", or a function of two objects")
     return str(getattr(op, "_constant", None) or "a function")
@@ -186,7 +186,7 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
     name : str
         The collective, for reports.
     """
-    private, tag = comm._private(name, root, _named(op, comm.size))
+    private, tag = comm._private(name, root, name_of_operator(op, comm.size))
     rank, size = comm.rank, comm.size
     result = _copy(comm, sendobj)
     mask = 1
@@ -207,7 +207,7 @@ def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
 
 
 def _prefixes(comm: Any, sendobj: object, op: _Op, name: str, result: object, is_inclusive: bool) -> object:
-    private, tag = comm._private(name, 0, _named(op, comm.size))
+    private, tag = comm._private(name, 0, name_of_operator(op, comm.size))
     rank, size = comm.rank, comm.size
     partial = _copy(comm, sendobj)
     is_empty = not is_inclusive

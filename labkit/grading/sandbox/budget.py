@@ -95,11 +95,18 @@ class Budget:
         if self.is_over():
             raise SubmissionFailure("time", rank, self.late_words)
         self.requests += 1
-        self.traffic_bytes += n_bytes
         if self.requests > self.limits.requests:
             raise SubmissionFailure(
                 "budget", rank, f"the ranks made more than {self.limits.requests} calls: a loop that polls?"
             )
+        self.carry(rank, n_bytes)
+
+    def carry(self, rank: int, n_bytes: int) -> None:
+        """Count bytes that lie in the grader for a rank.
+
+        Raises SubmissionFailure: There have been too many.
+        """
+        self.traffic_bytes += n_bytes
         if self.traffic_bytes > self.limits.traffic_bytes:
             raise SubmissionFailure(
                 "budget", rank, f"the ranks sent more than {self.limits.traffic_bytes >> 20} MiB in all"

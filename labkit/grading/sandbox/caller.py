@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from types import FrameType
 from typing import Any
 
+from labkit.comm.pickling import pickle
 from labkit.grading.sandbox.wire import Frames, WireError
 
 __all__ = ["SUBMISSION", "Caller", "TimeUp"]
@@ -39,6 +40,7 @@ class Caller:
         self.operators: list[object] = []
         self.notes: list[str] = []
         self.is_loading = False
+        self._posted = 0
 
     def printed(self) -> str:
         """Return what was printed since the last request."""
@@ -50,6 +52,16 @@ class Caller:
         asked, self.notes[:] = list(self.notes), []
         said = {"out": self.printed(), "asked": asked, "loading": self.is_loading}
         self.line.write({**header, **said}, parts)
+
+    def post(self, header: dict[str, Any], parts: object = ()) -> int:
+        """Send a request that cannot fail and is not answered; the number of what it begins.
+
+        The rank goes on at once, and so does its process on the same core: a wait would cost both of them
+        two changes of context.
+        """
+        self._posted -= 1
+        self.tell({**header, "at": _place(), "number": self._posted}, parts)
+        return self._posted
 
     def ask(self, header: dict[str, Any], parts: object = ()) -> tuple[dict[str, Any], list[memoryview]]:
         """Send a request and wait for the answer.
@@ -83,13 +95,20 @@ class Caller:
         return len(self.operators) - 1
 
     def _combine(self, asked: dict[str, Any], parts: list[memoryview]) -> None:
-        """Apply an operator of the submission's own: a collective that waits has come to it."""
+        """Apply an operator that only this process can: a collective that waits has come to it.
+
+        What fails on objects is raised in the call, as by mpi4py, which combines them itself.
+        """
         left, right = parts
+        function: Any = self.operators[asked["combine"]]
+        if "type" not in asked:
+            self.tell({"op": "combined"}, [pickle.dumps(function(pickle.loads(left), pickle.loads(right)))])
+            return
         try:
             from labkit.comm.module import simulated_module
 
             datatype = vars(simulated_module())[asked["type"]]
-            self.operators[asked["combine"]]._function(left.toreadonly(), right, datatype)
+            function._function(left.toreadonly(), right, datatype)
             self.tell({"op": "combined"}, [right])
         except BaseException as error:  # there is no way back into the collective
             self.report(error)

@@ -6,7 +6,7 @@ the simulated communicator, and answers; so every message, byte and second is co
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from types import FunctionType
 from typing import Any
@@ -22,8 +22,11 @@ from labkit.grading.sandbox.notes import noted
 from labkit.grading.sandbox.outcome import Work
 from labkit.grading.sandbox.wire import (
     COLLECTIVES,
+    MOST_COMPUTED,
     MOST_PAYLOAD_BYTES,
     OF_MESSAGES,
+    OF_OBJECTS,
+    REDUCED,
     Closed,
     Frames,
     Idle,
@@ -272,6 +275,7 @@ _CHARGES = ("begin", "end", "compute")
 _MAKES = ("Dup", "Split", "Create_cart", "Sub", "Free")
 _MOST_OUTPUT = 21_000
 _MOST_HANDLES = 10_000
+_MOST_NESTED = 10
 _TRACED_LINES = 100_000
 
 
@@ -310,7 +314,7 @@ class RankProxy:
         self._comms: dict[int, Any] = {}
         self._requests: dict[int, Any] = {}
         self._written: dict[int, object] = {}  # by collectives under way
-        self._handles = self._vain_polls = 0
+        self._handles = self._vain_polls = self._nested = 0
         self._has_begun = False
         self._call: Callable[[Any, Any], Any] = caller_at(1, "submission")
         self._place = "submission.py"
@@ -326,18 +330,27 @@ class RankProxy:
         self._has_begun = True
         while True:
             header, parts = self._read()
-            operation, is_loading = header.get("op"), header.get("loading") is True
-            if operation == "result":
+            if header.get("op") == "result":
                 return self._result(header, parts)
-            if operation in _ENDS:
-                raise self._failure(str(operation), text(header.get("text"), 6000), is_loading)
-            self._note_place(header.get("at"))
-            if is_loading and not self.talks_early and operation not in _CHARGES:
-                raise self._failure("forbidden", f"{self._place} communicates while it is loaded", True)
-            try:
-                answer, out = self._serve(operation, header, parts)
-            except _ANSWERED as error:
-                answer, out = {"error": described(error)}, []
+            self._carry_out(header, parts)
+
+    def _carry_out(self, header: dict[str, Any], parts: list[memoryview]) -> None:
+        """Do what the process asks for, and answer, unless it has gone on."""
+        operation, is_loading = header.get("op"), header.get("loading") is True
+        if operation in _ENDS:
+            raise self._failure(str(operation), text(header.get("text"), 6000), is_loading)
+        self._note_place(header.get("at"))
+        if is_loading and not self.talks_early and operation not in _CHARGES:
+            raise self._failure("forbidden", f"{self._place} communicates while it is loaded", True)
+        is_posted = "number" in header
+        try:
+            answer, out = self._serve(operation, header, parts)
+        except _ANSWERED as error:
+            if is_posted:
+                message = f"{self._place}: {type(error).__name__}: {error}"
+                raise self._failure("error", message, is_loading) from None
+            answer, out = {"error": described(error)}, []
+        if not is_posted:
             self._write(answer, out)
 
     # --- the line to the process ------------------------------------------------------------------
@@ -376,9 +389,11 @@ class RankProxy:
         self.budget.spend(self.rank, sum(len(part) for part in parts))
         return header, parts
 
-    def _write(self, answer: dict[str, object], parts: list[object]) -> None:
+    def _write(
+        self, answer: dict[str, object], parts: Sequence[object], news: Sequence[object] | None = None
+    ) -> None:
         if self.packs:
-            self.told_bytes += sum(map(packed_bytes, parts))
+            self.told_bytes += sum(map(packed_bytes, parts if news is None else news))
         try:
             self.line.write(answer, parts, self.budget.deadline_s, self._alive())
         except (TooLate, Idle):
@@ -417,19 +432,24 @@ class RankProxy:
             raise ValueError("this communicator does not exist (any more)")
         return found
 
-    def _keep(self, table: dict[int, object], thing: object) -> int:
+    def _keep(self, table: dict[int, object], thing: object, number: int | None = None) -> int:
         self._handles += 1
+        number = self._handles if number is None else whole(number)
+        if number in table:
+            raise self._failure("protocol", "two requests of the same number")
         if len(table) > _MOST_HANDLES:
             raise self._failure("budget", f"more than {_MOST_HANDLES} requests are open at the same time")
-        table[self._handles] = thing
-        return self._handles
+        table[number] = thing
+        return number
 
     def post(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
         """Send, or post a send."""
         method = getattr(self._comm(header), header["op"])
         data = bytes(parts[0])
         request = self._call(method, (data, whole(header["dest"]), whole(header["tag"])))
-        return ({} if request is None else {"request": self._keep(self._requests, request)}), []
+        if request is None:
+            return {}, []
+        return {"request": self._keep(self._requests, request, header.get("number"))}, []
 
     def receive(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Receive."""
@@ -437,11 +457,11 @@ class RankProxy:
         data = self._call(comm.recv, (None, whole(header["source"]), whole(header["tag"]), status))
         return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
-    def post_receive(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def post_receive(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
         """Post a receive."""
         room, comm = self.rooms.set_aside(header["room"]), self._comm(header)
         arguments = (MOST_PAYLOAD_BYTES, whole(header["source"]), whole(header["tag"]))
-        number = self._keep(self._requests, self._call(comm.irecv, arguments))
+        number = self._keep(self._requests, self._call(comm.irecv, arguments), header.get("number"))
         self.rooms.open(number, room, comm)
         return {"request": number}, []
 
@@ -525,6 +545,44 @@ class RankProxy:
             self.failure = self.failure or failure
             raise
 
+    def objects(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+        """Carry out a collective of objects, whose bytes are never opened here."""
+        name, given = header["name"], [bytes(part) for part in parts]
+        if name not in OF_OBJECTS:
+            raise self._failure("protocol", "a collective that does not exist")
+        self._refuse_collective(name)
+        comm = self._comm(header)
+        if name in ("bcast", "allgather", "allreduce"):
+            self.budget.carry(self.rank, comm.size * sum(map(len, given)))  # every rank gets them
+        arguments: list[Any] = [given if name in ("scatter", "alltoall") else given[0] if given else None]
+        if name in REDUCED:
+            number, of = whole(header.get("combine")), text(header.get("operator"), 40)
+            arguments.append(_Operator(self, number, of, given))
+        if header["root"] is not None:
+            arguments.append(whole(header["root"]))
+        found = self._call(getattr(comm, name), arguments)
+        return {}, [one or b"" for one in (found if isinstance(found, list) else [found])]
+
+    def combine_objects(self, number: int, left: bytes, right: bytes, own: list[bytes]) -> bytes:
+        """Have the process, which waits in a call, combine two objects; `own`: it has given itself.
+
+        A function of objects may call whatever it likes, as in mpi4py, which combines them itself.
+        """
+        news = [one for one in (left, right) if not any(one is mine for mine in own)]
+        self._nested += 1
+        if self._nested > _MOST_NESTED:
+            raise self._failure("budget", f"{_MOST_NESTED} reductions inside each other, at {self._place}")
+        self._write({"combine": number}, [left, right], news)
+        while True:
+            header, parts = self._read()
+            if header.get("op") == "combined" and len(parts) == 1:
+                self._nested -= 1
+                own.append(bytes(parts[0]))
+                return own[-1]
+            if header.get("op") == "result":
+                raise self._failure("protocol", f"it ended within a collective, after {self._place}")
+            self._carry_out(header, parts)
+
     def _refuse_collective(self, name: str) -> None:
         if self.only_messages and name != "Barrier":
             raise self._failure(
@@ -534,7 +592,7 @@ class RankProxy:
             )
 
     def private(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
-        """Begin a collective that is made of messages: of objects, or among neighbours."""
+        """Begin a collective that is made of messages, among neighbours."""
         self._refuse_collective(text(header["name"], 20))
         comm = self._comm(header)
         if header["name"] not in OF_MESSAGES:
@@ -587,11 +645,28 @@ class RankProxy:
         else:
             seconds, flops = header["seconds"], header["flops"]
             amount = flops if seconds is None else seconds
-            if isinstance(amount, bool) or not isinstance(amount, int | float) or not 0 <= amount < 1e12:
+            if (
+                isinstance(amount, bool)
+                or not isinstance(amount, int | float)
+                or not 0 <= amount < MOST_COMPUTED
+            ):
                 raise ValueError("compute() takes a finite amount >= 0")
             if self.charges:
                 machine.compute(seconds, flops)
         return {}, []
+
+
+class _Operator:
+    """An operator of objects, as the simulated collective calls it: the rank's process applies it.
+
+    `given`: What the process has given to the collective.
+    """
+
+    def __init__(self, proxy: RankProxy, number: int, name: str, given: list[bytes]) -> None:
+        self._proxy, self._number, self._constant, self._own = proxy, number, name, list(given)
+
+    def __call__(self, left: bytes, right: bytes) -> bytes:
+        return self._proxy.combine_objects(self._number, left, right, self._own)
 
 
 _SERVICES: dict[str, Callable[..., tuple[dict[str, object], list[object]]]] = {
@@ -603,6 +678,7 @@ _SERVICES: dict[str, Callable[..., tuple[dict[str, object], list[object]]]] = {
     "iprobe": RankProxy.probe,
     "requests": RankProxy.requests,
     "collective": RankProxy.collective,
+    "objects": RankProxy.objects,
     "private": RankProxy.private,
     "leave": RankProxy.leave,
     "make": RankProxy.make,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -12,11 +12,11 @@ import numpy as np
 from labkit.comm import surface
 from labkit.comm.buffers import _basic, _unpack, array_of, parse_simple
 from labkit.comm.collective.neighbors import NeighborCollectives
-from labkit.comm.collective.objects import ObjectCollectives
+from labkit.comm.collective.objects import name_of_operator
 from labkit.comm.grid import Grid
 from labkit.comm.grid import grid_of as make_grid
 from labkit.comm.handles.base import is_in_place
-from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, CONSTANTS, UNDEFINED
+from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, CONSTANTS, PROC_NULL, UNDEFINED
 from labkit.comm.handles.errhandlers import Errhandler
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.operators import OPERATORS, Op, no_operator
@@ -27,7 +27,7 @@ from labkit.comm.surface import METHODS, NAMED, Method, add_methods
 from labkit.comm.topologies import Cartcomm, Topocomm
 from labkit.errors import UnsupportedError
 from labkit.grading.sandbox.remote_request import RemotePrequest, RemoteRequest, deliver, fill_status
-from labkit.grading.sandbox.wire import ROWS
+from labkit.grading.sandbox.wire import MOST_PAYLOAD_BYTES, REDUCED, ROWS
 
 if TYPE_CHECKING:
     from labkit.grading.sandbox.caller import Caller
@@ -37,6 +37,7 @@ __all__ = ["REFUSED", "RemoteCart", "RemoteComm", "RemoteRequest"]
 
 #: of irecv, as in mpi4py
 _OBJECT_ROOM = 32 << 10
+_MOST_TAG = 1 << 20
 #: of the arguments that a submission may leave out
 _DEFAULTS = {"ANY_SOURCE": ANY_SOURCE, "ANY_TAG": ANY_TAG, "SUM": OPERATORS["SUM"], "__name__": __name__}
 REFUSED = (
@@ -45,7 +46,7 @@ REFUSED = (
 )
 
 
-class RemoteComm(ObjectCollectives):
+class RemoteComm:
     """A communicator of a submission.
 
     `number`: By which the grader identifies it.
@@ -58,14 +59,31 @@ class RemoteComm(ObjectCollectives):
     _errhandler = Errhandler._of("ERRORS_RETURN")
     name = ""
     is_inter, is_intra = False, True
+    Barrier: Callable[[], None]
+    _is_freed = False
 
     def __init__(self, caller: Caller, number: int, rank: int, size: int, shape: Grid | None = None) -> None:
         self._caller, self._number, self.rank, self.size, self._shape = caller, number, rank, size, shape
 
     def _post(self, name: str, data: object, dest: int, tag: int) -> RemoteRequest | None:
         header = {"op": name, "comm": self._number, "dest": operator.index(dest), "tag": operator.index(tag)}
-        answer = self._caller.ask(header, [data])[0]
-        return RemoteRequest(self._caller, answer["request"], None) if "request" in answer else None
+        number = self._start(header, [data], self._is_rank(dest) and 0 <= tag <= _MOST_TAG)
+        return RemoteRequest(self._caller, number, None) if name.startswith("i") else None
+
+    def _post_receive(self, source: int, tag: int, room: int, target: object = None) -> RemoteRequest:
+        is_right = source == ANY_SOURCE or self._is_rank(source)
+        is_right = is_right and ANY_TAG <= tag <= _MOST_TAG and 0 <= room <= MOST_PAYLOAD_BYTES
+        number = self._start(self._source("irecv", source, tag, room), [], is_right)
+        return RemoteRequest(self._caller, number, target, room if target is None else None)
+
+    def _is_rank(self, peer: int) -> bool:
+        return 0 <= peer < self.size or peer == PROC_NULL
+
+    def _start(self, header: dict[str, object], parts: list[object], is_right: bool) -> int:
+        """Begin a message; wait for an answer only where it is an error. The number of its request."""
+        if is_right and not self._is_freed:
+            return self._caller.post(header, parts)
+        return int(self._caller.ask(header, parts)[0].get("request", 0))
 
     def _source(self, name: str, source: int, tag: int, room: int | None = None) -> dict[str, object]:
         return {
@@ -92,14 +110,12 @@ class RemoteComm(ObjectCollectives):
     def irecv(self, buf: Any = None, source: int = -1, tag: int = -1) -> RemoteRequest:
         """Post a receive of an object."""
         room = _OBJECT_ROOM if buf is None else buf if isinstance(buf, int) else memoryview(buf).nbytes
-        answer, _ = self._caller.ask(self._source("irecv", source, tag, room))
-        return RemoteRequest(self._caller, answer["request"], None, room)
+        return self._post_receive(source, tag, room)
 
     def Irecv(self, buf: object, source: int = -1, tag: int = -1) -> RemoteRequest:
         """Post a receive into a buffer."""
         target = array_of(parse_simple(buf, True))
-        answer, _ = self._caller.ask(self._source("irecv", source, tag, target.nbytes))
-        return RemoteRequest(self._caller, answer["request"], target)
+        return self._post_receive(source, tag, target.nbytes, target)
 
     def _swap(
         self, data: object, dest: int, sendtag: int, target: Any, source: int, recvtag: int, status: Any
@@ -259,7 +275,65 @@ class RemoteComm(ObjectCollectives):
         is_root = method.base == "Bcast" and operator.index(arguments[1]) == self.rank  # it only reads
         return _buffer(value, kind == "write" and not is_root, parts, targets)
 
-    # --- for the reductions of objects ------------------------------------------------------------
+    # --- collectives of objects ---------------------------------------------------------------------
+
+    def _of_objects(
+        self, name: str, given: Sequence[object], root: int | None = None, op: object = None
+    ) -> list[Any]:
+        """Have a collective of objects carried out; those that this rank gets, in rank order."""
+        header: dict[str, object] = {"op": "objects", "comm": self._number, "name": name, "root": root}
+        if name in REDUCED:
+            header |= {"operator": name_of_operator(op, self.size), "combine": self._caller.operator(op)}
+        _, received = self._caller.ask(header, [pickle.dumps(one) for one in given])
+        return [pickle.loads(part) if len(part) else None for part in received]
+
+    def barrier(self) -> None:
+        """Wait until every rank is here."""
+        self.Barrier()
+
+    def bcast(self, obj: object = None, root: int = 0) -> Any:
+        """Send an object from the root to everybody."""
+        given = [obj] if operator.index(root) == self.rank else ()
+        return self._of_objects("bcast", given, operator.index(root))[0]
+
+    def gather(self, sendobj: object, root: int = 0) -> list[Any] | None:
+        """Collect one object of every rank at the root, in rank order."""
+        found = self._of_objects("gather", [sendobj], operator.index(root))
+        return found if operator.index(root) == self.rank else None
+
+    def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
+        """Send the i-th of the root's objects to rank i."""
+        given = self._items(sendobj) if operator.index(root) == self.rank else ()
+        return self._of_objects("scatter", given, operator.index(root))[0]
+
+    def allgather(self, sendobj: object) -> list[Any]:
+        """Collect one object of every rank at every rank, in rank order."""
+        return self._of_objects("allgather", [sendobj])
+
+    def alltoall(self, sendobj: Sequence[Any] | None) -> list[Any]:
+        """Send the i-th object to rank i; the objects received, in rank order."""
+        return self._of_objects("alltoall", self._items(sendobj))
+
+    def _items(self, objects: Sequence[object] | None) -> Sequence[object]:
+        return [None] * self.size if objects is None else objects
+
+    def reduce(self, sendobj: Any, op: Any = OPERATORS["SUM"], root: int = 0) -> Any:
+        """Combine the objects in rank order; the result at the root, None elsewhere."""
+        return self._of_objects("reduce", [sendobj], operator.index(root), op)[0]
+
+    def allreduce(self, sendobj: Any, op: Any = OPERATORS["SUM"]) -> Any:
+        """Combine the objects in rank order; the result at every rank."""
+        return self._of_objects("allreduce", [sendobj], None, op)[0]
+
+    def scan(self, sendobj: Any, op: Any = OPERATORS["SUM"]) -> Any:
+        """Combine the objects of the ranks up to and including this one."""
+        return self._of_objects("scan", [sendobj], None, op)[0]
+
+    def exscan(self, sendobj: Any, op: Any = OPERATORS["SUM"]) -> Any:
+        """Combine the objects of the ranks before this one; None at rank 0."""
+        return self._of_objects("exscan", [sendobj], None, op)[0]
+
+    # --- for the collectives among neighbours -----------------------------------------------------
 
     def _private(self, name: str, root: int, op: str = "") -> tuple[RemoteComm, int]:
         asked = {"name": name, "root": operator.index(root), "op_name": op}
@@ -306,6 +380,7 @@ class RemoteComm(ObjectCollectives):
     def Free(self) -> None:
         """Give a communicator back."""
         self._caller.ask({"op": "make", "comm": self._number, "name": "Free", "args": []})
+        self._is_freed = True
 
     free = Free
 

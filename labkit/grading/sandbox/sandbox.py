@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import contextlib
 import json
 import os
 import select
@@ -11,7 +10,7 @@ import site
 import socket
 import subprocess
 import tempfile
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from labkit.comm import pickling
@@ -324,16 +323,6 @@ def _looked_at(source: str) -> tuple[list[str], list[str], str | None]:
     return imported_by(source), named_in(source), None if code is None else base64.b64encode(code).decode()
 
 
-@contextlib.contextmanager
-def _raw_messages() -> Iterator[None]:
-    """Let the lower-case calls carry unchanged bytes: a submission's pickles are never opened here."""
-    pickling.use(lambda data, *_: data, bytes, None)
-    try:
-        yield
-    finally:
-        pickling.use_in_run(None)
-
-
 def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
     """Run the proxies as a simulated program: whatever it raises is an outcome."""
     from labkit.launch.run import run
@@ -349,7 +338,7 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
             raise
 
     try:
-        with _raw_messages():
+        with pickling.raw():  # a submission's pickles are never opened here
             done = run(program, ranks, isolate=False, timeout_s=None, **how)
     except (DeadlockError, MismatchError, RankError, LabkitError) as error:
         failures += [proxy.failure for proxy in proxies if proxy.failure is not None]

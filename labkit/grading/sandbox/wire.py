@@ -24,6 +24,8 @@ from labkit.errors import DataError, LabkitError
 __all__ = [
     "COLLECTIVES",
     "OF_MESSAGES",
+    "OF_OBJECTS",
+    "REDUCED",
     "ROWS",
     "Closed",
     "Frame",
@@ -44,6 +46,8 @@ MOST_AT_ONCE = 200
 MOST_HEADER_BYTES = 1 << 20
 MOST_PAYLOAD_BYTES = 64 << 20
 MOST_ITEMS, MOST_DEPTH = 100_000, 16
+#: seconds, or operations, of one call of `compute`
+MOST_COMPUTED = 1e12
 _KINDS = "biufc"
 _DTYPE = re.compile(rf"[<>|=]?[{_KINDS}]\d{{1,2}}")
 _LOOK_S = 1.0
@@ -310,8 +314,11 @@ ROWS: dict[str, Method] = {
 }
 #: name -> the roles of its arguments: read, written, operator, root, counts
 COLLECTIVES = {row.name: tuple(p.role for p in row.parameters) for row in ROWS.values()}
+#: those of objects, and which of them combine the objects
+REDUCED = ("reduce", "allreduce", "scan", "exscan")
+OF_OBJECTS = ("bcast", "gather", "scatter", "allgather", "alltoall", *REDUCED)
 #: those that are made of messages of a private communicator
 OF_MESSAGES = (
-    *("reduce", "allreduce", "scan", "exscan", "neighbor_allgather", "neighbor_alltoall"),
+    *("neighbor_allgather", "neighbor_alltoall"),
     *("Neighbor_allgather", "Neighbor_allgatherv", "Neighbor_alltoall", "Neighbor_alltoallv"),
 )

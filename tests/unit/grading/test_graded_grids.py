@@ -83,13 +83,44 @@ def operators(comm: Any, x: NDArray[np.float64]) -> Any:
     return found
 
 
+def objects(comm: Any, x: NDArray[np.float64]) -> Any:
+    """Collectives of objects; functions of objects that take time, communicate, fail and are caught."""
+
+    def slow(left: Any, right: Any) -> Any:
+        lk.compute(seconds=1e-3)
+        return {**left, **right}
+
+    def sends(left: Any, right: Any) -> Any:
+        waits.append(comm.isend(left, comm.size - 1, tag=7))
+        return left + right
+
+    waits: list[Any] = []
+    last, mine = comm.size - 1, {comm.rank: x}
+    found = [comm.allreduce(mine, op=slow), comm.exscan([comm.rank]), comm.scan((comm.rank,))]
+    found += [comm.reduce(str(comm.rank), root=last), comm.allreduce(comm.rank, op=MPI.MAX)]
+    found.append(comm.allreduce(comm.rank, op=sends))
+    MPI.Request.waitall(waits)
+    if comm.rank == last:
+        found += [comm.recv(tag=7) for _ in range(comm.size - 1)]
+    found += [comm.bcast(mine, root=last), comm.gather(mine, root=last), comm.allgather(None)]
+    found += [comm.scatter(None if comm.rank else [mine] * comm.size), comm.alltoall(None)]
+    for wrong in (lambda: comm.send(1, 99), lambda: comm.isend(1, 0, tag=-1), lambda: comm.irecv(source=99),
+                  lambda: comm.bcast(1, root=99), lambda: comm.alltoall([1] * 99),
+                  lambda: comm.allreduce(1, op=None)):  # fmt: skip
+        try:
+            wrong()
+        except (MPI.Exception, TypeError, ValueError) as error:
+            found.append(str(error))
+    return found
+
+
 SOURCE = "import numpy as np\nimport labkit as lk\nfrom mpi4py import MPI\nfrom typing import Any\n" + (
-    "from numpy.typing import NDArray\n" + inspect.getsource(grids) + "\n" + inspect.getsource(operators)
+    "from numpy.typing import NDArray\n" + "\n".join(map(inspect.getsource, (grids, operators, objects)))
 )
 
 
 @pytest.mark.parametrize("ranks", [2, 6])
-@pytest.mark.parametrize("program", [grids, operators])
+@pytest.mark.parametrize("program", [grids, operators, objects])
 def test_same_results_counts_and_times_as_in_process(sandbox: Sandbox, program: Any, ranks: int) -> None:
     x = [np.linspace(rank, rank + 1, 8) for rank in range(ranks)]
     ours = sandbox.run(SOURCE, program.__name__, ranks, [(v,) for v in x], on="torus:3x2", trace=True)
@@ -160,6 +191,45 @@ def test_what_an_operator_does_wrong_ends_the_run(sandbox: Sandbox, line: str, k
         OPERATOR.format(line="np.frombuffer(right)[:] += np.frombuffer(left)"), "f", 3, [()] * 3
     )
     assert healthy.results == [3.0] * 3, healthy
+
+
+FUNCTION = """
+import os
+
+def f(comm):
+    def op(left, right):
+        {line}
+    try:
+        return comm.allreduce(comm.rank, op=op)
+    except Exception:
+        pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "words"),
+    [
+        ("return left.no", "protocol", "ended within a collective, after submission.py:8"),
+        ("return comm.allreduce(1, op=op)", "mismatch", "allreduce"),
+        ("comm._caller.tell({'op': 'combined'})", "protocol", "does not exist"),
+        ("comm._caller.post({'op': 'irecv', 'comm': 7, 'source': 0, 'tag': 0, 'room': 1})", "error", "exist"),
+        ("os._exit(0)", "ended", "ended"),
+    ],
+)
+def test_what_a_function_of_objects_does_wrong_ends_the_run(
+    sandbox: Sandbox, line: str, kind: str, words: str
+) -> None:
+    outcome = sandbox.run(FUNCTION.format(line=line), "f", 3, [()] * 3)
+    assert outcome.kind == kind, outcome
+    assert words in outcome.message, outcome.message
+    assert sandbox.run(FUNCTION.format(line="return left + right"), "f", 3, [()] * 3).results == [3] * 3
+
+
+def test_what_collectives_of_objects_give_all_ranks_counts_as_traffic(sandbox: Sandbox) -> None:
+    source = "def f(comm, n):\n    return len(comm.allgather(bytes(n)))"
+    assert sandbox.run(source, "f", 16, [(1 << 19,)] * 16).results == [16] * 16
+    outcome = sandbox.run(source, "f", 16, [(1 << 21,)] * 16)
+    assert (outcome.kind, "MiB in all" in outcome.message) == ("budget", True)
 
 
 def test_operands_that_are_too_long_for_the_line_are_the_submissions_fault() -> None:
