@@ -39,6 +39,11 @@ _AS_GOOD = 3.0
 #: a step is the last resort: this many points on both of its sides, or the last point alone, and its least
 #: change
 _BESIDE, _STEP = 2, 0.2
+#: of values that seem to scatter, how closely a curve with a step meets all, as a share of the tolerance, and
+#: how many there are
+_CLEAN, _FOR_CLEAN = 0.1, 7
+#: a curve with a step levels off where it reaches this share of its level
+_LEVELED = 0.9
 #: factors that the search for one begins with, and its rounds
 _STARTS, _ROUNDS = np.exp2(np.linspace(-3, 3, 13)), 3
 _HALVINGS = 12
@@ -241,13 +246,17 @@ class Description:
 
     @cached_property
     def step(self) -> Model | None:
-        """The model c + a f, times a factor from one value on, where no smooth one describes the data."""
-        n, y = self.x.size, self.summary.points
-        if self.best.miss <= 1 or self.segments or n < LEAST_VALUES:
+        """The model c + a f, times a factor from one value on, where no smooth one meets the data."""
+        n, y, near = self.x.size, self.summary.points, 1.0
+        if self.best.miss <= 1 and self.best.error > float(self.family.limits.max()) and n >= _FOR_CLEAN:
+            near = _CLEAN  # a step bends the data to and fro, too, but leaves nothing that scatters
+        elif self.best.miss <= 1:
             return None
-        places = np.array([j for j in range(_BESIDE, n) if n - j >= _BESIDE or j == n - 1])
+        if self.segments or n < LEAST_VALUES:
+            return None
+        places = np.array([j for j in range(_BESIDE, n) if n - j >= _BESIDE or (j == n - 1 and near == 1)])
         jumps = np.where(y[places] > y[places - 1], 1, -1)
-        found = self._with_factor(np.arange(n) >= places[:, None], jumps, _STEP)
+        found = self._with_factor(np.arange(n) >= places[:, None], jumps, _STEP, near)
         if found is None:
             return None
         i, factor, before = found
@@ -318,7 +327,8 @@ class Description:
             )
             good &= ~self.layout.is_exponential[terms] | (a * f[:, -2] > SEEN_TWICE * (c + a * f[:, -2]))
             good &= (jumps[:, None] == 0) | ((jumps[:, None] > 0) == (factor > 1))
-            good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | self.layout.may_level[terms]), a > 0)
+            levels = self.layout.may_level[terms] & (c + a * f[:, -1] >= _LEVELED * c)
+            good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | levels), a > 0)
         price = np.where(is_flat, 0.0, np.log(terms.size) - self.layout.log_priors[terms])
         if not good.any():
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import pickle
@@ -41,14 +42,22 @@ __all__ = [
 START_S = 120.0
 #: a simulation ends at its limit itself, with a report; its worker is killed only if it has not
 GRACE_S = 10.0
+#: how long workers without work wait for the next sweep
+_FREE_S = 20.0
+#: how long one may take to look at the files of its modules
+_CURRENT_S = 5.0
 #: how frequently the clock is looked at
 LOOK_S = 0.2
 
 
 @dataclass(eq=False)
 class _Worker:
-    """One process, the ways to it and from it, and what it is doing."""
+    """One process, the ways to it and from it, and what it is doing.
 
+    `kind`: Of sweeps that it can work for.
+    """
+
+    kind: object
     process: ChildProcess
     words: Any
     requests: Connection[Any, Any]
@@ -56,6 +65,71 @@ class _Worker:
     deadline: float | None
     is_ready: bool = False
     point: Point | None = None
+
+    def is_current(self) -> bool:
+        """Whether it lives, and no file that it has read a module from has changed."""
+        try:
+            self.requests.send(None)
+            is_current = self.answers.poll(_CURRENT_S) and self.answers.recv() is True
+        except (EOFError, OSError):
+            return False
+        self.words.seek(0)  # its process writes at the same place
+        self.words.truncate()
+        return is_current
+
+    def end(self) -> None:
+        """End the process, whatever it is doing."""
+        self.process.end()
+        for one in (self.requests, self.answers, self.words):
+            one.close()
+
+
+class _FreeWorkers:
+    """Workers of sweeps that are over: the next one need not start its own, which takes a second each."""
+
+    def __init__(self) -> None:
+        self._workers: list[_Worker] = []
+        self._owner, self._lock = os.getpid(), threading.Lock()
+        self._timer: threading.Timer | None = None
+
+    def keep(self, worker: _Worker) -> None:
+        """Keep a worker for a while; in a forked process, end it."""
+        if self._owner != os.getpid():
+            worker.end()
+            return
+        with self._lock:
+            self._workers.append(worker)
+            if self._timer is not None:
+                self._timer.cancel()
+            self._timer = threading.Timer(_FREE_S, self.end)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def take(self, kind: object) -> _Worker | None:
+        """Return a worker of a kind, if there is one; a forked process leaves its parent's alone."""
+        while self._owner == os.getpid():
+            with self._lock:
+                worker = next((one for one in self._workers if one.kind == kind), None)
+                if worker is None:
+                    break
+                self._workers.remove(worker)
+            if worker.is_current():
+                return worker
+            worker.end()
+        return None
+
+    def end(self) -> None:
+        """End all of them."""
+        if self._owner != os.getpid():
+            return
+        with self._lock:
+            workers, self._workers = self._workers, []
+        for worker in workers:
+            worker.end()
+
+
+_free = _FreeWorkers()
+atexit.register(_free.end)
 
 
 class LocalPool:
@@ -113,13 +187,26 @@ class LocalPool:
                     return self._late(worker)
 
     def close(self) -> None:
-        """End all workers, whatever they are doing."""
+        """Leave free workers to the next sweep, and end the others, whatever they are doing."""
         for worker in list(self._workers):
-            self._end(worker)
+            if worker.is_ready and worker.point is None:
+                self._workers.remove(worker)
+                _free.keep(worker)
+            else:
+                self._end(worker)
 
     # --- processes ----------------------------------------------------------------------------------
 
     def _start(self) -> _Worker:
+        kind = self._hash_seed, sorted(os.environ.items()), self._search_path()
+        worker = _free.take(kind) or self._started(kind)
+        worker.is_ready, worker.deadline = False, self._until(START_S)
+        self._workers.append(worker)
+        self._send(worker, self._setting)
+        self._send(worker, self._job)
+        return worker
+
+    def _started(self, kind: object) -> _Worker:
         words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the worker
         flags: list[str] = getattr(subprocess, "_args_from_interpreter_flags", list)()
         command = [sys.executable, "-P", *flags, "-m", "labkit.study.worker"]
@@ -143,11 +230,7 @@ class LocalPool:
         assert process.popen.stdout is not None
         requests: Connection[Any, Any] = Connection(os.dup(process.popen.stdin.fileno()), readable=False)
         answers: Connection[Any, Any] = Connection(os.dup(process.popen.stdout.fileno()), writable=False)
-        worker = _Worker(process, words, requests, answers, self._until(START_S))
-        self._workers.append(worker)
-        self._send(worker, self._setting)
-        self._send(worker, self._job)
-        return worker
+        return _Worker(kind, process, words, requests, answers, None)
 
     def _search_path(self) -> list[str]:
         return [path for path in self._setting["path"] if os.path.isdir(path)]
@@ -160,9 +243,7 @@ class LocalPool:
         if worker not in self._workers:
             return
         self._workers.remove(worker)
-        worker.process.end()
-        for one in (worker.requests, worker.answers, worker.words):
-            one.close()
+        worker.end()
 
     @staticmethod
     def _until(seconds: float | None) -> float | None:

@@ -68,6 +68,31 @@ def answer(job: Job, point: bytes) -> bytes:
         return dumps(Found(failure=plain))
 
 
+class _Modules:
+    """The files of this process's modules that are not installed, each with its time when it was read."""
+
+    def __init__(self) -> None:
+        self._times: dict[str, int] = {}
+
+    def note(self) -> None:
+        """Note those that have come."""
+        for module in list(sys.modules.values()):
+            file = getattr(module, "__file__", None)
+            if file and file not in self._times and not file.startswith((sys.prefix, sys.base_prefix)):
+                self._times[file] = _changed(file)
+
+    def are_current(self) -> bool:
+        """Whether none of them has changed."""
+        return all(_changed(file) == before for file, before in self._times.items())
+
+
+def _changed(file: str) -> int:
+    try:
+        return os.stat(file).st_mtime_ns
+    except OSError:
+        return -1
+
+
 def main() -> None:
     """Serve the parent process."""
     from labkit.study.worker_setup import settle
@@ -77,17 +102,23 @@ def main() -> None:
     faulthandler.enable()
     requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read_requests, args=(requests,), daemon=True).start()
-    setting = requests.get()
-    with settle(setting):
-        try:
-            job = load(requests.get())
-        except BaseException as error:  # unpickling runs foreign code: anything may be raised
-            text = f"the program cannot be read in another process: {type(error).__name__}: {error}"
-            answers.send(MachineError(text, code="not-picklable"))
-            return
-        answers.send("ready")
-        while True:
-            answers.send(answer(job, requests.get()))
+    request, modules = requests.get(), _Modules()
+    while True:  # a setting and a job for each sweep, then its points
+        with settle(request):
+            try:
+                job = load(requests.get())
+            except BaseException as error:  # unpickling runs foreign code: anything may be raised
+                text = f"the program cannot be read in another process: {type(error).__name__}: {error}"
+                answers.send(MachineError(text, code="not-picklable"))
+                return
+            modules.note()
+            answers.send("ready")
+            while not isinstance(request := requests.get(), dict):
+                if request is None:
+                    answers.send(modules.are_current())
+                    continue
+                answers.send(answer(job, request))
+                modules.note()
 
 
 def _read_requests(requests: queue.SimpleQueue[object]) -> None:

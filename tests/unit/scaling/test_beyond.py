@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -176,6 +179,25 @@ def test_a_step_has_its_factor(factor: float) -> None:
         f"{factor:.2g}" in lk.judge(p, np.where(p < 128, 1.0, factor) * (3 + 2 * np.log2(p)), "log p").reading
         or factor < 1
     )
+
+
+@pytest.mark.parametrize("at", [2, 4, 5])
+@pytest.mark.parametrize("factor", [1.3, 2.0, 0.4])
+@pytest.mark.parametrize("curve", [lambda p: 10 + 2 * p**0.5, lambda p: 10 + p, lambda p: 10 - 10 / p])
+def test_a_step_in_a_curve_is_no_scatter(curve: Callable[[Any], Any], factor: float, at: int) -> None:
+    p = 2.0 ** np.arange(2, 9)
+    y = curve(p)
+    y[at:] *= factor
+    model = lk.fit(p, y)
+    assert model.since == p[at]
+    assert model.error < 0.005
+
+
+def test_what_still_rises_does_not_level_off_before_its_last_value() -> None:
+    """Not even with a jump at the last value, which any curve has that stays below it."""
+    p = 2.0 ** np.arange(3, 8)
+    model = lk.fit(p, [3.254, 5.031, 6.303, 8.319, 11.166])
+    assert not model.term.is_constant
 
 
 def test_one_point_after_a_step_leaves_growth_open() -> None:

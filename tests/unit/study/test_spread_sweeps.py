@@ -10,6 +10,7 @@ import time
 import warnings
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -246,6 +247,7 @@ def test_an_interrupt_ends_the_workers_and_keeps_what_is_done(monkeypatch, tmp_p
         return found
 
     monkeypatch.setattr(LocalPool, "next", interrupted)
+    monkeypatch.setattr("labkit.study.pool._FREE_S", 0.1)
     study = sweep(lambda comm, n: None, 2, n=[1, 2, 3, 4], repeats=1, jobs=1 + 1, progress=False)
     kept = list(study.data["n"].unique())
     assert kept
@@ -255,6 +257,54 @@ def test_an_interrupt_ends_the_workers_and_keeps_what_is_done(monkeypatch, tmp_p
     while any(not process.wait(0) for process in processes) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert all(process.wait(0) for process in processes)
+
+
+def _pids(**how: Any) -> set[float]:
+    """Return the processes of a sweep's points."""
+    study = sweep(lambda comm, n: None, 2, n=[1, 2], repeats=1, progress=False, jobs=2,
+                  measure=lambda run: {"pid": os.getpid()}, **how)  # fmt: skip
+    return set(study.data[study.data["metric"] == "pid"]["value"])
+
+
+@pytest.mark.slow
+def test_the_next_sweep_has_the_workers_of_the_last_one(monkeypatch) -> None:
+    monkeypatch.setattr("labkit.study.sweep_points.second_look", lambda *_: None)  # processes differ
+    first = _pids()
+    assert os.getpid() not in first
+    assert _pids() == first
+    os.kill(int(min(first)), signal.SIGKILL)  # one that waits for work
+    assert min(first) not in _pids()
+    monkeypatch.setenv("OF_ANOTHER_SWEEP", "1")
+    assert not _pids() & first
+    monkeypatch.setattr("labkit.study.pool._FREE_S", 0.1)
+    last = _pids()
+    deadline = time.monotonic() + 10
+    while any(Path(f"/proc/{int(pid)}").exists() for pid in last) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(Path(f"/proc/{int(pid)}").exists() for pid in last)
+
+
+@pytest.mark.slow
+def test_a_module_that_was_edited_is_read_again(tmp_path, monkeypatch) -> None:
+    """Also one that only the program has imported, in the worker."""
+    module = tmp_path / "edited_between_sweeps.py"
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def look(run: Any) -> dict[str, float]:
+        import edited_between_sweeps
+
+        return {"here": edited_between_sweeps.VALUE}
+
+    def seen() -> set[float]:
+        study = sweep(
+            lambda comm, n: None, 2, n=[1, 2, 3, 4], repeats=1, progress=False, jobs=2, measure=look
+        )
+        return set(study.data[study.data["metric"] == "here"]["value"])
+
+    module.write_text("VALUE = 1.0\n")
+    assert seen() == {1.0}
+    module.write_text("VALUE = 22.0\n")
+    assert seen() == {22.0}
 
 
 @pytest.mark.slow
