@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import math
 import os
@@ -25,7 +26,7 @@ from markupsafe import Markup
 
 from labkit.checks import echo
 from labkit.errors import DataError, nearest
-from labkit.plot.still import can_draw, draw_still, has_matplotlib, is_live, still_bundle, with_words
+from labkit.plot.still import can_draw, described, draw_still, has_matplotlib, is_live, still_bundle
 from labkit.plot.style import Drawn, dress, unbroken
 from labkit.process.folders import private_folder
 from labkit.text.files import replace_file, writing
@@ -268,7 +269,12 @@ def draw_file(figure: Drawn, kind: Literal["png", "svg"] | str, beside: Path | N
         source = folder / "figure.html"
         source.write_text(page, encoding="utf-8")
         made = _print_page(browser, source, folder)
-    return with_words(made, figure, dpi=(192, 192)) if kind == "png" else made
+    if kind != "png":
+        return made
+    from PIL import Image
+
+    with Image.open(io.BytesIO(made)) as picture:
+        return described(picture, figure, dpi=(192, 192))
 
 
 def _print_page(browser: str, source: Path, folder: Path) -> bytes:

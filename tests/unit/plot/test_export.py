@@ -21,7 +21,7 @@ from labkit import plot
 from labkit.errors import DataError
 from labkit.plot import figure as figures
 from labkit.plot.figure import VARIABLE, find_browser
-from labkit.plot.still import with_words
+from labkit.plot.still import described
 from tests.support.browser import needs_browser
 from tests.support.refusals import raises_code
 
@@ -233,10 +233,8 @@ def test_the_buttons_of_a_page_save_both_formats(figure: plot.Figure, tmp_path: 
 
 
 def test_the_description_of_a_png_survives_any_letter() -> None:
-    out = io.BytesIO()
-    Image.new("RGB", (2, 2)).save(out, "PNG")
     figure = plot.Figure(None, "p² log p ≈ µs", "→ 中")
-    with Image.open(io.BytesIO(with_words(out.getvalue(), figure))) as picture:
+    with Image.open(io.BytesIO(described(Image.new("RGB", (2, 2)), figure))) as picture:
         assert picture.text == {"Title": figure.reading, "Description": figure.alt}
 
 
