@@ -12,12 +12,13 @@ from functools import cached_property
 from hashlib import sha256
 from html import escape
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.errors import PlatformError
+from labkit.errors import PlatformError, SuggestsNames
 from labkit.local.costs import DEFAULT_CALIBRATION, REFERENCE_FLOPS_PER_S, KernelCosts, find_calibration
 from labkit.machines import models, named
 from labkit.machines import quantities as units
@@ -195,7 +196,7 @@ def _table(head: tuple[str, ...] | None, rows: list[Any]) -> str:
     return f"<table>{f'<thead><tr>{titles}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
 
 
-class Platform(Shown):
+class Platform(Shown, SuggestsNames):
     """A simulated machine.
 
     Parameters
@@ -215,6 +216,13 @@ class Platform(Shown):
         reference, 1 Gflop/s.
     """
 
+    _INSTEAD = MappingProxyType(
+        {
+            **dict.fromkeys(("plot", "draw", "show", "topology"), "labkit.plot.topology(platform)"),
+            **dict.fromkeys(("run", "simulate"), "labkit.run(program, 8, on=platform)"),
+            **dict.fromkeys(("size", "nodes", "n_hosts"), "hosts"),
+        }
+    )
     #: machines in bundles that were written before this was kept have the default
     host_speed: float | None = None
 

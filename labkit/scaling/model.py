@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from labkit.errors import SuggestsNames
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.leastsquares import Fits
 from labkit.scaling.posterior import Belief
@@ -75,7 +77,7 @@ class Takeover:
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class Model(SuggestsNames):
     """c + a f(x), fitted by relative least squares; with further, slower terms where the data carry them.
 
     Attributes
@@ -106,6 +108,17 @@ class Model:
     before, since : Model or None, float or None
         What describes the data below `since`, where they change or step there.
     """
+
+    _INSTEAD = MappingProxyType(
+        {
+            **dict.fromkeys(("plot", "draw", "show", "figure"), "labkit.plot.scaling(model)"),
+            **dict.fromkeys(("r2", "r_squared", "adjusted_r2", "rsquared"), "r2_adjusted"),
+            **dict.fromkeys(("coefficients", "params"), "coefficient, constant and others, or formula"),
+            **dict.fromkeys(("equation", "expression"), "formula"),
+            **dict.fromkeys(("extrapolate", "evaluate"), "predict(x), or interval(x)"),
+            **dict.fromkeys(("expect", "judge", "verdict"), 'labkit.judge(x, y, "p log p")'),
+        }
+    )
 
     term: Term
     constant: float

@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any
 
-from labkit.errors import ExpectationError
+from labkit.errors import ExpectationError, SuggestsNames
 from labkit.scaling.expectation import Expectation, read_term
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples
@@ -30,7 +31,7 @@ _ORIGINS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Verdict:
+class Verdict(SuggestsNames):
     """The answer to one expectation; true in a condition when the expectation, an upper bound, holds.
 
     Attributes
@@ -74,6 +75,19 @@ class Verdict:
     samples : Samples or None
         The measurements, for figures.
     """
+
+    _INSTEAD = MappingProxyType(
+        {
+            **dict.fromkeys(("plot", "draw", "show", "figure"), "labkit.plot.scaling(verdict)"),
+            **dict.fromkeys(("text", "words", "summary"), "reading"),
+            **dict.fromkeys(("passed", "holds", "is_ok"), "ok"),
+            **{
+                name: f"model.{name}"
+                for name in ("predict", "interval", "formula", "r2_adjusted", "constant")
+            },
+            **dict.fromkeys(("r2", "r_squared"), "model.r2_adjusted"),
+        }
+    )
 
     match: str
     expectation: Expectation

@@ -1,4 +1,4 @@
-"""A name that a run, a study or a package does not have is answered with the one that was meant."""
+"""A name that a run, a study, a verdict, a model, a machine or a package does not have is answered with the one that was meant."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ import pytest
 import labkit as lk
 from labkit.errors import UnknownNameError
 from tests.support.refusals import raises_code
+
+
+FIVE = [2, 4, 8, 16, 32]
 
 
 def program(comm):
@@ -40,6 +43,10 @@ def study():
         (lambda run, study: study.judge("p"), ("unknown-name", "'judge'", '"p log p"')),
         (lambda run, study: study.speedup, ("unknown-name", "labkit.plot.speedup")),
         (lambda run, study: study.datta, ("unknown-name", "'data'")),
+        (lambda run, study: lk.fit(FIVE, FIVE).plot(), ("unknown-name", "labkit.plot.scaling")),
+        (lambda run, study: lk.fit(FIVE, FIVE).predikt(64), ("unknown-name", "'predict'")),
+        (lambda run, study: lk.judge(FIVE, FIVE, "p").predict(64), ("unknown-name", "model.predict")),
+        (lambda run, study: lk.platform("star:4").draw(), ("unknown-name", "labkit.plot.topology")),
         (lambda run, study: lk.algorithms.sortin, ("unknown-name", "'sorting'")),
         (lambda run, study: lk.algorithms.sorting.samplesort, ("unknown-name", "'sample_sort'")),
         (lambda run, study: lk.datasets.input, ("unknown-name", "'inputs'")),
