@@ -47,7 +47,7 @@ _SHOWN_LINKS = 40
 _CELL = "text-align:left;padding:2px 12px 2px 0"
 
 
-class Shown(ABC):
+class Shown(SuggestsNames, ABC):
     """The part of a `labkit.platform.Platform` that looks at it."""
 
     description: MachineSpec
@@ -196,7 +196,7 @@ def _table(head: tuple[str, ...] | None, rows: list[Any]) -> str:
     return f"<table>{f'<thead><tr>{titles}</tr></thead>' if head else ''}<tbody>{body}</tbody></table>"
 
 
-class Platform(Shown, SuggestsNames):
+class Platform(Shown):
     """A simulated machine.
 
     Parameters

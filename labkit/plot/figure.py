@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import io
 import json
 import math
 import os
@@ -269,12 +268,7 @@ def draw_file(figure: Drawn, kind: Literal["png", "svg"] | str, beside: Path | N
         source = folder / "figure.html"
         source.write_text(page, encoding="utf-8")
         made = _print_page(browser, source, folder)
-    if kind != "png":
-        return made
-    from PIL import Image
-
-    with Image.open(io.BytesIO(made)) as picture:
-        return described(picture, figure, dpi=(192, 192))
+    return described(made, figure, dpi=(192, 192)) if kind == "png" else made
 
 
 def _print_page(browser: str, source: Path, folder: Path) -> bytes:

@@ -18,6 +18,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.plot.glyphs import GLYPHS, Axes, Columns, Plot, draw_glyph, limits, pt
 from labkit.plot.style import COUNT_JS, SHARE_JS, SI_JS, count_text, share_text, si_text, wrap
@@ -148,6 +149,8 @@ _SCALE = 1.5
 _COLORS = 256
 #: from which on a shade in all three colors is white
 _WHITE = 252
+#: PIL's numbers of a way to choose colors, and of one to spread them
+_OCTREE, _NO_DITHER = 2, 0
 #: pixels of the screen to the inch
 _PER_INCH = 96.0
 #: of matplotlib: letters stay letters, and the same figure is the same file. IEEE and ACM refuse PDF with
@@ -292,13 +295,10 @@ def draw_still(figure: Drawn, kind: str = "svg", scale: float = 1.0, colors: int
 
 def written(page: Any, figure: Drawn, kind: str, dpi: float, colors: int = 0) -> bytes:
     """Return a drawn page as a file with its description inside, the same bytes each time."""
-    from PIL import Image
-
     if kind == "png":
         page.set_dpi(dpi)
         page.canvas.draw()
-        picture = Image.fromarray(np.asarray(page.canvas.buffer_rgba()))
-        return described(picture, figure, colors, (dpi, dpi))
+        return described(np.asarray(page.canvas.buffer_rgba()), figure, colors, (dpi, dpi))
     out = io.BytesIO()
     dates = {"svg": "Date", "pdf": "CreationDate"}
     page.savefig(out, format=kind, dpi=dpi, metadata={"Title": figure.reading, dates[kind]: None})
@@ -314,29 +314,33 @@ def _described(svg: str, figure: Drawn) -> str:
     return f'{begin}<svg role="img" {tag}>\n {words}{rest}'
 
 
-def described(picture: Any, figure: Drawn, colors: int = 0, dpi: tuple[float, float] | None = None) -> bytes:
-    """Return a picture of PIL's as a PNG with a title and a description, as its standard names them.
+def described(
+    picture: bytes | NDArray[np.uint8],
+    figure: Drawn,
+    colors: int = 0,
+    dpi: tuple[float, float] | None = None,
+) -> bytes:
+    """Return a PNG, or pixels, as a PNG with a title and a description, as its standard names them.
 
     With a palette of `colors` it is a third of the size, and has no `dpi`.
     """
-    from PIL import PngImagePlugin
+    from PIL import Image, PngImagePlugin
 
     words = PngImagePlugin.PngInfo()
     words.add_itxt("Title", figure.reading)
     words.add_itxt("Description", figure.alt)
     out = io.BytesIO()
-    if colors:
-        _with_palette(picture.convert("RGB"), colors).save(out, "PNG", pnginfo=words)
-    else:
-        picture.save(out, "PNG", pnginfo=words, optimize=True, dpi=dpi)
+    with Image.open(io.BytesIO(picture)) if isinstance(picture, bytes) else Image.fromarray(picture) as image:
+        if colors:
+            _with_palette(image.convert("RGB"), colors).save(out, "PNG", pnginfo=words)
+        else:
+            image.save(out, "PNG", pnginfo=words, optimize=True, dpi=dpi)
     return out.getvalue()
 
 
 def _with_palette(picture: Any, colors: int = _COLORS) -> Any:
     """Return a picture in so many colors; a median cut would take five times as long."""
-    from PIL import Image
-
-    found = picture.quantize(colors, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    found = picture.quantize(colors, _OCTREE, dither=_NO_DITHER)
     shades = np.array(found.getpalette(), dtype=np.uint8).reshape(-1, 3)
     shades[(shades >= _WHITE).all(axis=1)] = 255  # an octree's cells are blunt
     found.putpalette(shades.tobytes())

@@ -39,14 +39,11 @@ _AS_GOOD = 3.0
 #: a step is the last resort: this many points on both of its sides, or the last point alone, and its least
 #: change
 _BESIDE, _STEP = 2, 0.2
-#: of values that seem to scatter, how closely a curve with a step meets all, as a share of the tolerance, and
-#: how many there are
-_CLEAN, _FOR_CLEAN = 0.1, 7
-#: a curve with a step levels off where it reaches this share of its level
-_LEVELED = 0.9
+#: of so many values that scatter, the share of the tolerance by which a step may miss them; the share of its
+#: level that a curve with a step reaches where it levels off
+_FOR_CLEAN, _CLEAN, _LEVELED = 7, 0.1, 0.9
 #: factors that the search for one begins with, and its rounds
-_STARTS, _ROUNDS = np.exp2(np.linspace(-3, 3, 13)), 3
-_HALVINGS = 12
+_STARTS, _ROUNDS, _HALVINGS = np.exp2(np.linspace(-3, 3, 13)), 3, 12
 #: an exception is off the curve of the other values by at least this share; where it does not stand out
 #: of its neighbors, the others miss the curve by at most this share of the tolerance
 _OFF, _TIGHT = 0.01, 0.2
@@ -247,16 +244,13 @@ class Description:
     @cached_property
     def step(self) -> Model | None:
         """The model c + a f, times a factor from one value on, where no smooth one meets the data."""
-        n, y, near = self.x.size, self.summary.points, 1.0
-        if self.best.miss <= 1 and self.best.error > float(self.family.limits.max()) and n >= _FOR_CLEAN:
-            near = _CLEAN  # a step bends the data to and fro, too, but leaves nothing that scatters
-        elif self.best.miss <= 1:
+        n, y, is_met = self.x.size, self.summary.points, self.best.miss <= 1
+        scatters = is_met and self.best.error > float(self.family.limits.max()) and n >= _FOR_CLEAN
+        if (is_met and not scatters) or self.segments or n < LEAST_VALUES:
             return None
-        if self.segments or n < LEAST_VALUES:
-            return None
-        places = np.array([j for j in range(_BESIDE, n) if n - j >= _BESIDE or (j == n - 1 and near == 1)])
+        places = np.array([j for j in range(_BESIDE, n) if n - j >= _BESIDE or (j == n - 1 and not scatters)])
         jumps = np.where(y[places] > y[places - 1], 1, -1)
-        found = self._with_factor(np.arange(n) >= places[:, None], jumps, _STEP, near)
+        found = self._with_factor(np.arange(n) >= places[:, None], jumps, _STEP, _CLEAN if scatters else 1.0)
         if found is None:
             return None
         i, factor, before = found

@@ -545,7 +545,9 @@ class RankProxy:
             self.failure = self.failure or failure
             raise
 
-    def objects(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def objects(
+        self, header: dict[str, Any], parts: Sequence[memoryview]
+    ) -> tuple[dict[str, object], list[object]]:
         """Carry out a collective of objects, whose bytes are never opened here."""
         name, given = header["name"], [bytes(part) for part in parts]
         if name not in OF_OBJECTS:

@@ -279,7 +279,7 @@ class RemoteComm:
 
     def _of_objects(
         self, name: str, given: Sequence[object], root: int | None = None, op: object = None
-    ) -> list[Any]:
+    ) -> list[object]:
         """Have a collective of objects carried out; those that this rank gets, in rank order."""
         header: dict[str, object] = {"op": "objects", "comm": self._number, "name": name, "root": root}
         if name in REDUCED:
@@ -291,45 +291,45 @@ class RemoteComm:
         """Wait until every rank is here."""
         self.Barrier()
 
-    def bcast(self, obj: object = None, root: int = 0) -> Any:
+    def bcast(self, obj: object = None, root: int = 0) -> object:
         """Send an object from the root to everybody."""
         given = [obj] if operator.index(root) == self.rank else ()
         return self._of_objects("bcast", given, operator.index(root))[0]
 
-    def gather(self, sendobj: object, root: int = 0) -> list[Any] | None:
+    def gather(self, sendobj: object, root: int = 0) -> list[object] | None:
         """Collect one object of every rank at the root, in rank order."""
         found = self._of_objects("gather", [sendobj], operator.index(root))
         return found if operator.index(root) == self.rank else None
 
-    def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
+    def scatter(self, sendobj: Sequence[object] | None = None, root: int = 0) -> object:
         """Send the i-th of the root's objects to rank i."""
         given = self._items(sendobj) if operator.index(root) == self.rank else ()
         return self._of_objects("scatter", given, operator.index(root))[0]
 
-    def allgather(self, sendobj: object) -> list[Any]:
+    def allgather(self, sendobj: object) -> list[object]:
         """Collect one object of every rank at every rank, in rank order."""
         return self._of_objects("allgather", [sendobj])
 
-    def alltoall(self, sendobj: Sequence[Any] | None) -> list[Any]:
+    def alltoall(self, sendobj: Sequence[object] | None) -> list[object]:
         """Send the i-th object to rank i; the objects received, in rank order."""
         return self._of_objects("alltoall", self._items(sendobj))
 
     def _items(self, objects: Sequence[object] | None) -> Sequence[object]:
         return [None] * self.size if objects is None else objects
 
-    def reduce(self, sendobj: Any, op: Any = OPERATORS["SUM"], root: int = 0) -> Any:
+    def reduce(self, sendobj: object, op: object = OPERATORS["SUM"], root: int = 0) -> object:
         """Combine the objects in rank order; the result at the root, None elsewhere."""
         return self._of_objects("reduce", [sendobj], operator.index(root), op)[0]
 
-    def allreduce(self, sendobj: Any, op: Any = OPERATORS["SUM"]) -> Any:
+    def allreduce(self, sendobj: object, op: object = OPERATORS["SUM"]) -> object:
         """Combine the objects in rank order; the result at every rank."""
         return self._of_objects("allreduce", [sendobj], None, op)[0]
 
-    def scan(self, sendobj: Any, op: Any = OPERATORS["SUM"]) -> Any:
+    def scan(self, sendobj: object, op: object = OPERATORS["SUM"]) -> object:
         """Combine the objects of the ranks up to and including this one."""
         return self._of_objects("scan", [sendobj], None, op)[0]
 
-    def exscan(self, sendobj: Any, op: Any = OPERATORS["SUM"]) -> Any:
+    def exscan(self, sendobj: object, op: object = OPERATORS["SUM"]) -> object:
         """Combine the objects of the ranks before this one; None at rank 0."""
         return self._of_objects("exscan", [sendobj], None, op)[0]
 

@@ -233,8 +233,10 @@ def test_the_buttons_of_a_page_save_both_formats(figure: plot.Figure, tmp_path: 
 
 
 def test_the_description_of_a_png_survives_any_letter() -> None:
+    out = io.BytesIO()
+    Image.new("RGB", (2, 2)).save(out, "PNG")
     figure = plot.Figure(None, "p² log p ≈ µs", "→ 中")
-    with Image.open(io.BytesIO(described(Image.new("RGB", (2, 2)), figure))) as picture:
+    with Image.open(io.BytesIO(described(out.getvalue(), figure))) as picture:
         assert picture.text == {"Title": figure.reading, "Description": figure.alt}
 
 

@@ -1,4 +1,4 @@
-"""A name that a run, a study, a verdict, a model, a machine or a package does not have is answered with the one that was meant."""
+"""A name that an object or a package does not have is answered with the one that was meant."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 import labkit as lk
 from labkit.errors import UnknownNameError
 from tests.support.refusals import raises_code
-
 
 FIVE = [2, 4, 8, 16, 32]
 
