@@ -209,7 +209,9 @@ class _Spread:
         self.at = {point.number: index for index, point in enumerate(plan)}
         self.done: dict[int, Found] = {}
         self.kept = 0
-        self.left = deque(range(len(plan)))  # to be given out
+        # to be given out: that point first, then the largest, which take longest and would be waited for
+        later = sorted(range(len(plan)), key=lambda index: -plan[index].ranks)
+        self.left = deque(dict.fromkeys([self.shown, *later]))
 
     def next(self) -> tuple[Point, Found]:
         """Give out what can be given out, and wait for a point."""
