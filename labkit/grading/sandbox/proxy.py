@@ -334,7 +334,7 @@ class RankProxy:
                 return self._result(header, parts)
             self._carry_out(header, parts)
 
-    def _carry_out(self, header: dict[str, Any], parts: list[memoryview]) -> None:
+    def _carry_out(self, header: dict[str, object], parts: list[memoryview]) -> None:
         """Do what the process asks for, and answer, unless it has gone on."""
         operation, is_loading = header.get("op"), header.get("loading") is True
         if operation in _ENDS:
@@ -350,8 +350,8 @@ class RankProxy:
                 message = f"{self._place}: {type(error).__name__}: {error}"
                 raise self._failure("error", message, is_loading) from None
             answer, out = {"error": described(error)}, []
-        if not is_posted:
-            self._write(answer, out)
+        if not is_posted:  # objects of all ranks come as one buffer of bytes
+            self._write(answer, out, [b"".join(out)] if operation == "objects" else None)
 
     # --- the line to the process ------------------------------------------------------------------
 
@@ -420,7 +420,7 @@ class RankProxy:
 
     def _serve(
         self, operation: object, header: dict[str, object], parts: object
-    ) -> tuple[dict[str, object], list[object]]:
+    ) -> tuple[dict[str, object], list[Any]]:
         serve = _SERVICES.get(operation) if isinstance(operation, str) else None
         if serve is None:
             raise self._failure("protocol", "a request that does not exist")
