@@ -224,13 +224,12 @@ class _Judged:
             goes = "a fall" if self.e.term.is_falling else "growth"
             within = "the expectation" if expected else f"{goes} within the limit {self.limit}"
             self.doubts.append(f"{within} describes the data as well; measure a wider range")
-        elif self.match == "none" and self._is_unseen():
+        elif self.match == "none" and (allowed := self._allowed_at_end):
             (p, x), y = (self.e.parameter, self.found.x), self.found.summary.points
             self.seen = self._seen()
-            own, expected = y[-1] / y[-2], np.exp2(np.diff(self.e.log2(x[-2:]))[0])
             self.doubts.append(
-                f"from {p} = {number(x[-2])} to {number(x[-1])} it grows by a factor of {own:.3g}, and "
-                f"{self.e.term} by {expected:.3g}; measure more values"
+                f"from {p} = {number(x[-2])} to {number(x[-1])} it changes by a factor of "
+                f"{y[-1] / y[-2]:.3g}, and the limit allows {allowed:.3g}; measure more values"
             )
         elif self.match != "none" and faster > _HOLDS:
             other = self._likeliest("none")
@@ -245,18 +244,20 @@ class _Judged:
             self.match = "approximate"
             self.notes.append(f"{self._likeliest('exact', 'approximate')} describes the data about as well")
 
-    def _is_unseen(self) -> bool:
-        """Whether a sum through few values grows faster than the data do at their end.
+    @property
+    def _allowed_at_end(self) -> float:
+        """Factor that the limit allows between the last two values, where the data stay within it; else 0.
 
-        A sum of terms has two numbers for each, its growth and its coefficient. Through as many single
-        measurements it goes whatever they are, and its fastest term may only follow a bend of the others.
+        Only for a sum through few values: it has two numbers for each term, the growth and the coefficient.
+        Through as many single measurements it goes whatever they are, and its fastest term may only follow
+        a bend of the others.
         """
         model, y = self.found.model, self.found.summary.points
         if self.found.summary.freedom or y.size > 2 * (len(model.others) + 1) + 1 or not model.others:
-            return False
+            return 0.0
         (before, last), limit = y[-2:] - y.min(), self.limit.term.log2(self.found.x[-2:])
-        allowed = float(np.diff(self.e.log2(self.found.x[-2:]) + limit)[0])
-        return bool(np.isfinite(allowed) and 0 < last <= before * 2**allowed)
+        allowed = 2.0 ** float(np.diff(self.e.log2(self.found.x[-2:]) + limit)[0])
+        return allowed if 1 <= allowed < np.inf and 0 < last <= before * allowed else 0.0
 
     def _may_rise(self) -> bool:
         """Whether noise alone hides a rise or fall of what is called constant; noted where it does."""

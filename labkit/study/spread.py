@@ -209,7 +209,7 @@ class _Spread:
         self.at = {point.number: index for index, point in enumerate(plan)}
         self.done: dict[int, Found] = {}
         self.kept = 0
-        # to be given out: that point first, then the largest, which take longest and would be waited for
+        # to be given out: the largest points, which take longest, would be waited for at the end
         later = sorted(range(len(plan)), key=lambda index: -plan[index].ranks)
         self.left = deque(dict.fromkeys([self.shown, *later]))
 
