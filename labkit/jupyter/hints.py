@@ -78,10 +78,6 @@ def hint_of(error: BaseException) -> str:
     if isinstance(error, ImportError):
         return _import_meant(error)
     if isinstance(error, AttributeError):
-        if type(error.obj).__name__ == "Verdict" and not _is_foreign(type(error.obj)):
-            return (
-                "lk.plot.scaling(verdict) draws a verdict" if error.name in ("plot", "show", "draw") else ""
-            )
         return _called_too_early(error) or _not_recorded(error, said)
     return _of_type_error(error, said) if isinstance(error, TypeError) else ""
 

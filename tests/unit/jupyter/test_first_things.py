@@ -101,7 +101,7 @@ def test_it_ends_as_meant(code: str, value: object, tmp_path: Path) -> None:
         ("pd.DataFrame(lk.run(total, 2))", "ValueError", "run.phases"),
         ("lk.platform()", "TypeError", 'lk.platform("torus:4x4")'),
         ("lk.run(total(4), 4)", "AttributeError", "lk.run(total, ...)"),
-        ("x = [1, 2, 4, 8, 16]\nlk.judge(x, x, 'p').plot()", "AttributeError", "lk.plot.scaling(verdict)"),
+        ("x = [1, 2, 4, 8, 16]\nlk.judge(x, x, 'p').plot()", "unknown-name", "labkit.plot.scaling(verdict)"),
         # a third student
         ("__import__('labkit', fromlist=['mpi4py']).mpi4py", "unknown-name", "from mpi4py import MPI"),
         ("lk.run(total, np=4)", "unknown-name", "did you mean 'ranks'"),
