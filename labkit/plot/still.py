@@ -339,7 +339,7 @@ def described(
 
 
 def _with_palette(picture: Any, colors: int = _COLORS) -> Any:
-    """Return a picture in so many colors; a median cut would take five times as long."""
+    """Return a picture with at most `colors` colors; a median cut would take five times as long."""
     found = picture.quantize(colors, _OCTREE, dither=_NO_DITHER)
     shades = np.array(found.getpalette(), dtype=np.uint8).reshape(-1, 3)
     shades[(shades >= _WHITE).all(axis=1)] = 255  # an octree's cells are blunt

@@ -39,8 +39,8 @@ _AS_GOOD = 3.0
 #: a step is the last resort: this many points on both of its sides, or the last point alone, and its least
 #: change
 _BESIDE, _STEP = 2, 0.2
-#: of so many values that scatter, the share of the tolerance by which a step may miss them; the share of its
-#: level that a curve with a step reaches where it levels off
+#: the least number of values that scatter, and the share of the tolerance by which a step may miss them; the
+#: share of its level that a curve with a step reaches where it levels off
 _FOR_CLEAN, _CLEAN, _LEVELED = 7, 0.1, 0.9
 #: factors that the search for one begins with, and its rounds
 _STARTS, _ROUNDS, _HALVINGS = np.exp2(np.linspace(-3, 3, 13)), 3, 12

@@ -126,12 +126,11 @@ def sweep(
     jobs : int or cluster, optional
         Spreads simulations over processes of this host, which stay for the next sweep for 20 s, or over the
         engines of an ipyparallel cluster (its load-balanced view, the cluster itself, or a
-        `labkit.cluster`). The study is the one of a serial
-        sweep: the same rows in the same order, to the last bit; a program that depends on Python's hash seed
-        (the order of a set of texts) is noticed at one point, and run here instead, with a remark, unless
-        PYTHONHASHSEED says what the seed is. Program, `measure` and `runner` travel by value: what they
-        change outside themselves stays in the worker. Not for real machines, whose times would disturb each
-        other.
+        `labkit.cluster`). The study is the one of a serial sweep: the same rows in the same order, to the
+        last bit; a program that depends on Python's hash seed (the order of a set of texts) is noticed at
+        one point, and run here instead, with a remark, unless PYTHONHASHSEED says what the seed is.
+        Program, `measure` and `runner` travel by value: what they change outside themselves stays in the
+        worker. Not for real machines, whose times would disturb each other.
     executor : concurrent.futures.Executor, optional
         Spreads simulations over the workers of an executor, in place of `jobs`: ``ProcessPoolExecutor(4)``,
         loky's, ``client.get_executor()`` of dask, those of mpi4py.futures and submitit. The study is the one

@@ -18,6 +18,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from labkit.errors import LabkitError, MachineError
+from labkit.process.imports import is_installed
 from labkit.study.measure import Found, Job
 from labkit.study.worker_setup import fingerprint
 
@@ -72,14 +73,15 @@ class _Modules:
     """The files of this process's modules that are not installed, each with its time when it was read."""
 
     def __init__(self) -> None:
+        self._names: set[str] = set()
         self._times: dict[str, int] = {}
 
     def note(self) -> None:
         """Note those that have come."""
-        for module in list(sys.modules.values()):
-            file = getattr(module, "__file__", None)
-            if file and file not in self._times and not file.startswith((sys.prefix, sys.base_prefix)):
-                self._times[file] = _changed(file)
+        new = set(sys.modules) - self._names
+        self._names |= new
+        files = {getattr(sys.modules.get(name), "__file__", None) for name in new}
+        self._times |= {file: _changed(file) for file in files if file and not is_installed(file)}
 
     def are_current(self) -> bool:
         """Whether none of them has changed."""

@@ -22,7 +22,6 @@ from labkit.grading.sandbox.notes import noted
 from labkit.grading.sandbox.outcome import Work
 from labkit.grading.sandbox.wire import (
     COLLECTIVES,
-    MOST_COMPUTED,
     MOST_PAYLOAD_BYTES,
     OF_MESSAGES,
     OF_OBJECTS,
@@ -34,6 +33,7 @@ from labkit.grading.sandbox.wire import (
     WireError,
     decode,
     encode,
+    is_amount,
 )
 from labkit.program import context
 
@@ -647,11 +647,7 @@ class RankProxy:
         else:
             seconds, flops = header["seconds"], header["flops"]
             amount = flops if seconds is None else seconds
-            if (
-                isinstance(amount, bool)
-                or not isinstance(amount, int | float)
-                or not 0 <= amount < MOST_COMPUTED
-            ):
+            if not is_amount(amount):
                 raise ValueError("compute() takes a finite amount >= 0")
             if self.charges:
                 machine.compute(seconds, flops)

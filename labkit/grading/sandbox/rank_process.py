@@ -32,7 +32,7 @@ from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent, StandIns
 from labkit.grading.sandbox.notes import installed, watch
 from labkit.grading.sandbox.remote_comm import RemoteCart, RemoteComm, RemoteRequest
 from labkit.grading.sandbox.remote_request import RemotePrequest
-from labkit.grading.sandbox.wire import MOST_COMPUTED, Frames, decode, encode
+from labkit.grading.sandbox.wire import Frames, decode, encode, is_amount
 from labkit.process.confinement import seccomp
 from labkit.program import context
 
@@ -177,10 +177,7 @@ class RemoteContext:
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Charge computation to the rank."""
         amount = flops if seconds is None else seconds
-        is_right = (
-            isinstance(amount, int | float) and type(amount) is not bool and 0 <= amount < MOST_COMPUTED
-        )
-        charge = self._caller.post if is_right else self._caller.ask  # which raises the error
+        charge = self._caller.post if is_amount(amount) else self._caller.ask  # which raises the error
         charge({"op": "compute", "seconds": seconds, "flops": flops})
         self._charged_s += (seconds or 0.0) + (flops or 0.0) * 1e-9
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from labkit.comm.surface import METHODS, Method
+from labkit.comm.surface import METHODS, NAMED, Method
 from labkit.errors import DataError, LabkitError
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "WireError",
     "decode",
     "encode",
+    "is_amount",
 ]
 
 
@@ -46,8 +47,7 @@ MOST_AT_ONCE = 200
 MOST_HEADER_BYTES = 1 << 20
 MOST_PAYLOAD_BYTES = 64 << 20
 MOST_ITEMS, MOST_DEPTH = 100_000, 16
-#: seconds, or operations, of one call of `compute`
-MOST_COMPUTED = 1e12
+_MOST_COMPUTED = 1e12
 _KINDS = "biufc"
 _DTYPE = re.compile(rf"[<>|=]?[{_KINDS}]\d{{1,2}}")
 _LOOK_S = 1.0
@@ -305,6 +305,11 @@ class _Decoder:
         return array.copy() if self.is_writable else array
 
 
+def is_amount(value: object) -> bool:
+    """Whether `compute` takes it: seconds, or operations."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_COMPUTED
+
+
 # The upper-case collectives that a submission may call, blocking or not, and what their arguments are.
 
 
@@ -315,8 +320,10 @@ ROWS: dict[str, Method] = {
 #: name -> the roles of its arguments: read, written, operator, root, counts
 COLLECTIVES = {row.name: tuple(p.role for p in row.parameters) for row in ROWS.values()}
 #: those of objects, and which of them combine the objects
-REDUCED = ("reduce", "allreduce", "scan", "exscan")
-OF_OBJECTS = ("bcast", "gather", "scatter", "allgather", "alltoall", *REDUCED)
+OF_OBJECTS = tuple(
+    row.name for row in METHODS if row.kind == "collective" and not row.is_buffer and row.parameters
+)
+REDUCED = tuple(name for name in OF_OBJECTS if any(p.role == "op" for p in NAMED[name].parameters))
 #: those that are made of messages of a private communicator
 OF_MESSAGES = (
     *("neighbor_allgather", "neighbor_alltoall"),
