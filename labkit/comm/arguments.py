@@ -199,40 +199,27 @@ def _conversions(
 
 def _converting(owner: str, function: Callable[..., object], classes: Mapping[str, type]) -> object:
     """Return a function that converts its arguments, of the same signature; None: nothing is to be done."""
-    name, code = function.__name__, function.__code__
-    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    is_written = not (hasattr(function, "__wrapped__") or hasattr(function, "__signature__"))
-    if is_written and not _conversions(owner, name, names, classes):
-        return None  # most methods: a signature takes longer to make
-    signature = inspect.signature(function)
-    found = _conversions(owner, name, signature.parameters, classes)
-    if not found or any(one.kind is one.VAR_POSITIONAL for one in signature.parameters.values()):
+    written: Any = inspect.unwrap(function)
+    code, name = written.__code__, function.__name__
+    plain = code.co_varnames[: code.co_argcount]
+    named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    found = _conversions(owner, name, plain + named, classes)
+    if not found or code.co_flags & inspect.CO_VARARGS:
         return None
-    head, passed = [], []
+    is_open = bool(code.co_flags & inspect.CO_VARKEYWORDS)
+    compiled = _compiled(
+        tuple(one in found for one in plain), named, frozenset(found.keys() & set(named)), is_open
+    )
+    defaults = written.__defaults__ or ()
+    filled = dict(zip(plain[len(plain) - len(defaults) :], defaults, strict=True)) | (
+        written.__kwdefaults__ or {}
+    )
     space: dict[str, object] = {"_function": function}
-    is_named = False
-    for one in signature.parameters.values():
-        text = one.name
-        if one.kind is one.KEYWORD_ONLY and not is_named:
-            head.append("*")
-            is_named = True
-        if one.kind is one.VAR_KEYWORD:
-            head.append(f"**{text}")
-            passed.append(f"**{text}")
-            continue
-        if one.default is not one.empty:
-            space[f"_default_{text}"] = one.default
-            head.append(f"{text}=_default_{text}")
-        else:
-            head.append(text)
-        value = f"_to_{text}({text})" if text in found else text
-        passed.append(f"{text}={value}" if one.kind is one.KEYWORD_ONLY else value)
-    space |= {
-        f"_to_{text}": _unless_default(signature.parameters[text].default, convert)
-        for text, convert in found.items()
-    }
-    exec(_compiled(f"def made({', '.join(head)}):\n    return _function({', '.join(passed)})\n"), space)
-    made = space.pop("made")
+    for place, one in [*enumerate(plain), *((one, one) for one in named)]:
+        if one in found:
+            space[f"_to_{place}"] = _unless_default(filled.get(one, ...), found[one])
+    made: Any = FunctionType(compiled.replace(co_varnames=plain + compiled.co_varnames[len(plain) :]), space)
+    made.__defaults__, made.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
     name_as(made, name, function.__qualname__)
     made.__doc__, made.__module__ = function.__doc__, function.__module__
     made.__annotations__ = function.__annotations__
@@ -240,9 +227,23 @@ def _converting(owner: str, function: Callable[..., object], classes: Mapping[st
     return made
 
 
-@cache  # a third of the methods have the same parameters as another one
-def _compiled(source: str) -> CodeType:
-    return compile(source, __file__, "exec")
+@cache
+def _compiled(
+    plain: tuple[bool, ...], named: tuple[str, ...], found: frozenset[str], is_open: bool
+) -> CodeType:
+    """Compile a call of `_function`; its plain arguments are a0, a1, ...: methods differ mostly in names."""
+    head = [f"a{place}" for place in range(len(plain))]
+    passed = [f"_to_{place}(a{place})" if is_found else f"a{place}" for place, is_found in enumerate(plain)]
+    if named:
+        head += ["*", *named]
+        passed += [f"{one}=_to_{one}({one})" if one in found else f"{one}={one}" for one in named]
+    if is_open:
+        head.append("**rest")
+        passed.append("**rest")
+    space: dict[str, Any] = {}
+    exec(f"def made({', '.join(head)}): return _function({', '.join(passed)})", space)
+    code: CodeType = space["made"].__code__
+    return code.replace(co_filename=__file__)
 
 
 def _unless_default(default: object, convert: Callable[[object], object]) -> Callable[[object], object]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import inspect
 import operator
 import sys
 from typing import Any
@@ -340,7 +339,7 @@ def _made(name: str, doc: str | None) -> object:
         return Comm.__new__(type(self), made) if name == "Clone" else made  # type: ignore[call-arg]
 
     method.__name__, method.__qualname__, method.__doc__ = name, f"Comm.{name}", doc
-    method.__signature__ = inspect.signature(getattr(Intracomm, name))  # type: ignore[attr-defined]
+    method.__wrapped__ = getattr(Intracomm, name)  # type: ignore[attr-defined]
     return method
 
 
