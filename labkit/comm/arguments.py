@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import cache, partial
 from operator import index
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -197,9 +197,9 @@ def _conversions(
     return found
 
 
-def _converting(owner: str, function: Callable[..., object], classes: Mapping[str, type]) -> object:
+def _converting(owner: str, function: FunctionType, classes: Mapping[str, type]) -> object:
     """Return a function that converts its arguments, of the same signature; None: nothing is to be done."""
-    written: Any = inspect.unwrap(function)
+    written = cast("FunctionType", inspect.unwrap(function))
     code, name = written.__code__, function.__name__
     plain = code.co_varnames[: code.co_argcount]
     named = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
@@ -218,7 +218,7 @@ def _converting(owner: str, function: Callable[..., object], classes: Mapping[st
     for place, one in [*enumerate(plain), *((one, one) for one in named)]:
         if one in found:
             space[f"_to_{place}"] = _unless_default(filled.get(one, ...), found[one])
-    made: Any = FunctionType(compiled.replace(co_varnames=plain + compiled.co_varnames[len(plain) :]), space)
+    made = FunctionType(compiled.replace(co_varnames=plain + compiled.co_varnames[len(plain) :]), space)
     made.__defaults__, made.__kwdefaults__ = written.__defaults__, written.__kwdefaults__
     name_as(made, name, function.__qualname__)
     made.__doc__, made.__module__ = function.__doc__, function.__module__
@@ -240,10 +240,9 @@ def _compiled(
     if is_open:
         head.append("**rest")
         passed.append("**rest")
-    space: dict[str, Any] = {}
+    space: dict[str, FunctionType] = {}
     exec(f"def made({', '.join(head)}): return _function({', '.join(passed)})", space)
-    code: CodeType = space["made"].__code__
-    return code.replace(co_filename=__file__)
+    return space["made"].__code__.replace(co_filename=__file__)
 
 
 def _unless_default(default: object, convert: Callable[[object], object]) -> Callable[[object], object]:
