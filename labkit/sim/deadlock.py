@@ -124,7 +124,9 @@ def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
     waited = [row for row in rows if row[5]] or (rows if not beside else [])
     method = place.method if place is not None and place.method and not place.method.startswith("_") else name
     if state == "probe" or not (waited or beside):
-        source = () if peer in (_ANY, _PROC_NULL) else (int(peer),)
+        if peer == _PROC_NULL:  # it waits for the others to come as far as it is
+            return Waiting(f"{method}{where}", ())
+        source = () if peer == _ANY else (int(peer),)
         return Waiting(f"{method} {_peer('from', peer, tag)}{where}", source)
     if beside:
         shown, peers = _operations(hub, beside, waited)

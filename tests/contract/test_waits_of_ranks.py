@@ -16,6 +16,7 @@ from mpi4py import MPI
 comm = MPI.COMM_WORLD
 rank, size = comm.rank, comm.size
 right, left = (rank + 1) % size, (rank - 1) % size
+begin = MPI.Wtime()
 """
 
 
@@ -84,6 +85,23 @@ two = threading.Thread(target=add); two.start()
 with lock: got.append(None)
 two.join()
 assert sorted(map(str, got)) == [str(left), "None"]
+""",
+    "waits with a limit while a thread receives": """
+box, event = queue.Queue(), threading.Event()
+def listen():
+    for got in iter(lambda: comm.recv(source=MPI.ANY_SOURCE, tag=9), None): box.put(got)
+    event.set()
+one = threading.Thread(target=listen); one.start()
+comm.send(rank, right, 9)
+assert box.get(timeout=50) == left and MPI.Wtime() - begin < 40
+comm.Barrier()
+comm.send(None, rank, 9)
+assert event.wait(50) and one.join(50) is None and not one.is_alive()
+flag = []
+one = threading.Thread(target=lambda: flag.append(comm.recv(source=left, tag=3))); one.start()
+comm.send(rank, right, 3)
+while not flag: time.sleep(0.001)
+assert flag == [left] and MPI.Wtime() - begin < 40
 """,
     "asyncio over threads": """
 async def main():
@@ -164,7 +182,17 @@ def test_a_wait_that_nothing_ends_is_told(labkit, body):
     done = labkit(f"if rank == 1:\n    {body}\ncomm.Barrier()\n", timeout="none")
     assert done.returncode == 4
     assert "rank 1 waits for" in done.stderr
-    assert "prog.py:9" in done.stderr
+    assert "prog.py:10" in done.stderr
+
+
+def test_a_limit_strikes_while_a_thread_receives(labkit):
+    done = labkit(
+        "one = threading.Thread(target=lambda: comm.recv(source=left), daemon=True); one.start()\n"
+        "if rank == 0: time.sleep(1000.0)\n"
+        "else: assert not threading.Event().wait(2000.0) and 2000 <= MPI.Wtime() - begin < 2000.1\n"
+        "comm.send(rank, right)\none.join(1500.0)\nassert not one.is_alive()\n"
+    )
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_call_that_cannot_be_made_is_told(labkit):
@@ -174,7 +202,7 @@ def test_a_call_that_cannot_be_made_is_told(labkit):
         "box.get()\n"
     )
     assert done.returncode == 1
-    assert "the thread 'helper' called bcast at prog.py:9" in done.stderr
+    assert "the thread 'helper' called bcast at prog.py:10" in done.stderr
 
 
 def test_a_call_of_a_thread_in_a_deadlock_is_named(labkit):
@@ -183,7 +211,7 @@ def test_a_call_of_a_thread_in_a_deadlock_is_named(labkit):
         "one.start()\none.join()\n"
     )
     assert done.returncode == 4
-    assert "the thread 'helper' called recv at prog.py:8" in done.stderr
+    assert "the thread 'helper' called recv at prog.py:9" in done.stderr
 
 
 IN_THREAD = """

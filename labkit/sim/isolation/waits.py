@@ -21,6 +21,7 @@ from typing import Any, NoReturn, Protocol
 
 from labkit.comm.handles import exceptions
 from labkit.comm.handles.exceptions import RunEnded
+from labkit.comm.intracomm import COMM_WORLD
 from labkit.errors import DeadlockError
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.patches import Patch, Patches
@@ -434,11 +435,11 @@ class RankWaits:
         ends = [one for one in (*self._at_locks.values(), until) if one is not None]
         end = min(ends, default=None)
         pools = [one for one in self.pools if one.is_running]
-        if end is None and not pools and self._open:
-            self._finish(self._first_of([one.request for one in self._open]))
+        if self._open and not pools:
+            self._finish_first(end)
         elif end is None and len(pools) == 1 and not self._open:
             pools[0].take()
-        elif pools or self._open:
+        elif pools:
             self._look_until(end, pools)
         elif end is not None:
             self._sleep_until(end)
@@ -446,15 +447,27 @@ class RankWaits:
             return False
         return True
 
+    def _finish_first(self, end: float | None) -> None:
+        """Wait for the first of the threads' calls, at most until then."""
+        requests = [one.request for one in self._open]
+        if end is not None:
+            timer = self.hub.gate()
+            self.hub.open_gate(timer, end)
+            requests.append(self.hub.handle_request(COMM_WORLD, timer))
+        place = self._first_of(requests)
+        if place < len(self._open):
+            self._finish(place)
+
     def _first_of(self, requests: list[Any]) -> int:
         """Wait for the first of several requests, which stays unchanged; return its place."""
         over = next((place for place, one in enumerate(requests) if one._is_over() is not False), None)
         return int(type(requests[0])._wait_list(requests, True, "Waitany")) if over is None else over
 
     def _look_until(self, end: float | None, pools: list[WorkerPool]) -> None:
-        """Look at messages again and again, at most until then."""
+        """Look at pools and messages again and again, at most until then."""
         step = 1e-7
         while end is None or self.now() < end:
+            self.hub.catch_up("a wait for threads")  # the other ranks come this far
             for one in pools:
                 if one.has_result():
                     one.take()
