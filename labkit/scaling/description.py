@@ -15,7 +15,7 @@ from labkit.errors import DataError
 from labkit.scaling.changes import Segment, find_segments
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.family import ROUNDING, SEEN_TWICE, Candidate, Family, lost, solve
-from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all
+from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all, lines_with_factor
 from labkit.scaling.model import Model, Part
 from labkit.scaling.posterior import Belief, Data, choose_weighted, keep_tested, weigh
 from labkit.scaling.samples import LEAST_VALUES, Samples, Summary, read_samples, summarize
@@ -39,11 +39,12 @@ _AS_GOOD = 3.0
 #: a step is the last resort: this many points on both of its sides, or the last point alone, and its least
 #: change
 _BESIDE, _STEP = 2, 0.2
-#: the least number of values that scatter, and the share of the tolerance by which a step may miss them; the
-#: share of its level that a curve with a step reaches where it levels off
-_FOR_CLEAN, _CLEAN, _LEVELED = 7, 0.1, 0.9
-#: factors that the search for one begins with, and its rounds
-_STARTS, _ROUNDS, _HALVINGS = np.exp2(np.linspace(-3, 3, 13)), 3, 12
+#: the least number of values that scatter, and the share of the tolerance by which a step may miss them; how
+#: many times farther than two levels a smooth curve misses them; the share of its level that a curve with a
+#: step reaches where it levels off
+_FOR_CLEAN, _CLEAN, _LEVELS, _LEVELED = 7, 0.1, 4.0, 0.9
+#: times the interval of a hidden share is halved
+_HALVINGS = 12
 #: an exception is off the curve of the other values by at least this share; where it does not stand out
 #: of its neighbors, the others miss the curve by at most this share of the tolerance
 _OFF, _TIGHT = 0.01, 0.2
@@ -243,14 +244,26 @@ class Description:
 
     @cached_property
     def step(self) -> Model | None:
-        """The model c + a f, times a factor from one value on, where no smooth one meets the data."""
+        """The model c + a f, times a factor from one value on.
+
+        It is the last resort where no smooth one meets the data, but for two levels, which are seen as such
+        where they miss the points by much less.
+        """
         n, y, is_met = self.x.size, self.summary.points, self.best.miss <= 1
-        scatters = is_met and self.best.error > float(self.family.limits.max()) and n >= _FOR_CLEAN
-        if (is_met and not scatters) or self.segments or n < LEAST_VALUES:
+        if self.segments or n < LEAST_VALUES or self.best.error <= 100 * ROUNDING:
             return None
-        places = np.array([j for j in range(_BESIDE, n) if n - j >= _BESIDE or (j == n - 1 and not scatters)])
+        off = self.best.error / float(self.family.limits.max())
+        scatters = is_met and off > 1 and n >= _FOR_CLEAN
+        places = np.array([j for j in range(_BESIDE, n) if n - j >= _BESIDE or j == n - 1])
         jumps = np.where(y[places] > y[places - 1], 1, -1)
-        found = self._with_factor(np.arange(n) >= places[:, None], jumps, _STEP, _CLEAN if scatters else 1.0)
+        functions = self.layout.usable[: None if scatters or not is_met else 0]
+        near, least = (np.full((places.size, 1 + functions.size), v) for v in (1.0, _STEP))
+        least[:, 0] = min(2 * self.family.tolerance or _STEP, _STEP)
+        if is_met:
+            near[:, 0] = min(off / _LEVELS, 1.0)
+            near[:, 1:] = _CLEAN if scatters else 0.0
+            near[places == n - 1, 1:] = 0.0
+        found = self._with_factor(functions, np.arange(n) >= places[:, None], jumps, least, near)
         if found is None:
             return None
         i, factor, before = found
@@ -278,7 +291,8 @@ class Description:
         peaks = np.concatenate([[False], (up[:-1] & down[1:]) | (down[:-1] & up[1:]), [False]])
         stands_out = np.concatenate([np.repeat(up.any() and down.any(), len(masks) - n), peaks])
         near = np.where(stands_out, 1.0, _TIGHT)  # what goes one way is off only by a curve that is met
-        found = self._with_factor(masks, np.zeros(len(masks)), max(2 * self.family.tolerance, _OFF), near)
+        least = max(2 * self.family.tolerance, _OFF)
+        found = self._with_factor(self.layout.usable, masks, np.zeros(len(masks)), least, near[:, None])
         if found is None:
             return None
         i, factor, model = found
@@ -293,37 +307,34 @@ class Description:
 
     def _with_factor(
         self,
+        functions: npt.NDArray[np.int64],
         masks: npt.NDArray[np.bool_],
         jumps: npt.NDArray[Any],
-        least: float,
-        near: npt.ArrayLike = 1.0,
+        least: float | Floats,
+        near: Floats,
     ) -> tuple[int, float, Model] | None:
-        """Fit every c + a f, times a factor where a mask, shape (masks, n), is set.
+        """Fit the constant and c + a f of functions, times a factor where a mask, shape (masks, n), is set.
 
         Return the mask, the factor and the curve that are likeliest of those that miss no point by more than
         `near` times what models may: a factor above 1 where the jump is 1, below it where it is -1, and at
-        least so far from 1.
+        least so far from 1.  The last two may differ by mask and function, the constant first.
         """
         y = self.summary.points
-        terms = np.array([self.layout.constant, *self.layout.usable])
+        terms = np.array([self.layout.constant, *functions])
         f, is_flat = self.layout.values[terms], terms == self.layout.constant
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            c, a, factor = _lines_with_factor(masks, f, y, is_flat)
+            c, a, factor = lines_with_factor(masks, f, y, is_flat)
             u = np.where(masks[:, None, :], factor[..., None], 1.0) / y
             off = u * (c[..., None] + a[..., None] * f) - 1
             miss = np.nan_to_num((np.abs(off) / self.family.limits).max(axis=2), nan=np.inf)
         falls = self.layout.is_falling[terms]
         with np.errstate(over="ignore", invalid="ignore"):
-            good = (
-                (miss <= np.broadcast_to(near, len(masks))[:, None])
-                & (np.abs(factor - 1) > least)
-                & (c + a * f[:, 0] > 0)
-            )
+            good = (miss <= near) & (np.abs(factor - 1) > least) & (c + a * f[:, 0] > 0)
             good &= ~self.layout.is_exponential[terms] | (a * f[:, -2] > SEEN_TWICE * (c + a * f[:, -2]))
             good &= (jumps[:, None] == 0) | ((jumps[:, None] > 0) == (factor > 1))
             levels = self.layout.may_level[terms] & (c + a * f[:, -1] >= _LEVELED * c)
             good &= is_flat | np.where(falls, (c > 0) & ((a > 0) | levels), a > 0)
-        price = np.where(is_flat, 0.0, np.log(terms.size) - self.layout.log_priors[terms])
+        price = np.where(is_flat, 0.0, np.log(1 + functions.size) - self.layout.log_priors[terms])
         if not good.any():
             return None
         evidence = self.family.log_likelihood((off * off).sum(axis=2), 4) - price
@@ -552,47 +563,11 @@ class Description:
         if self.summary.is_noisy:
             test = f"lack of fit and likelihood at {100 * self.level:g} %, from the repetitions"
             return f"{test}; tolerance {percent}"
-        if self.best.miss <= 1 and self.best.error > self.family.tolerance and not self.segments:
-            percent = f"{np.ceil(1000 * self.best.error) / 10:.3g} %"
-            return f"every point within {percent} of the curve, as far as measurements made once scatter"
-        return f"every point within {percent} of the curve"
-
-
-def _lines_with_factor(
-    masks: npt.NDArray[np.bool_], f: Floats, y: Floats, is_flat: npt.NDArray[np.bool_]
-) -> tuple[Floats, Floats, Floats]:
-    """Return c, a and the factor where a mask is set, for every mask and term, by least squares.
-
-    From the best of some factors on they alternate: c and a for a factor (a is 0 for the term 1), the
-    factor for c and a. Each round ends with the limit that the last three factors tend to (Steffensen),
-    where its errors are smaller.
-    """
-    u, uf = np.broadcast_to(1 / y, f.shape), f / y
-    powers = np.stack([u, uf, u * u, u * uf, uf * uf])
-    inside, outside = np.einsum("amn,skn->asmk", np.stack([masks, ~masks]).astype(float), powers)
-
-    def line(g: Floats) -> tuple[Floats, Floats, Floats]:
-        ut, ft, uu, uf, ff = (
-            o + h * i for o, i, h in zip(outside, inside, (g, g, g * g, g * g, g * g), strict=True)
-        )
-        a = np.where(is_flat, 0.0, (ft - ut * uf / uu) / (ff - uf * uf / uu))
-        c = (ut - a * uf) / uu
-        return c, a, c * ut + a * ft  # the last is the number of values less the squared errors
-
-    def turn(g: Floats) -> tuple[Floats, Floats]:
-        c, a, explained = line(g)
-        ahead = c * c * inside[2] + 2 * c * a * inside[3] + a * a * inside[4]
-        return (c * inside[0] + a * inside[1]) / ahead, explained
-
-    factor = _STARTS[np.argmax(np.nan_to_num(line(_STARTS[:, None, None])[2], posinf=0.0), axis=0)]
-    for _ in range(_ROUNDS):
-        first, _ = turn(factor)
-        second, explained = turn(first)
-        limit = second - (second - first) ** 2 / (second - 2 * first + factor)
-        after, by_limit = turn(limit)
-        factor = np.where(by_limit > explained, after, second)
-    c, a, _ = line(factor)
-    return c, a, factor
+        scatter, likely = max(c.error for c in self.plausible), f"at least {100 * _PLAUSIBLE:g} % as likely"
+        if self.best.miss <= 1 and scatter > self.family.tolerance and not self.segments:
+            percent = f"{np.ceil(1000 * scatter) / 10:.3g} %"
+            likely += ", as far as measurements made once scatter"
+        return f"every point within {percent} of the curve, and {likely} as the best"
 
 
 def fit(

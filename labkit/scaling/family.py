@@ -140,31 +140,33 @@ class Family:
         return sorted(found, key=lambda c: (-c.evidence, c.terms))
 
     def _scattered(self, singles: list[Candidate], pairs: list[Candidate]) -> list[Candidate]:
-        """Return single terms, of which those that grow may miss points by as far as measurements scatter.
+        """Return single terms, of which those without a level may miss points by as far as they scatter.
 
         Where the data bend to and fro, and no sum of two terms predicts points left out much better than the
         best single term does, what that term misses is scatter: a sum would only follow it. Of repetitions,
         the scatter is known.
         """
-        falls = self.layout.is_falling
-        falling = [c for c in singles if any(falls[k] for k in c.terms)]
-        growing = [c for c in singles if not any(falls[k] for k in c.terms)]
-        if self.summary.freedom or not self.tolerance or not growing or not pairs:
+        half, falls = float(self.summary.points[-1]) / 2, self.layout.is_falling
+        is_level = [bool(c.terms and falls[c.terms[0]] and c.constant > half) for c in singles]
+        levels, lines = (
+            [c for c, i in zip(singles, is_level, strict=True) if i == one] for one in (True, False)
+        )
+        if self.summary.freedom or not self.tolerance or not lines or not pairs:
             return singles
         n = self.summary.points.size
-        own, others = (np.sqrt(min(c.press for c in some) / n) for some in (growing, pairs))
+        own, others = (np.sqrt(min(c.press for c in some) / n) for some in (lines, pairs))
         unforeseen = np.clip((others / max(own, ROUNDING) - _FORESEEN) / (_UNFORESEEN - _FORESEEN), 0.0, 1.0)
         farthest = min(_SCATTER * float(own), _TURNS * self._roughness)
         scatter = np.clip(farthest / float(self.limits.max()), 1.0, _MOST_SCATTER)
         times = 1.0 + float(unforeseen) * (float(scatter) - 1.0)
-        misses = np.array([c.miss for c in growing])
+        misses = np.array([c.miss for c in lines])
         # what is off by more than that describes nothing, and must not outdo what does
         outside = lost(misses) * np.clip((misses / times - 1.0) / _SCATTER_EDGE, 0.0, 1.0)
-        evidence = np.array([c.evidence for c in growing]) + lost(misses)
+        evidence = np.array([c.evidence for c in lines]) + lost(misses)
         evidence -= np.maximum(outside, lost(misses / times))
         misses = np.where(misses > times, misses, misses / times)
-        found = zip(growing, misses.tolist(), evidence.tolist(), strict=True)
-        return falling + [c._replace(miss=miss, evidence=e) for c, miss, e in found]
+        found = zip(lines, misses.tolist(), evidence.tolist(), strict=True)
+        return levels + [c._replace(miss=miss, evidence=e) for c, miss, e in found]
 
     @cached_property
     def _roughness(self) -> float:

@@ -15,6 +15,7 @@ from labkit.errors import DataError
 from labkit.scaling.description import TOLERANCE, Description, check_tolerance
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.family import ROUNDING, Candidate
+from labkit.scaling.leastsquares import basis_values
 from labkit.scaling.model import Model
 from labkit.scaling.samples import LEAST_VALUES, Samples, Summary, read_samples
 from labkit.scaling.search import Space, settle
@@ -231,6 +232,11 @@ class _Judged:
                 f"from {p} = {number(x[-2])} to {number(x[-1])} it changes by a factor of "
                 f"{y[-1] / y[-2]:.3g}, and the limit allows {allowed:.3g}; measure more values"
             )
+        elif self.match == "none" and self._rests_on_last():
+            p, last = self.e.parameter, number(self.found.x[-1])
+            self.doubts.append(
+                f"the expectation describes the values before {p} = {last} as well; measure beyond it"
+            )
         elif self.match != "none" and faster > _HOLDS:
             other = self._likeliest("none")
             self.doubts.append(f"faster growth, {other}, describes the data as well; measure a wider range")
@@ -258,6 +264,16 @@ class _Judged:
         (before, last), limit = y[-2:] - y.min(), self.limit.term.log2(self.found.x[-2:])
         allowed = 2.0 ** float(np.diff(self.e.log2(self.found.x[-2:]) + limit)[0])
         return allowed if 1 <= allowed < np.inf and 0 < last <= before * allowed else 0.0
+
+    def _rests_on_last(self) -> bool:
+        """Whether c + a E misses the other single measurements by no more than the model does."""
+        x, y, error = self.found.x[:-1], self.found.summary.points[:-1], self.found.model.error
+        values = basis_values([self.e], x)[0][0]
+        if self.found.summary.freedom or error <= 100 * ROUNDING or not np.isfinite(values).all():
+            return False
+        columns = np.stack([np.ones(x.size), values], axis=1) / y[:, None]
+        numbers = np.linalg.lstsq(columns, np.ones(x.size), rcond=None)[0]
+        return bool(numbers[1] >= 0 and np.abs(columns @ numbers - 1).max() <= error)
 
     def _may_rise(self) -> bool:
         """Whether noise alone hides a rise or fall of what is called constant; noted where it does."""
@@ -402,7 +418,8 @@ def describe(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: 
     if whole == "rises":
         return f"rises by {_percent(change)}{_bend(slopes)}"
     if whole == "falls":
-        return f"falls by {_percent(-change)}{_bend(-slopes)}"
+        much = f"a factor of {float(f'{y[0] / y[-1]:.3g}'):,.10g}" if change < -0.9 else _percent(-change)
+        return f"falls by {much}{_bend(-slopes)}"
     if whole:
         return whole
     for at in (int(np.argmin(y)), int(np.argmax(y)), _flat_head(y, tolerance), _flat_tail(y, tolerance)):

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from labkit.scaling.expectation import Basis
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["Fits", "basis_values", "fit_all"]
+__all__ = ["Fits", "basis_values", "fit_all", "lines_with_factor"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -25,6 +25,8 @@ Floats = npt.NDArray[np.float64]
 _BATCH = 50_000
 #: ranges of data beyond which functions are scaled once more
 _SAFE = 1e60
+#: factors that the search for one begins with, and its rounds
+_STARTS, _ROUNDS = np.exp2(np.linspace(-3, 3, 13)), 3
 
 
 @dataclass(frozen=True)
@@ -161,3 +163,40 @@ def _fit_weighted(
     free = np.where(flat | zero, 1, 2)
     lead, lift = a / scale * least[:, None], c * least[:, None]
     return Fits(lift, lead, sse, left_out, relative, free)
+
+
+def lines_with_factor(
+    masks: npt.NDArray[np.bool_], f: Floats, y: Floats, is_flat: npt.NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats]:
+    """Return c, a and the factor where a mask is set, for every mask and term, by least squares.
+
+    From the best of some factors on they alternate: c and a for a factor (a is 0 for the term 1), the
+    factor for c and a. Each round ends with the limit that the last three factors tend to (Steffensen),
+    where its errors are smaller.
+    """
+    u, uf = np.broadcast_to(1 / y, f.shape), f / y
+    powers = np.stack([u, uf, u * u, u * uf, uf * uf])
+    inside, outside = np.einsum("amn,skn->asmk", np.stack([masks, ~masks]).astype(float), powers)
+
+    def line(g: Floats) -> tuple[Floats, Floats, Floats]:
+        ut, ft, uu, uf, ff = (
+            o + h * i for o, i, h in zip(outside, inside, (g, g, g * g, g * g, g * g), strict=True)
+        )
+        a = np.where(is_flat, 0.0, (ft - ut * uf / uu) / (ff - uf * uf / uu))
+        c = (ut - a * uf) / uu
+        return c, a, c * ut + a * ft  # the last is the number of values less the squared errors
+
+    def turn(g: Floats) -> tuple[Floats, Floats]:
+        c, a, explained = line(g)
+        ahead = c * c * inside[2] + 2 * c * a * inside[3] + a * a * inside[4]
+        return (c * inside[0] + a * inside[1]) / ahead, explained
+
+    factor = _STARTS[np.argmax(np.nan_to_num(line(_STARTS[:, None, None])[2], posinf=0.0), axis=0)]
+    for _ in range(_ROUNDS):
+        first, _ = turn(factor)
+        second, explained = turn(first)
+        limit = second - (second - first) ** 2 / (second - 2 * first + factor)
+        after, by_limit = turn(limit)
+        factor = np.where(by_limit > explained, after, second)
+    c, a, _ = line(factor)
+    return c, a, factor

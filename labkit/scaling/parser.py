@@ -21,7 +21,7 @@ __all__ = ["EXAMPLES", "Monomial", "Product", "meant", "parse"]
 EXAMPLES = "1, log p, log^2 p, sqrt(p), p, p log2(p), p^2 log p, p^0.75/log p, n/p * log2(n/p), k^3 2^k"
 
 _TOKEN = re.compile(
-    r"(?P<based>\\?log_(\{\d+\}|\d+))|(?P<number>(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)|(?P<name>[^\W\d⁰¹²³⁴⁵⁶⁷⁸⁹][^\W⁰¹²³⁴⁵⁶⁷⁸⁹]*)|(?P<power>\*\*|\^)"
+    r"(?P<based>\\?log(_(\{\d+\}|\d+)|[₀-₉]+))|(?P<number>(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?)|(?P<name>[^\W\d⁰¹²³⁴⁵⁶⁷⁸⁹][^\W⁰¹²³⁴⁵⁶⁷⁸⁹]*)|(?P<power>\*\*|\^)"
     r"|(?P<superscript>[⁰¹²³⁴⁵⁶⁷⁸⁹]+)|(?P<times>[*·×⋅]|\\cdot|\\times)|(?P<latex>\\[a-zA-Z]+)|(?P<other>[-+/(){}√−])"
 )
 #: what LaTeX has between the parts of a formula
@@ -148,6 +148,8 @@ class _Parser:
         if self.token.kind == "end":
             self.fail(0, "it is empty")
         first, second = self.token, self.tokens[1]
+        if first.text in ("Ω", "Ω", "ω", "Omega", "omega") and second.text == "(":
+            self.fail(0, f"{first.text} is a lower bound, and expectations are upper bounds; write O(...)")
         if first.text in _LANDAU and second.text == "(":
             self.next = 1
             inner = self.group()

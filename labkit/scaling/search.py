@@ -43,6 +43,8 @@ BEYOND = 64
 #: local powers of p at the end from which on steeper terms are tried, and how much it must rise for
 #: exponentials
 _STEEP_FROM, _EXPONENTIAL_FROM, _RISE = 1.8, 2.2, 1.4
+#: the share by which the upper half of the range must rise for steeper terms beside a large constant
+_VISIBLE = 0.2
 
 
 #: logarithms of how much less likely a term is beforehand: a second logarithm; a power of no whole exponent,
@@ -200,10 +202,17 @@ def lay_out(space: Space, x: Floats, y: Floats, symbol: str, expectation: Expect
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         powers = np.diff(np.log(y)) / np.diff(np.log(x))
-    is_steep = bool(powers[-1] > _STEEP_FROM)
+    is_steep = bool(powers[-1] > _STEEP_FROM) or _outgrows_square(x, y)
     is_exponential = bool(powers[-1] > max(_EXPONENTIAL_FROM, _RISE * powers[0]))
     kind = (bool(falls(x, y[None])[0]), is_steep, is_exponential)
     return _layout(_hashable(space), expectation, tuple(x.tolist()), kind, symbol)
+
+
+def _outgrows_square(x: Floats, y: Floats) -> bool:
+    """Return whether data bend up more than c + a x^2 does, which a large constant hides from the power."""
+    (first, middle, last), square = y[[0, y.size // 2, -1]], np.square(x[[0, y.size // 2, -1]] / x[-1])
+    early, late = (middle - first) / middle, (last - middle) / middle
+    return bool(late > _VISIBLE and late > _RISE * early * (1 - square[1]) / (square[1] - square[0]))
 
 
 @lru_cache(maxsize=512)

@@ -160,11 +160,9 @@ class Verdict(SuggestsNames):
         limit, found = write(self.deviation.term), self._course(write)
         if self.match == "undecided":
             but = f", but {self.exception}" if self.exception else ""
-            return f"Undecided: it {found}{but}, {expected} is expected; {self.reasons[0]}."
+            return f"Undecided: it {found}{but}, {expected} is expected{self._scatter}; {self.reasons[0]}."
         step, tail = self.compared or pace(g, e, write), "" if model.is_nearest else dominance(model, write)
-        is_once = self.samples is not None and self.samples.noise[1] == 0
-        if is_once and model.error > self.tolerance and not model.is_nearest:
-            tail += f"; points are up to {100 * model.error:.2g} % off"
+        tail += self._scatter
         tail += f"; but {self.exception}" if self.exception else ""
         if self.match == "exact":
             return f"Exact match: it {found}, as expected{tail}."
@@ -177,6 +175,15 @@ class Verdict(SuggestsNames):
         if self.match == "bound":
             return f"The bound holds but is not tight: it {found}, {step}{tail}{self._unseen(write)}."
         return f"No match: it {found}, {step}, beyond the limit {limit}{tail}."
+
+    @property
+    def _scatter(self) -> str:
+        """How far points that were measured once are off a model that describes them, as a clause."""
+        if self.model is None or self.model.is_nearest or self.model.error <= self.tolerance:
+            return ""
+        if self.samples is None or self.samples.summary(self.aggregate).freedom:
+            return ""
+        return f"; points are up to {_beyond(100 * self.model.error, 100 * self.tolerance)} % off"
 
     def _course(self, write: Callable[[Term], str]) -> str:
         """What the data do: by the model, or by their shape where none describes them."""
@@ -391,7 +398,8 @@ def outcome(model: Term, expectation: Term, deviation: Term) -> str:
 
 Write = Callable[[Term], str]
 
-#: what falls by less than this factor and then rises is not said to fall
+#: what falls by less than this factor, or by less than its curve misses points, and then rises is not said
+#: to fall
 _TURN = 1.05
 #: a takeover farther beyond the data than this is not worth a clause
 _FAR = 1e6
@@ -425,9 +433,10 @@ def course(model: Model, write: Write = str) -> str:
         grows, values = growth(model.term, write), model.predict(model.x)
         least = int(values.argmin())
         # what the curve does within its errors is not what the data do
-        if model.term.is_falling or min(values[0] / values[least], model.y[0] / model.y.min()) <= _TURN:
+        turn = max(_TURN, 1 + model.error)
+        if model.term.is_falling or min(values[0] / values[least], model.y[0] / model.y.min()) <= turn:
             return grows
-        if values[-1] <= _TURN * values[least]:
+        if values[-1] <= turn * values[least]:
             last = f"{model.parameter} = {number(model.x[-1])}"
             return f"falls to about its least at {last} and {grows} beyond"
         return f"falls up to {model.parameter} = {number(model.x[least])} and {grows} from there on"

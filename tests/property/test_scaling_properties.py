@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from labkit.scaling import PAPER, WIDE, Term, fit, judge, match, ruler, space_for
+from labkit.scaling import PAPER, WIDE, Model, Term, fit, judge, match, ruler, space_for
 from labkit.scaling.search import family
 
 RANKS = np.array([4.0, 8, 16, 32, 64, 128, 256])
@@ -122,3 +124,43 @@ def test_terms_of_the_spaces_are_read_back_exactly(term: Term) -> None:
     from labkit.scaling import read_expectation
 
     assert read_expectation(str(term), "p").term == term
+
+
+@st.composite
+def once(draw: st.DrawFn) -> np.ndarray:
+    """Return single measurements (7,) of a term, of two levels, or of no model, with up to 10 % noise."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    kind, term = draw(st.sampled_from(["term", "fall", "levels", "none"])), draw(TERMS)
+    noise = draw(st.sampled_from([0.0, 0.01, 0.05, 0.1])) * rng.standard_normal(RANKS.size)
+    curve = rng.uniform(0, 10) + rng.uniform(0.1, 10) * term(RANKS)
+    if kind == "fall":
+        curve = rng.uniform(0, 0.1) + RANKS ** -rng.uniform(0.3, 1.5)
+    elif kind == "levels":
+        curve = np.where(rng.integers(1, RANKS.size) > np.arange(RANKS.size), 1.0, rng.uniform(1, 3))
+    elif kind == "none":
+        curve = np.exp(0.5 * rng.standard_normal(RANKS.size))
+    return np.asarray(curve * np.exp(noise))
+
+
+@QUICK
+@given(once(), st.sampled_from(["1", "log p", "p", "p^2", "1/p"]))
+def test_no_point_is_farther_off_than_a_verdict_says(y: np.ndarray, expected: str) -> None:
+    verdict = judge(RANKS, y, expected)
+    assert verdict.model is not None
+
+    def off(model: Model) -> float:
+        return 100 * float(np.abs(model.predict(RANKS) / y - 1).max())
+
+    said = re.search(r"up to ([\d.]+) % off", verdict.reading)
+    if said or not verdict.model.is_nearest:
+        assert off(verdict.model) <= 1.06 * (float(said[1]) if said else 5)
+    if verdict.plausible:
+        (limit,) = re.findall(r"every point within ([\d.]+) %", verdict.test)
+        assert max(map(off, verdict.plausible)) <= float(limit) * (1 + 1e-9)
+
+
+@QUICK
+@given(once(), st.sampled_from(["1", "log p", "p", "p^2", "1/p"]))
+def test_measurements_entered_twice_change_no_word(y: np.ndarray, expected: str) -> None:
+    twice = judge(RANKS, np.stack([y, y], axis=1), expected)
+    assert twice.reading == judge(RANKS, y, expected).reading

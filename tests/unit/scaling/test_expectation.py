@@ -38,6 +38,8 @@ HALF = Fraction(1, 2)
         (r"p \cdot \log_2 p", (0, 1, 1)),
         (r"\log_{10}^2 p", (0, 0, 2)),
         ("log_2 p", (0, 0, 1)),
+        ("p·log₂(p)", (0, 1, 1)),
+        ("log₁₀ p", (0, 0, 1)),
         (r"O(\sqrt{p}\,\log p)", (0, HALF, 1)),
         (r"\frac{p^2}{p}", (0, 1, 0)),
         (r"\left(p\right)^2", (0, 2, 0)),
@@ -126,6 +128,12 @@ def test_refuses_with_a_position_and_examples(text: str, position: int, word: st
 def test_refuses_what_is_no_text(bad: object) -> None:
     with raises_code(ExpectationError, "malformed-expression"):
         read_expectation(bad)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bound", ["Ω(p)", "ω(log p)", "Omega(p^2)"])
+def test_refuses_a_lower_bound(bound: str) -> None:
+    with raises_code(ExpectationError, "malformed-expression", "lower bound"):
+        read_expectation(bound)
 
 
 def test_refuses_monsters_quickly() -> None:

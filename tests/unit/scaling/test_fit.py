@@ -353,3 +353,33 @@ def test_the_late_growth_of_a_bent_series_is_not_called_slower() -> None:
 def test_smooth_bends_are_not_taken_for_scatter() -> None:
     p = 2.0 ** np.arange(3, 9)
     assert lk.fit(p, [0.253, 0.412, 0.626, 0.816, 0.936, 1.0]).is_nearest
+
+
+@pytest.mark.parametrize("values", [2.0 ** np.arange(2, 8), 10.0 * np.arange(2, 10)])
+def test_a_large_constant_hides_no_steep_growth(values: np.ndarray) -> None:
+    for share in np.geomspace(1e-6, 3, 14):
+        y = share * values[-1] ** 3 + values**3
+        assert lk.fit(values, y).term == (0, 3, 0)
+        assert lk.judge(values, y, "p^2").match == "none"
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.1])
+def test_scatter_hides_no_fall(noise: float) -> None:
+    """Strong scaling measured once: 1/p is seen through the scatter, and what falls too slowly, too."""
+    rng, p = np.random.default_rng(7), 2.0 ** np.arange(0, 8)
+    verdicts = [lk.judge(p, np.exp(noise * rng.standard_normal(8)) / p, "1/p") for _ in range(25)]
+    assert sum(v.match == "exact" for v in verdicts) >= 15
+    assert sum(v.model is not None and v.model.is_nearest for v in verdicts) <= 6
+    slow = [lk.judge(p, np.exp(noise * rng.standard_normal(8)) / p**0.25, "1/p") for _ in range(25)]
+    assert sum(v.ok for v in slow) <= 1
+
+
+def test_the_last_value_alone_raises_no_alarm() -> None:
+    """One slow run at the end of scattered measurements is a doubt; further ones like it are growth."""
+    rng = np.random.default_rng(8)
+    p = 2.0 ** np.arange(2, 12)
+    times = p * np.exp(0.03 * rng.standard_normal(p.size))
+    slow = np.where(np.arange(p.size) == p.size - 1, 4 * times, times)
+    assert lk.judge(p, slow, "p").match in ("undecided", "approximate")
+    steep = np.where(p > 256, times * (p / 256) ** 2, times)
+    assert not lk.judge(p, steep, "p").ok

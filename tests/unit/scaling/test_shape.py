@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.scaling.judgement import describe
+from labkit.text.html import number
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -23,6 +24,7 @@ P = np.array([4.0, 8, 16, 32, 64, 128, 256, 512])
         ([1, 2, 4, 8, 16, 32, 64, 128], "rises by a factor of 128"),
         ([10, 14, 16, 17, 17.4, 17.6, 17.7, 17.7], "rises by 77 % and levels off"),
         ([8, 7, 6, 5, 4, 3, 2, 1], "falls by 88 %, faster towards the end"),
+        ([512, 256, 128, 64, 32, 16, 8, 0.1], "falls by a factor of 5,120, faster towards the end"),
         ([100, 101, 100, 99, 100, 101, 100, 100], "stays within 2 %"),
         ([9, 7, 5, 4, 5, 7, 9, 12], "falls up to p = 32 and rises from there on"),
         ([1, 2, 3, 4, 5, 4, 3, 2], "rises up to p = 64 and falls from there on"),
@@ -139,3 +141,19 @@ def test_what_falls_hides_no_growth_that_cancels(seed: int) -> None:
     y = P ** -rng.uniform(0.4, 1) * (1 + 0.01 * rng.standard_normal(P.size))
     hidden = lk.judge(P, y, "p^2").hidden
     assert hidden is None or hidden < 0.35
+
+
+@given(
+    st.integers(5, 10), st.floats(1.13, 5.0), st.booleans(), st.sampled_from([0.0, 0.003]), st.integers(0, 99)
+)
+def test_two_levels_are_a_jump_and_no_growth(
+    n: int, factor: float, drops: bool, noise: float, seed: int
+) -> None:
+    rng, p = np.random.default_rng(seed), 2.0 ** np.arange(2, 2 + n)
+    at = int(rng.integers(2, n))
+    times = np.where(np.arange(n) < at, 1.0, 1 / factor if drops else factor)
+    times *= np.exp(noise * rng.uniform(-1, 1, n))
+    verdict = lk.judge(p, times, "1")
+    assert f"{'drops to' if drops else 'jumps by a factor of'}" in verdict.seen
+    assert verdict.seen.endswith(f"at p = {number(p[at])}")
+    assert verdict.match == ("undecided" if at == n - 1 and not drops else "approximate")
