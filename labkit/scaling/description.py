@@ -563,11 +563,14 @@ class Description:
         if self.summary.is_noisy:
             test = f"lack of fit and likelihood at {100 * self.level:g} %, from the repetitions"
             return f"{test}; tolerance {percent}"
-        scatter, likely = max(c.error for c in self.plausible), f"at least {100 * _PLAUSIBLE:g} % as likely"
-        if self.best.miss <= 1 and scatter > self.family.tolerance and not self.segments:
-            percent = f"{np.ceil(1000 * scatter) / 10:.3g} %"
-            likely += ", as far as measurements made once scatter"
-        return f"every point within {percent} of the curve, and {likely} as the best"
+        far, scatter = max(c.error for c in self.plausible), ""
+        if self.best.miss <= 1 and far > self.family.tolerance and not self.segments:
+            percent, scatter = (
+                f"{np.ceil(1000 * far) / 10:.3g} %",
+                ", as far as measurements made once scatter",
+            )
+        likely = f"at least {100 * _PLAUSIBLE:g} % as likely as the best"
+        return f"every point within {percent} of the curve{scatter}, and {likely}"
 
 
 def fit(

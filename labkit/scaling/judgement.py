@@ -418,8 +418,7 @@ def describe(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: 
     if whole == "rises":
         return f"rises by {_percent(change)}{_bend(slopes)}"
     if whole == "falls":
-        much = f"a factor of {float(f'{y[0] / y[-1]:.3g}'):,.10g}" if change < -0.9 else _percent(-change)
-        return f"falls by {much}{_bend(-slopes)}"
+        return f"falls by {_fall(change)}{_bend(-slopes)}"
     if whole:
         return whole
     for at in (int(np.argmin(y)), int(np.argmax(y)), _flat_head(y, tolerance), _flat_tail(y, tolerance)):
@@ -443,7 +442,8 @@ def _pieces(model: Model, symbol: str) -> str:
     ):  # one curve and its multiple
         factor = float(factors[1])
         first = "levels off" if last.others else growth(last.term, Term.pretty)
-        jump = f"jumps by a factor of {factor:.2g}" if factor > 1 else f"drops to {_percent(factor)}"
+        drop = f"drops to {_percent(factor)}" if factor >= 0.1 else f"drops by {_fall(factor - 1)}"
+        jump = f"jumps by a factor of {factor:.2g}" if factor > 1 else drop
         return f"{first} and {jump} at {symbol} = {number(last.since)}"
     pieces: list[Model] = []
     one: Model | None = model
@@ -486,6 +486,11 @@ def _bend(slopes: Floats) -> str:
 
 def _percent(change: float) -> str:
     return f"{100 * change:.0f} %" if change < 4 else f"a factor of {float(f'{change + 1:.3g}'):,.10g}"
+
+
+def _fall(change: float) -> str:
+    """Return a change below 0 without its sign, one by more than 90 % as a factor."""
+    return _percent(-change if change >= -0.9 else -change / (1 + change))
 
 
 def scatters(summary: Summary, tolerance: float) -> bool:

@@ -18,7 +18,7 @@ from labkit.scaling.parser import Product, parse
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.search import PAPER, falling
 from labkit.scaling.term import CONSTANT, Term
-from labkit.scaling.verdict import outcome
+from labkit.scaling.verdict import beyond, outcome
 from labkit.text import html as markup
 from labkit.text.html import quantity
 
@@ -492,26 +492,27 @@ def judge_surface(
     model = grid.surface(grid.with_expected(expected))
     wanted = " + ".join(str(Summand(e.terms, 1.0, e)) for e in expected)
     terms = [e.terms for e in expected]
-    found = [_kind(s.terms, terms) for s in model.summands] or ["bound"]
-    said = f"it grows like {model.growth}"
+    grown = [s.terms for s in model.summands] or [(CONSTANT, CONSTANT)]
+    found = [_kind(g, terms) for g in grown]
+    said = f"it grows like {model.growth}" if model.summands else "it is constant"
     if not model.is_described:
         said = (
             f"no model fits within {100 * tolerance:.3g} %; the nearest, O({model.growth}), misses a "
-            f"point by {model.error:.0%}"
+            f"point by {beyond(100 * model.error, 100 * tolerance)} %"
         )
         if model.error > _ROUGH * tolerance and not grid.is_noisy:
             return SurfaceVerdict(
                 "undecided", model, f"Undecided: {said}; O({wanted}) is expected; measure repetitions."
             )
     if "none" in found:
-        over = str(model.summands[found.index("none")])
+        over = str(model.summands[found.index("none")]) if model.summands else "a constant"
         return SurfaceVerdict("none", model, f"No match: {said}; {over} exceeds what O({wanted}) allows.")
-    if {s.terms for s in model.summands} >= set(_largest(terms)):
-        exceeds = any(not any(_is_within(s.terms, e) for e in terms) for s in model.summands)
+    if set(grown) >= set(_largest(terms)):
+        exceeds = any(not any(_is_within(g, e) for e in terms) for g in grown)
         if model.is_described and not exceeds:
             return SurfaceVerdict("exact", model, f"Exact match: {said}, as expected.")
         return SurfaceVerdict("approximate", model, f"Approximate match: {said}; O({wanted}) is expected.")
-    reached = {_kind_of_any(t, model) for t in _largest(terms)}
+    reached = {_kind_of_any(t, grown) for t in _largest(terms)}
     match = "approximate" if "bound" not in reached else "bound"
     opening = "Approximate match" if match == "approximate" else "The bound holds but is not tight"
     return SurfaceVerdict(match, model, f"{opening}: {said}, O({wanted}) is expected.")
@@ -537,9 +538,9 @@ def _pair_kind(terms: tuple[Term, Term], expected: tuple[Term, Term]) -> str:
     return next(k for k in ("none", "bound", "approximate", "exact") if k in kinds)
 
 
-def _kind_of_any(expected: tuple[Term, Term], model: Surface) -> str:
-    """Return whether any summand of the model comes near an expected one: "approximate", else "bound"."""
-    near = any(_pair_kind(s.terms, expected) in ("exact", "approximate") for s in model.summands)
+def _kind_of_any(expected: tuple[Term, Term], grown: Sequence[tuple[Term, Term]]) -> str:
+    """Return whether any growth that was found comes near an expected one: "approximate", else "bound"."""
+    near = any(_pair_kind(g, expected) in ("exact", "approximate") for g in grown)
     return "approximate" if near else "bound"
 
 

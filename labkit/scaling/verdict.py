@@ -18,7 +18,18 @@ from labkit.scaling.term import CONSTANT, Term
 from labkit.text import html as markup
 from labkit.text.html import number, quantity
 
-__all__ = ["Deviation", "Verdict", "course", "deviation_for", "growth", "hides", "match", "outcome", "pace"]
+__all__ = [
+    "Deviation",
+    "Verdict",
+    "beyond",
+    "course",
+    "deviation_for",
+    "growth",
+    "hides",
+    "match",
+    "outcome",
+    "pace",
+]
 
 
 _SHOWN = 8  # terms in a list
@@ -183,7 +194,7 @@ class Verdict(SuggestsNames):
             return ""
         if self.samples is None or self.samples.summary(self.aggregate).freedom:
             return ""
-        return f"; points are up to {_beyond(100 * self.model.error, 100 * self.tolerance)} % off"
+        return f"; points are up to {beyond(100 * self.model.error, 100 * self.tolerance)} % off"
 
     def _course(self, write: Callable[[Term], str]) -> str:
         """What the data do: by the model, or by their shape where none describes them."""
@@ -196,7 +207,7 @@ class Verdict(SuggestsNames):
             fits = f"within {100 * self.tolerance:.3g} %" if self.tolerance else "exactly"
             return (
                 f"{self.seen} (no model fits {fits}; the nearest, {nearest}, "
-                f"misses a point by {_beyond(100 * model.error, 100 * self.tolerance)} %)"
+                f"misses a point by {beyond(100 * model.error, 100 * self.tolerance)} %)"
             )
         return self.seen or course(model, write)
 
@@ -309,7 +320,7 @@ class Verdict(SuggestsNames):
         return markup.card(title, f"<div>{sentence}</div>{markup.properties(rows)}")
 
 
-def _beyond(value: float, limit: float) -> str:
+def beyond(value: float, limit: float) -> str:
     """Return a value in two digits, or in as many as show that it exceeds the limit."""
     return next((t for d in range(2, 8) if float(t := f"{value:.{d}g}") > limit), f"{value:.8g}")
 

@@ -115,6 +115,10 @@ N1, P1 = (v.ravel() for v in np.meshgrid(2.0 ** np.arange(4, 9), 2.0 ** np.arang
         (N1**2 + 9 * P1, "n + p", "none"),
         (N1 / P1 + 0.001, "n/p", "exact"),
         (N1**1.25 * P1, "n p", "approximate"),
+        (2 + 0 * N1, "1", "exact"),
+        (2 + 0 * N1, "n", "bound"),
+        (2 + 0 * N1, "n/p", "none"),
+        (2 + 0 * N1, "1/p", "none"),
     ],
 )
 def test_two_parameters(y: np.ndarray, expected: str, match: str) -> None:

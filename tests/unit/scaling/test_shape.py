@@ -154,6 +154,6 @@ def test_two_levels_are_a_jump_and_no_growth(
     times = np.where(np.arange(n) < at, 1.0, 1 / factor if drops else factor)
     times *= np.exp(noise * rng.uniform(-1, 1, n))
     verdict = lk.judge(p, times, "1")
-    assert f"{'drops to' if drops else 'jumps by a factor of'}" in verdict.seen
+    assert ("drops to" if drops else "jumps by a factor of") in verdict.seen
     assert verdict.seen.endswith(f"at p = {number(p[at])}")
     assert verdict.match == ("undecided" if at == n - 1 and not drops else "approximate")
