@@ -42,6 +42,18 @@ np.set_printoptions(precision=rank); comm.barrier(); assert np.get_printoptions(
 stateful.LEVEL = rank; comm.barrier(); assert stateful.LEVEL == rank
 for _ in range(rank + 1): stateful.bump()
 comm.barrier(); assert stateful.count() == stateful.COUNT == rank + 1
+stateful.LEVEL = None if rank == 1 else rank; comm.barrier()
+assert stateful.LEVEL == (None if rank == 1 else rank)
+"""
+LATE = """
+import late
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+for turn in range(comm.size):
+    if comm.rank == turn:
+        import late.part
+        assert late.part.SIZE == late.helper() == 3
+    comm.barrier()
 """
 SHARED = "import stateful\nstateful.cache[1] = stateful.Config.value = 1\n"
 
@@ -50,6 +62,9 @@ def run_with_package(tmp_path, body):
     installed = tmp_path / "site-packages"
     installed.mkdir(exist_ok=True)
     (installed / "stateful.py").write_text(PACKAGE)
+    (installed / "late").mkdir(exist_ok=True)
+    (installed / "late" / "__init__.py").write_text("def helper():\n    return part.SIZE\n")
+    (installed / "late" / "part.py").write_text("SIZE = 3\n")
     (tmp_path / "prog.py").write_text(body)
     return subprocess.run(
         [sys.executable, "-m", "labkit", "run", "-n", "3", "prog.py"],
@@ -65,6 +80,11 @@ def test_scripts(tmp_path):
     done = run_with_package(tmp_path, SHARED)
     assert done.returncode == 0, done.stderr
     assert "'stateful' keeps in stateful.cache, stateful.Config.value" in done.stderr
+
+
+def test_a_submodule_that_one_rank_imports_first(tmp_path):
+    done = run_with_package(tmp_path, LATE)
+    assert done.returncode == 0, done.stderr
 
 
 def test_functions():

@@ -177,7 +177,11 @@ class _Watched(types.ModuleType):
     """A module whose globals are a rank's own when a rank assigns them."""
 
     def __setattr__(self, name: str, value: object) -> None:
-        _own_global(vars(self), name)
+        is_import = (
+            isinstance(value, types.ModuleType) and sys.modules.get(f"{self.__name__}.{name}") is value
+        )
+        if not is_import:  # an import of a submodule happens once, for all ranks
+            _own_global(vars(self), name)
         super().__setattr__(name, value)
 
     def __delattr__(self, name: str) -> None:
