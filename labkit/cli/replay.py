@@ -16,7 +16,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit replay``."""
     add = parser.add_argument
     add(
-        "trace", help="a trace of all ranks, or a list with one trace file a rank (SimGrid's text, also gzip)"
+        "trace",
+        help="SimGrid's trace of all ranks, or a list with one file a rank (also gzip); or a GOAL schedule",
     )
     add(
         "--on",

@@ -651,7 +651,10 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | object) ->
     if machine in named.names():
         return _named(machine, text)
     is_spec = text.partition(",")[0].partition(":")[0] in kinds()  # it may end in a model's file
-    if isinstance(spec_or_file, os.PathLike) or (text.endswith((".toml", ".xml")) and not is_spec):
+    is_file = (
+        isinstance(spec_or_file, os.PathLike) or text.endswith((".toml", ".xml")) or Path(text).is_file()
+    )
+    if is_file and (isinstance(spec_or_file, os.PathLike) or not is_spec):
         return _from_file(Path(text))
     return Platform(parse_spec(text))
 
@@ -718,7 +721,8 @@ def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -
 
 
 def _from_file(path: Path) -> Platform:
-    if path.suffix == ".xml":
+    text = "" if path.suffix == ".xml" else text_of(path, PlatformError)
+    if path.suffix == ".xml" or text.lstrip().startswith("<"):
         from labkit.machines.xml.reader import read_platform
 
         described, name, read_over, host_speed = read_platform(path)
@@ -727,10 +731,11 @@ def _from_file(path: Path) -> Platform:
             facts.append(("measured computation", f"this host counts as {host_speed:g} flop/s"))
         return Platform(described, name, str(path), None, facts, host_speed)
     try:
-        table = toml_of(text_of(path, PlatformError))
+        table = toml_of(text)
     except tomllib.TOMLDecodeError as error:
         raise PlatformError(
-            f"{path}: not a readable TOML platform file ({error})", code="malformed-file"
+            f"{path}: neither SimGrid's platform XML nor a readable TOML platform file ({error})",
+            code="malformed-file",
         ) from None
     unknown = sorted(set(table) - {"name", "spec", "source"})
     if unknown or not all(isinstance(value, str) for value in table.values()) or "spec" not in table:

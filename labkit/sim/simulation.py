@@ -467,7 +467,8 @@ class Simulation:
             return error if isinstance(error, LabkitError) else RankError(-1, trimmed_traceback(error))
         text = trimmed_traceback(error)
         if isinstance(error, SystemExit):
-            return RankError(rank, text, f"rank {rank} left with exit code {error.code!r}\n{text}")
+            code = int(error.code) if isinstance(error.code, int) else f"1: {error.code}"  # as Python does
+            return RankError(rank, text, f"rank {rank} left with exit code {code}\n{text}")
         return RankError(rank, text, code=code_of(error))
 
     def time_up(self, frame: FrameType | None) -> None:

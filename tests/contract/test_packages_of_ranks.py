@@ -87,6 +87,56 @@ def test_a_submodule_that_one_rank_imports_first(tmp_path):
     assert done.returncode == 0, done.stderr
 
 
+TESTS = {
+    "conftest.py": """
+import pytest
+from mpi4py import MPI
+RANK = MPI.COMM_WORLD.rank
+@pytest.fixture
+def expected():
+    return RANK
+""",
+    "inner/conftest.py": "import pytest\n@pytest.fixture\ndef inner():\n    return 7\n",
+    "inner/test_inner.py": "def test_inner(inner, expected):\n    assert inner == 7 > expected\n",
+    "helper.py": "from mpi4py import MPI\nR = MPI.COMM_WORLD.rank\n",
+    "test_outer.py": """
+from mpi4py import MPI
+import helper
+comm = MPI.COMM_WORLD
+rank, seen = comm.rank, []
+def test_ranks(expected):
+    comm.Barrier()
+    seen.append(rank)
+    comm.Barrier()
+    assert seen == [rank] and rank == expected == helper.R
+    assert comm.allgather(rank) == list(range(comm.size))
+""",
+}
+
+
+def test_pytest_gives_each_rank_its_own_test_modules(tmp_path):
+    for name, text in TESTS.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    options = ["-q", "-p", "no:cacheprovider", "-W", "ignore", "."]
+
+    def call():
+        command = [sys.executable, "-m", "labkit", "run", "-n", "3", "-m", "pytest", *options]
+        environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        return subprocess.run(
+            command, capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path, env=environment
+        )
+
+    done = call()
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("2 passed") == 3
+    (tmp_path / "test_broken.py").write_text("from mpi4py import MPI\nimport no_such_module\n")
+    done = call()
+    assert done.returncode == 1
+    assert "left with exit code 2\n" in done.stderr
+    assert "DependsOnRank" not in done.stdout + done.stderr
+
+
 def test_functions():
     mpl.use("Agg")
     outside = plt.figure()

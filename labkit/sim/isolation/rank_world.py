@@ -10,6 +10,7 @@ rank. All other installed modules stay shared.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import importlib.util
 import os
 import sys
@@ -92,10 +93,10 @@ class OwnModules:
 
     @staticmethod
     def _is_source(spec: ModuleSpec) -> bool:
-        return spec.loader is None or (hasattr(spec.loader, "get_code") and bool(spec.has_location))
+        return spec.loader is None or bool(spec.has_location)
 
     def code(self, spec: ModuleSpec) -> CodeType | None:
-        """Return the module's code; None for a namespace package or a compiled extension."""
+        """Return the module's code; None for a namespace package, or where its loader has none to give."""
         key = spec.name, spec.origin
         if key not in self._codes:
             code = module_code(spec.loader, spec.name)
@@ -198,11 +199,10 @@ class OwnModules:
                 return world.load(full)
             if world is not None and full == "mpi4py.MPI":
                 note_import()
-            try:
+            with contextlib.suppress(_DependsOnRankError):
                 return shared_import_module(name, package)
-            except _DependsOnRankError:  # a module that is the running rank's from now on
-                self._forget()
-                return import_module(full)
+            self._forget()  # the module is the running rank's from now on
+            return import_module(full)
 
         def reload(module: ModuleType) -> ModuleType:
             world = self.current()
@@ -301,17 +301,21 @@ class RankWorld:
 
         Raises ModuleNotFoundError: There is none.
         """
-        if name in self._modules:
+        if name in self._modules and name in sys.modules:
             return self._modules[name]
         parent, _, child = name.rpartition(".")
         folders = getattr(self.load(parent), "__path__", ()) if parent else None
-        if name in self._modules:  # the parent has loaded it
-            return self._modules[name]
+        known = self._modules.get(name)
+        if known is not None and name in sys.modules:  # the parent has loaded it
+            return known
         spec = self._own.find(name, folders)
+        if known is not None and (spec is None or spec.origin == getattr(known, "__file__", None)):
+            self._own.publish(name)  # a rank has taken it out of `sys.modules`
+            return known
         if spec is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
         code = self._own.code(spec)
-        if code is None and spec.loader is not None:  # a compiled extension cannot be loaded twice
+        if code is None and hasattr(spec.loader, "get_code"):  # a compiled extension cannot be loaded twice
             module = self._modules[name] = self._own.extension(spec)
             if parent:
                 setattr(self.load(parent), child, module)
@@ -319,14 +323,22 @@ class RankWorld:
         module = self._modules[name] = self._new(importlib.util.module_from_spec(spec))
         self._own.publish(name)
         try:
-            if code is not None:
-                exec(code, vars(module))
+            self._execute(module, code)
         except BaseException:
             del self._modules[name]
             raise
         if parent:
             setattr(self.load(parent), child, module)
         return module
+
+    @staticmethod
+    def _execute(module: ModuleType, code: CodeType | None) -> None:
+        """Execute a module: its code, or by a loader that does so itself, as pytest's."""
+        loader = getattr(module.__spec__, "loader", None)
+        if code is not None:
+            exec(code, vars(module))
+        elif loader is not None and not hasattr(loader, "get_code"):
+            loader.exec_module(module)
 
     def load_for_workers(self, code: CodeType) -> None:
         """Execute the program as a worker does: its functions are needed, its main part is not."""
@@ -348,9 +360,7 @@ class RankWorld:
         own = self._modules.get(name)
         if own is None or own is self.main or own.__spec__ is None:
             return None
-        code = self._own.code(own.__spec__)
-        if code is not None:
-            exec(code, vars(own))
+        self._execute(own, self._own.code(own.__spec__))
         return own
 
 

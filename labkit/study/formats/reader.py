@@ -65,6 +65,8 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+(?:[eE][+-]?\d+)?")
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(?:,\d{3})+")
 _GROUPS = re.compile(r"[+-]?\d[\d.,'’_\s]*(?:[eE][+-]?\d+)?")
 _WITH_UNIT = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?\s*[a-zA-Zµ%][a-zA-Z/]{0,5}")
+#: the first line of XML or HTML
+_MARKUP = re.compile(r"<[?!A-Za-z][^,;\t]*")
 _EXTRAP = re.compile(r"(PARAMETER|POINTS|REGION|METRIC|DATA)(\s|$)")
 
 
@@ -154,6 +156,12 @@ def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list
         )
     if text.lstrip()[0] in "{[":
         return _json(text, name, remarks)
+    if _MARKUP.fullmatch(lines[0].strip()):
+        raise DataError(
+            f"{name!r} is XML or HTML, and no measurements; give CSV, Extra-P's text or JSON, or a saved "
+            "study (labkit.platform reads SimGrid's platform files)",
+            code="wrong-kind-of-file",
+        )
     if _EXTRAP.match(lines[0].strip()):
         return _extrap_text(text, name, remarks)
     return _csv(lines, name, parameters, remarks)

@@ -93,6 +93,18 @@ def test_what_is_no_specification_is_refused(thing: object) -> None:
         lk.platform(thing)  # type: ignore[arg-type]
 
 
+def test_a_file_is_read_by_its_content_whatever_it_is_called(tmp_path: Path) -> None:
+    cluster = '<cluster id="c" prefix="h" suffix="" radical="0-4" speed="1Gf" bw="1GBps" lat="1us"/>'
+    (tmp_path / "machine").write_text(f'<platform version="4.1">{cluster}</platform>')
+    (tmp_path / "mine.txt").write_text('spec = "star:3"\n')
+    (tmp_path / "times.csv").write_text("p,time\n1,2\n")
+    for shown in (str, Path):
+        assert lk.platform(shown(tmp_path / "machine")).hosts == 5
+        assert lk.platform(shown(tmp_path / "mine.txt")).hosts == 3
+        with raises_code(PlatformError, "malformed-file", "times.csv"):
+            lk.platform(shown(tmp_path / "times.csv"))
+
+
 def test_an_unsized_star_grows_with_the_ranks() -> None:
     star = lk.platform("star,cores=4")
     assert star.hosts is None

@@ -293,6 +293,12 @@ def test_missing_binary_and_folder_are_refused(tmp_path: Path) -> None:
     (tmp_path / "b").write_bytes(bytes(range(256)))
     with raises_code(DataError, "unreadable-file"):
         lk.load(tmp_path / "b")
+    for markup in ("<?xml version='1.0'?>\n<platform/>\n", '<algo name="ring">\n <gpu id="0"/>\n</algo>\n'):
+        (tmp_path / "x").write_text(markup)
+        with raises_code(DataError, "wrong-kind-of-file"):
+            lk.load(tmp_path / "x")
+    (tmp_path / "x").write_text("<p>,time\n1,2\n2,3\n4,6\n")
+    assert list(lk.load(tmp_path / "x").data["<p>"]) == [1, 2, 4]
     with zipfile.ZipFile(tmp_path / "z", "w") as archive:
         archive.writestr("other", "x")
     with raises_code(DataError, "malformed-file", "study.json"):
