@@ -260,8 +260,8 @@ def _numbers(values: Any, blocks: int, what: str) -> NDArray[np.int64]:
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iu":
         numbers = values.astype(np.int64)
     else:
-        length = len(values)
-        numbers = np.fromiter((operator.index(values[place]) for place in range(length)), np.int64, length)
+        given = values if type(values) in (list, tuple) else [values[place] for place in range(len(values))]
+        numbers = np.fromiter(map(operator.index, given), np.int64, len(given))
     if len(numbers) != blocks:
         raise ValueError(f"message: expecting {blocks} {what}, got {len(numbers)}")
     return numbers

@@ -108,6 +108,8 @@ def _by_layout(method: Method, comm: Any, arguments: tuple[object, ...]) -> int:
             return _to_neighbors(method.base, given, len(comm.inoutedges[1]))
         if method.base == "Reduce_scatter":  # without counts the ranks would ask each other
             return parse_simple(given, False).bytes
+        if method.problem == "alltoallv":  # p numbers are read for what is received, too, and do not matter
+            return _of_table(method.base, given, comm.size)
         problem = PROBLEMS[method.problem]
         call = maker_of(method)(comm, problem, method.name, *arguments)
         if problem.layout == "table":  # its `bytes` are what the choice of the algorithm goes by
@@ -122,6 +124,10 @@ def _to_neighbors(base: str, given: object, targets: int) -> int:
         return parse_simple(given, False).bytes * targets
     if base == "Neighbor_alltoall":
         return parse_simple(given, False).bytes
+    return _of_table(base, given, targets)
+
+
+def _of_table(base: str, given: object, targets: int) -> int:
     table = (parse_vector if base.endswith("v") else parse_vector_w)(given, False, targets)
     return int(table.counts.sum()) * table.element_bytes
 
