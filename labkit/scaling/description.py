@@ -23,7 +23,16 @@ from labkit.scaling.search import Space, Terms, falls, lay_out, settle
 from labkit.scaling.term import Term
 from labkit.text.html import number
 
-__all__ = ["TOLERANCE", "Description", "check_tolerance", "find_changes", "fit", "fit_many", "fit_samples"]
+__all__ = [
+    "PLAUSIBLE",
+    "TOLERANCE",
+    "Description",
+    "check_tolerance",
+    "find_changes",
+    "fit",
+    "fit_many",
+    "fit_samples",
+]
 
 #: how far a model may miss a point, where repetitions do not say more
 TOLERANCE = 0.05
@@ -33,7 +42,7 @@ _FOREIGN = 3.0
 #: logarithm of how much likelier several segments must be than one model
 _SEGMENTS = 3.0
 #: share of the likeliest model's weight from which on a model of single measurements counts as not rejected
-_PLAUSIBLE = 0.05
+PLAUSIBLE = 0.05
 #: curves in an interval: those that miss the points at most this many times as far as the best does
 _AS_GOOD = 3.0
 #: a step is the last resort: this many points on both of its sides, or the last point alone, and its least
@@ -552,7 +561,7 @@ class Description:
         same = {at for at, lead in leads.items() if lead == best.lead}
         top = max(w for c, w in self.weighted if id(c.lead) in same)
         for c, w in self.weighted:
-            if c.miss <= 1 and w >= _PLAUSIBLE * top and not (is_noisy and self._is_positive_line(c)):
+            if c.miss <= 1 and w >= PLAUSIBLE * top and not (is_noisy and self._is_positive_line(c)):
                 out.setdefault(c.lead, c)
         return tuple(out.values())
 
@@ -569,7 +578,7 @@ class Description:
                 f"{np.ceil(1000 * far) / 10:.3g} %",
                 ", as far as measurements made once scatter",
             )
-        likely = f"at least {100 * _PLAUSIBLE:g} % as likely as the best"
+        likely = f"at least {100 * PLAUSIBLE:g} % as likely as the best"
         return f"every point within {percent} of the curve{scatter}, and {likely}"
 
 

@@ -12,7 +12,7 @@ from scipy.special import stdtrit
 
 from labkit.checks import echo
 from labkit.errors import DataError
-from labkit.scaling.description import TOLERANCE, Description, check_tolerance
+from labkit.scaling.description import PLAUSIBLE, TOLERANCE, Description, check_tolerance
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.family import ROUNDING, Candidate
 from labkit.scaling.leastsquares import basis_values
@@ -220,7 +220,7 @@ class _Judged:
         for c, share in self.found.weighted:
             shares[self._kind(c.lead)] += share
         faster, distance = shares["none"], sum(_STEPS[k] * w for k, w in shares.items())
-        expected = any(c.lead == self.e.term for c in self.plausible)
+        expected = any(c.lead == self.e.term for c in self.plausible) or self._is_as_likely()
         if self.match == "none" and (faster < _ALARM or expected):
             goes = "a fall" if self.e.term.is_falling else "growth"
             within = "the expectation" if expected else f"{goes} within the limit {self.limit}"
@@ -250,6 +250,18 @@ class _Judged:
             self.match = "approximate"
             self.notes.append(f"{self._likeliest('exact', 'approximate')} describes the data about as well")
 
+    def _is_as_likely(self) -> bool:
+        """Whether the expectation is not rejected where it counts beforehand as the plainest term does."""
+        layout, shares = self.found.layout, self.found.weighted
+        best = next(share for c, share in shares if c.lead == self.found.best.lead)
+        for c, share in shares:
+            if c.lead == self.e.term and c.miss <= 1:
+                place = c.terms[-1] if c.terms else layout.constant
+                prior = float(layout.prior[place] / layout.prior.max())
+                share /= prior if self.found.summary.is_noisy else float(np.exp(layout.log_priors[place]))
+                return share >= PLAUSIBLE * best
+        return False
+
     @property
     def _allowed_at_end(self) -> float:
         """Factor that the limit allows between the last two values, where the data stay within it; else 0.
@@ -266,14 +278,16 @@ class _Judged:
         return allowed if 1 <= allowed < np.inf and 0 < last <= before * allowed else 0.0
 
     def _rests_on_last(self) -> bool:
-        """Whether c + a E misses the other single measurements by no more than the model does."""
-        x, y, error = self.found.x[:-1], self.found.summary.points[:-1], self.found.model.error
+        """Whether c + a E, through the single measurements before the last, misses the last one alone."""
+        x, y, model = self.found.x, self.found.summary.points, self.found.model
+        error = max(model.error, 2 * float(np.sqrt(model.sse / max(x.size - model.free, 1))))
         values = basis_values([self.e], x)[0][0]
-        if self.found.summary.freedom or error <= 100 * ROUNDING or not np.isfinite(values).all():
+        if self.found.summary.freedom or model.error <= 100 * ROUNDING or not np.isfinite(values).all():
             return False
         columns = np.stack([np.ones(x.size), values], axis=1) / y[:, None]
-        numbers = np.linalg.lstsq(columns, np.ones(x.size), rcond=None)[0]
-        return bool(numbers[1] >= 0 and np.abs(columns @ numbers - 1).max() <= error)
+        numbers = np.linalg.lstsq(columns[:-1], np.ones(x.size - 1), rcond=None)[0]
+        off = columns @ numbers - 1
+        return bool(numbers[1] >= 0 and np.abs(off[:-1]).max() <= error and off[-1] < -error)
 
     def _may_rise(self) -> bool:
         """Whether noise alone hides a rise or fall of what is called constant; noted where it does."""
