@@ -383,3 +383,12 @@ def test_the_last_value_alone_raises_no_alarm() -> None:
     assert lk.judge(p, slow, "p").match in ("undecided", "approximate")
     steep = np.where(p > 256, times * (p / 256) ** 2, times)
     assert not lk.judge(p, steep, "p").ok
+
+
+@pytest.mark.parametrize("power", ["1/4", "1/3", "2/3", "2"])
+def test_a_rare_growth_that_is_expected_raises_no_alarm(power: str) -> None:
+    rng, p = np.random.default_rng(11), 2.0 ** np.arange(1, 7)
+    f = Term(0, power, 2)(p)
+    scattered = [(f[0] + f) * np.exp(0.1 * rng.standard_normal(p.size)) for _ in range(20)]
+    matches = [lk.judge(p, y, f"p^({power}) log^2 p").match for y in scattered]
+    assert matches.count("none") <= 1
