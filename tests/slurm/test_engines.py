@@ -13,6 +13,7 @@ import pytest
 
 import labkit as lk
 from labkit.errors import MachineError, RankError
+from tests.support.refusals import raises_code
 
 pytest.importorskip("ipyparallel")
 
@@ -33,7 +34,7 @@ def test_engines_over_two_nodes_are_one_world_and_survive_a_failure(slurm):
         expected = [(0, 4, "n1"), (1, 4, "n1"), (2, 4, "n2"), (3, 4, "n2")]
         assert [one[:2] for one in lk.run(where, 4, on=machine).results] == [one[:2] for one in expected]
         assert len({one[2] for one in lk.run(where, 4, on=machine).results}) == 2
-        with pytest.raises(RankError, match="rank 1 failed: ValueError: on purpose"):
+        with raises_code(RankError, "rank-failed", "rank 1", "ValueError: on purpose"):
             lk.run(raising, 4, on=machine, timeout_s=60)
         assert [one[:2] for one in lk.run(where, 3, on=machine).results] == [(0, 3), (1, 3), (2, 3)]
     slurm.wait_for(lambda: not slurm.ask("squeue", "-h"))
@@ -108,7 +109,7 @@ def ssh_host(tmp_path, monkeypatch):
 def test_engines_by_ssh(ssh_host):
     with lk.cluster(2, launcher="ssh", host=ssh_host, python=sys.executable, timeout_s=120) as machine:
         assert [one[:2] for one in lk.run(where, 2, on=machine).results] == [(0, 2), (1, 2)]
-        with pytest.raises(RankError, match="rank 1 failed: ValueError: on purpose"):
+        with raises_code(RankError, "rank-failed", "rank 1", "ValueError: on purpose"):
             lk.run(raising, 2, on=machine, timeout_s=60)
         assert [one[:2] for one in lk.run(where, 2, on=machine).results] == [(0, 2), (1, 2)]
 
