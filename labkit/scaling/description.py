@@ -492,7 +492,8 @@ class Description:
             with np.errstate(invalid="ignore"):
                 grows, goes_down = numbers[:, 1] >= 0, self.layout.is_falling[usable]
                 sensible = np.where(goes_down, np.where(grows, falls, self.layout.may_level[usable]), grows)
-                near = (np.abs(error) <= limits).all(axis=1) & sensible & (~falls | (numbers[:, 0] >= 0))
+                is_above = ~falls | (numbers[:, 0] >= -limits[-1] * y[-1])  # 0 in the end, but for errors
+                near = (np.abs(error) <= limits).all(axis=1) & sensible & is_above
             return bool(near.any())
 
         low, high = 0.0, 1.0

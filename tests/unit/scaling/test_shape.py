@@ -157,3 +157,13 @@ def test_two_levels_are_a_jump_and_no_growth(
     assert ("drops to" if drops else "jumps by a factor of") in verdict.seen
     assert verdict.seen.endswith(f"at p = {number(p[at])}")
     assert verdict.match == ("undecided" if at == n - 1 and not drops else "approximate")
+
+
+@pytest.mark.parametrize("digits", [3, 4, 6, 9])
+def test_what_could_be_hidden_does_not_hang_on_the_last_digit(digits: int) -> None:
+    for law in ("1/p", "p", "log p"):
+        y = [float(f"{v:.{digits - 1}e}") for v in 1.567205558e-7 * CURVES[law](X)]
+        verdict = lk.judge(X, y, "p^3")
+        assert verdict.match == "bound"
+        assert verdict.hidden is not None
+        assert verdict.hidden < 0.1
