@@ -287,7 +287,9 @@ class _Judged:
         columns = np.stack([np.ones(x.size), values], axis=1) / y[:, None]
         numbers = np.linalg.lstsq(columns[:-1], np.ones(x.size - 1), rcond=None)[0]
         off = columns @ numbers - 1
-        return bool(numbers[1] >= 0 and np.abs(off[:-1]).max() <= error and off[-1] < -error)
+        if numbers[1] < 0 or (self.e.term.is_falling and numbers[0] > _HALF * y[-2]):  # a level is no fall
+            return False
+        return bool(np.abs(off[:-1]).max() <= error and off[-1] < -error)
 
     def _may_rise(self) -> bool:
         """Whether noise alone hides a rise or fall of what is called constant; noted where it does."""

@@ -383,6 +383,9 @@ def test_the_last_value_alone_raises_no_alarm() -> None:
     assert lk.judge(p, slow, "p").match in ("undecided", "approximate")
     steep = np.where(p > 256, times * (p / 256) ** 2, times)
     assert not lk.judge(p, steep, "p").ok
+    # the end of a fall to a level is no value alone
+    level = [1.1, 0.6, 0.35, 0.225, 0.163, 0.131, 0.116, 0.13]
+    assert lk.judge(p[:8], level, "1/p").match == "none"
 
 
 @pytest.mark.parametrize("power", ["1/4", "1/3", "2/3", "2"])
