@@ -95,6 +95,8 @@ RANK = MPI.COMM_WORLD.rank
 @pytest.fixture
 def expected():
     return RANK
+def pytest_report_header(config):
+    return f"header of rank {RANK}"
 """,
     "inner/conftest.py": "import pytest\n@pytest.fixture\ndef inner():\n    return 7\n",
     "inner/test_inner.py": "def test_inner(inner, expected):\n    assert inner == 7 > expected\n",
@@ -118,7 +120,7 @@ def test_pytest_gives_each_rank_its_own_test_modules(tmp_path):
     for name, text in TESTS.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
-    options = ["-q", "-p", "no:cacheprovider", "-W", "ignore", "."]
+    options = ["-v", "-p", "no:cacheprovider", "-W", "ignore", "."]
 
     def call():
         command = [sys.executable, "-m", "labkit", "run", "-n", "3", "-m", "pytest", *options]
@@ -130,6 +132,7 @@ def test_pytest_gives_each_rank_its_own_test_modules(tmp_path):
     done = call()
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("2 passed") == 3
+    assert all(f"header of rank {rank}" in done.stdout for rank in range(3))
     (tmp_path / "test_broken.py").write_text("from mpi4py import MPI\nimport no_such_module\n")
     done = call()
     assert done.returncode == 1

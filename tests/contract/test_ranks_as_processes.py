@@ -25,6 +25,23 @@ def labkit(tmp_path):
     return call
 
 
+REDUCERS = """
+import copyreg, pickle, types
+def reduced(method): return getattr, (method.__self__, method.__name__)
+def joined(stop): return stop, rank
+def split(value): return joined, (value.stop,)
+copyreg.pickle(types.MethodType, reduced)
+if rank < 2: copyreg.pickle(range, split)
+comm.barrier()
+class Own:
+    def number(self): return rank
+methods = comm.allgather(Own().number)
+assert [method() for method in methods] == [rank] * comm.size
+assert pickle.loads(pickle.dumps(range(5))) == ((5, rank) if rank < 2 else range(5))
+if rank == 0: import registering
+comm.barrier()
+import registering; assert copyreg.dispatch_table[memoryview] is registering.view
+"""
 STATE = """
 sys.path.append("elsewhere")
 import outside, package
@@ -72,6 +89,18 @@ def test_what_a_process_has(labkit, tmp_path, on):
     done = labkit(STATE, on=on, PYTHONPATH=str(tmp_path / "searched"))
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == sorted([f"{r} says so" for r in range(3)] + ["ends 3"] * 3)
+
+
+@pytest.mark.parametrize("on", MACHINES)
+def test_each_rank_pickles_by_what_it_has_registered(labkit, tmp_path, on):
+    installed = tmp_path / "site-packages"
+    installed.mkdir()
+    (installed / "registering.py").write_text(
+        "import copyreg\ndef view(value):\n    return bytes, (value.tobytes(),)\n"
+        "copyreg.pickle(memoryview, view)\n"
+    )
+    done = labkit(REDUCERS, on=on, PYTHONPATH=str(installed))
+    assert done.returncode == 0, done.stderr
 
 
 PLUGGED = """

@@ -1,8 +1,10 @@
-"""Working directory, environment, recursion limit and file mask: each rank's own, as in a process."""
+"""Working directory, environment, recursion limit, reducers of pickle: each rank's own, as in a process."""
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import copyreg
 import logging
 import os
 import random
@@ -50,6 +52,7 @@ def _patches() -> Iterator[Patch]:
     yield kind, "__getitem__", _with_launcher(kind.__getitem__)
     yield warnings.catch_warnings, "__enter__", _on_own_filters(warnings.catch_warnings.__enter__)
     yield subprocess.Popen, "__init__", _with_environment(subprocess.Popen.__init__)
+    yield copyreg, "pickle", _Reducers(copyreg.pickle).register
 
 
 #: context in which ranks have their own of all this
@@ -174,6 +177,44 @@ def _on_own_filters(whole: Callable[..., object]) -> Callable[..., object]:
         return whole(self)
 
     return enter
+
+
+# --- reducers of pickle -------------------------------------------------------------------------------------
+
+
+class _Reducers:
+    """`copyreg.pickle`, whose table is a rank's own where the program registers a function of its own.
+
+    The table stays the same dictionary: the compiled pickler holds it.
+    """
+
+    def __init__(self, whole: Callable[..., Any]) -> None:
+        self._whole = whole
+        self._now: dict[Any, Any] | None = None
+        #: what installed packages have registered, which ranks load once
+        self._shared: dict[Any, Any] = {}
+
+    def register(self, ob_type: type, pickle_function: Any, constructor_ob: Any = None) -> None:
+        """Register how objects of a type are pickled."""
+        own, frame = _find(), sys._getframe(1)
+        is_private = frame.f_builtins is not vars(builtins)  # a module that each rank has loaded itself
+        if own is not None:
+            if is_private or not is_installed(frame.f_globals.get("__name__"), frame.f_code.co_filename):
+                own.add("reducers of pickle", self._read, self._write)
+            else:
+                self._shared[ob_type] = pickle_function
+        self._now = None
+        self._whole(ob_type, pickle_function, constructor_ob)
+
+    def _read(self) -> dict[Any, Any]:
+        if self._now is None:
+            self._now = dict(copyreg.dispatch_table)
+        return self._now
+
+    def _write(self, content: dict[Any, Any]) -> None:
+        copyreg.dispatch_table.clear()
+        copyreg.dispatch_table.update({**self._shared, **content})
+        self._now = content
 
 
 # State that a process has once and each rank has for itself: exchanged when control goes from rank to rank.

@@ -26,6 +26,7 @@ from labkit import _kernels
 from labkit.comm.environment import note_import, set_settings
 from labkit.comm.spawning import Wanted, begin_spawned
 from labkit.errors import ProgramError, UnsupportedError
+from labkit.sim.isolation import process_state
 from labkit.sim.isolation.clocks import NOW, now_as_text, reads_dates, simulated_dates
 from labkit.sim.isolation.code import is_installed_file, module_code
 from labkit.sim.script_words import (
@@ -219,6 +220,27 @@ def _place(spec: ModuleSpec) -> str | None:
     return spec.origin if spec.has_location else next(iter(spec.submodule_search_locations or ()), None)
 
 
+def _is_foreign(spec: ModuleSpec) -> bool:
+    """Whether its loader executes the module itself, as pytest's does: pytest then looks into the module."""
+    return spec.loader is not None and not hasattr(spec.loader, "get_code")
+
+
+def _give(name: str, module: ModuleType) -> None:
+    """Put the module itself into `sys.modules`, there while its rank runs."""
+    own = process_state.swaps()
+    if own is not None and f"module {name}" not in own:
+        sys.modules.pop(name, None)
+        own.add(f"module {name}", lambda: sys.modules.get(name), lambda value: _put_module(name, value))
+    sys.modules[name] = module
+
+
+def _put_module(name: str, value: ModuleType | None) -> None:
+    if value is None:
+        sys.modules.pop(name, None)
+    else:
+        sys.modules[name] = value
+
+
 class _Stand(ModuleType):
     """A module whose every attribute is that of the running rank's own module of the same name."""
 
@@ -309,8 +331,9 @@ class RankWorld:
         if known is not None and name in sys.modules:  # the parent has loaded it
             return known
         spec = self._own.find(name, folders)
-        if known is not None and (spec is None or spec.origin == getattr(known, "__file__", None)):
-            self._own.publish(name)  # a rank has taken it out of `sys.modules`
+        is_foreign = spec is not None and _is_foreign(spec)
+        if known is not None and not is_foreign and (spec is None or spec.origin == known.__spec__.origin):
+            self._own.publish(name)  # some rank has taken it out of `sys.modules`
             return known
         if spec is None:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
@@ -321,7 +344,10 @@ class RankWorld:
                 setattr(self.load(parent), child, module)
             return module
         module = self._modules[name] = self._new(importlib.util.module_from_spec(spec))
-        self._own.publish(name)
+        if is_foreign:
+            _give(name, module)
+        else:
+            self._own.publish(name)
         try:
             self._execute(module, code)
         except BaseException:
@@ -333,12 +359,12 @@ class RankWorld:
 
     @staticmethod
     def _execute(module: ModuleType, code: CodeType | None) -> None:
-        """Execute a module: its code, or by a loader that does so itself, as pytest's."""
-        loader = getattr(module.__spec__, "loader", None)
+        """Execute a module: its code, or as its loader does."""
+        spec = module.__spec__
         if code is not None:
             exec(code, vars(module))
-        elif loader is not None and not hasattr(loader, "get_code"):
-            loader.exec_module(module)
+        elif spec is not None and spec.loader is not None and _is_foreign(spec):
+            spec.loader.exec_module(module)
 
     def load_for_workers(self, code: CodeType) -> None:
         """Execute the program as a worker does: its functions are needed, its main part is not."""
