@@ -140,6 +140,26 @@ def test_pytest_gives_each_rank_its_own_test_modules(tmp_path):
     assert "DependsOnRank" not in done.stdout + done.stderr
 
 
+def test_what_pip_puts_into_a_folder_is_installed(tmp_path):
+    for folder in ("target", "sources"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / f"of_{folder}.py").write_text("seen = []\n")
+    (tmp_path / "target" / "of_target-1.0.dist-info").mkdir()
+    (tmp_path / "prog.py").write_text(
+        "from mpi4py import MPI\nimport of_target, of_sources\ncomm = MPI.COMM_WORLD\n"
+        "of_target.seen.append(comm.rank); of_sources.seen.append(comm.rank); comm.barrier()\n"
+        "assert of_sources.seen == [comm.rank] and len(of_target.seen) == 3\n"
+    )
+    searched = os.pathsep.join(str(tmp_path / folder) for folder in ("target", "sources"))
+    done = subprocess.run(
+        [sys.executable, "-m", "labkit", "run", "-n", "3", "prog.py"],
+        capture_output=True, text=True, timeout=120, check=False, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": searched},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "'of_target' keeps in of_target.seen" in done.stderr
+
+
 def test_functions():
     mpl.use("Agg")
     outside = plt.figure()

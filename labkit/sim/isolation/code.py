@@ -56,6 +56,16 @@ def module_code(loader: object, name: str) -> types.CodeType | None:
     return None if get_code is None else get_code(name)
 
 
+def _has_installed(path: str) -> bool:
+    """Whether ``pip install --target`` has filled a folder, other than the program's, with packages."""
+    own = (os.path.realpath(sys.path[0]), os.getcwd())
+    try:
+        names = os.listdir(path) if path and os.path.realpath(path) not in own else []
+    except OSError:
+        return False
+    return any(name.endswith(".dist-info") for name in names)
+
+
 @lru_cache(maxsize=1)
 def _roots() -> tuple[str, ...]:
     """Folders of installed code: the standard library, site-packages, labkit itself."""
@@ -64,6 +74,7 @@ def _roots() -> tuple[str, ...]:
     roots |= set(site.getsitepackages()) if hasattr(site, "getsitepackages") else set()
     roots.add(site.getusersitepackages())
     roots |= {path for path in sys.path if os.path.basename(path) in ("site-packages", "dist-packages")}
+    roots |= {path for path in sys.path[1:] if _has_installed(path)}
     return tuple(os.path.join(os.path.realpath(root), "") for root in sorted(roots))
 
 

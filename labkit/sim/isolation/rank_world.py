@@ -332,7 +332,11 @@ class RankWorld:
             return known
         spec = self._own.find(name, folders)
         is_foreign = spec is not None and _is_foreign(spec)
-        if known is not None and not is_foreign and (spec is None or spec.origin == known.__spec__.origin):
+        if (
+            known is not None
+            and not is_foreign
+            and (spec is None or spec.origin == getattr(known.__spec__, "origin", None))
+        ):
             self._own.publish(name)  # some rank has taken it out of `sys.modules`
             return known
         if spec is None:
