@@ -15,10 +15,7 @@ __all__ = ["configure", "execute"]
 def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit replay``."""
     add = parser.add_argument
-    add(
-        "trace",
-        help="SimGrid's trace of all ranks, or a list with one file a rank (also gzip); or a GOAL schedule",
-    )
+    add("trace", help="SimGrid's trace of all ranks, a list of one file a rank (also gzip), or a GOAL file")
     add(
         "--on",
         default="star",

@@ -188,13 +188,15 @@ class _Reducers:
     The table stays the same dictionary: the compiled pickler holds it.
     """
 
-    def __init__(self, whole: Callable[..., Any]) -> None:
+    def __init__(self, whole: Callable[..., object]) -> None:
         self._whole = whole
-        self._now: dict[Any, Any] | None = None
+        self._now: dict[type, Callable[..., object]] | None = None
         #: what installed packages have registered, which ranks load once
-        self._shared: dict[Any, Any] = {}
+        self._shared: dict[type, Callable[..., object]] = {}
 
-    def register(self, ob_type: type, pickle_function: Any, constructor_ob: Any = None) -> None:
+    def register(
+        self, ob_type: type, pickle_function: Callable[..., object], constructor_ob: object = None
+    ) -> None:
         """Register how objects of a type are pickled."""
         own, frame = _find(), sys._getframe(1)
         is_private = frame.f_builtins is not vars(builtins)  # a module that each rank has loaded itself
@@ -206,12 +208,12 @@ class _Reducers:
         self._now = None
         self._whole(ob_type, pickle_function, constructor_ob)
 
-    def _read(self) -> dict[Any, Any]:
+    def _read(self) -> dict[type, Callable[..., object]]:
         if self._now is None:
             self._now = dict(copyreg.dispatch_table)
         return self._now
 
-    def _write(self, content: dict[Any, Any]) -> None:
+    def _write(self, content: dict[type, Callable[..., object]]) -> None:
         copyreg.dispatch_table.clear()
         copyreg.dispatch_table.update({**self._shared, **content})
         self._now = content
