@@ -182,6 +182,10 @@ def _on_own_filters(whole: Callable[..., object]) -> Callable[..., object]:
 # --- reducers of pickle -------------------------------------------------------------------------------------
 
 
+#: reducers by type, as `copyreg` keeps them
+_Table = dict[type, Any]
+
+
 class _Reducers:
     """`copyreg.pickle`, whose table is a rank's own where the program registers a function of its own.
 
@@ -190,9 +194,9 @@ class _Reducers:
 
     def __init__(self, whole: Callable[..., object]) -> None:
         self._whole = whole
-        self._now: dict[type, Callable[..., object]] | None = None
+        self._now: _Table | None = None
         #: what installed packages have registered, which ranks load once
-        self._shared: dict[type, Callable[..., object]] = {}
+        self._shared: _Table = {}
 
     def register(
         self, ob_type: type, pickle_function: Callable[..., object], constructor_ob: object = None
@@ -208,12 +212,12 @@ class _Reducers:
         self._now = None
         self._whole(ob_type, pickle_function, constructor_ob)
 
-    def _read(self) -> dict[type, Callable[..., object]]:
+    def _read(self) -> _Table:
         if self._now is None:
             self._now = dict(copyreg.dispatch_table)
         return self._now
 
-    def _write(self, content: dict[type, Callable[..., object]]) -> None:
+    def _write(self, content: _Table) -> None:
         copyreg.dispatch_table.clear()
         copyreg.dispatch_table.update({**self._shared, **content})
         self._now = content
