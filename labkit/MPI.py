@@ -10,6 +10,7 @@ name ``labkit.MPI``, and is therefore the right machine's own object wherever it
 import importlib
 import os
 import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import MachineError
@@ -37,7 +38,7 @@ def _launched() -> int:
     return max((int(one) for one in told if one.isdecimal()), default=1)
 
 
-def _real(ranks: int) -> Any:
+def _real(ranks: int) -> ModuleType:
     """Return mpi4py's module, in which the ranks that a launcher has started must see each other."""
     try:
         module = importlib.import_module("mpi4py.MPI")

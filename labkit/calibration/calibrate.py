@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,9 @@ from labkit.errors import DataError
 from labkit.launch.run import machine_of, run
 from labkit.machines.platform import Platform, platform
 from labkit.result import Run
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["calibrate", "from_measurements", "with_shares"]
 
@@ -115,8 +118,8 @@ def _weight(ratio: float, fit: Fit, far_links: int, longer_s: float) -> tuple[fl
 
 
 def measure_opposed(
-    comm: Any, sizes: tuple[int, ...], repeats: int, count: int, seed: int = 0
-) -> dict[str, Any]:
+    comm: Intracomm, sizes: tuple[int, ...], repeats: int, count: int, seed: int = 0
+) -> dict[str, object]:
     """Measure what messages one way cost messages the other way, on their own connections.
 
     Ranks 0 and 2 are on one host, 1 and 3 on the other. ``alone`` times messages from rank 0 to rank 1,
@@ -148,8 +151,8 @@ def measure_opposed(
 
 
 def measure_shares(
-    comm: Any, sizes: tuple[int, ...], nbytes: int, repeats: int, count: int = 2, seed: int = 0
-) -> dict[str, Any]:
+    comm: Intracomm, sizes: tuple[int, ...], nbytes: int, repeats: int, count: int = 2, seed: int = 0
+) -> dict[str, object]:
     """Measure how a link is shared by messages from near and from far.
 
     Rank 1 is near to rank 0, rank 2 is far from it. ``near`` and ``far`` are halves of round trips of small
@@ -166,7 +169,7 @@ def measure_shares(
 
 
 def _rounds(
-    comm: Any, items: Sequence[tuple[str, int]], repeats: int, seed: int
+    comm: Intracomm, items: Sequence[tuple[str, int]], repeats: int, seed: int
 ) -> Iterator[tuple[int, str, int]]:
     """Yield every item once a round, each behind a barrier, in an order of the round's own.
 
@@ -182,7 +185,7 @@ def _rounds(
 class _Shares:
     """One rank's side of `measure_shares`: seconds are rank 0's."""
 
-    def __init__(self, comm: Any, most: int, count: int) -> None:
+    def __init__(self, comm: Intracomm, most: int, count: int) -> None:
         self.comm, self.rank, self.count = comm, comm.Get_rank(), count
         self.out, self.token = np.ones(most, np.uint8), np.zeros(0, np.uint8)
         self.into = np.ones((2 * count, most), np.uint8)

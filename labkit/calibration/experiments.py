@@ -7,7 +7,7 @@ import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,9 @@ from labkit.errors import DataError
 from labkit.launch.run import run
 from labkit.program import context
 from labkit.text.html import number, quantity
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = [
     "EXPERIMENTS",
@@ -46,7 +49,7 @@ _LATE, _LATE_S = 2.0, 300e-6
 _PILOTS = 3
 
 
-def measure(comm: Any, plan: Plan) -> dict[str, Any]:
+def measure(comm: Intracomm, plan: Plan) -> dict[str, Any]:
     """Make the measurements of a plan between ranks 0 and 1.
 
     `comm`: Of two ranks or more (the others do nothing).
@@ -78,7 +81,7 @@ def measure(comm: Any, plan: Plan) -> dict[str, Any]:
 class _Bench:
     """One rank's side of every experiment: each returns (seconds here, seconds it came late)."""
 
-    def __init__(self, comm: Any, most: int) -> None:
+    def __init__(self, comm: Intracomm, most: int) -> None:
         self.comm, self.rank = comm, comm.Get_rank()
         self.peer = 1 - self.rank
         self.out: NDArray[np.uint8] = np.ones(most, np.uint8)  # written once: no page is missing later
@@ -122,7 +125,7 @@ class _Bench:
             time.sleep(left)
         return float(self.clock() - begin)
 
-    def timed(self, call: Any, *arguments: Any, **named: Any) -> float:
+    def timed(self, call: Any, *arguments: object, **named: object) -> float:
         """Time one call, without what reading the clock costs."""
         begin = self.clock()
         call(*arguments, **named)
@@ -498,7 +501,7 @@ def effective_bisection(
     return EffectiveBisection(n_bytes / received, n_bytes / alone_s)
 
 
-def _measure(comm: Any, samples: int, n_bytes: int, seed: int) -> list[float]:
+def _measure(comm: Intracomm, samples: int, n_bytes: int, seed: int) -> list[float]:
     """Return how long a message took in every bisection; nan on ranks that send."""
     from labkit import MPI  # this rank's: mpi4py's or the simulated one
 
@@ -521,7 +524,7 @@ def _measure(comm: Any, samples: int, n_bytes: int, seed: int) -> list[float]:
     return found
 
 
-def _alone(comm: Any, n_bytes: int) -> float | None:
+def _alone(comm: Intracomm, n_bytes: int) -> float | None:
     """Return how long a message from the first half's first rank to the second half's takes."""
     from labkit import MPI  # this rank's: mpi4py's or the simulated one
 

@@ -14,7 +14,7 @@ IPDPS 2007, doi:10.1109/IPDPS.2007.370593.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -24,6 +24,9 @@ from labkit.errors import DataError
 from labkit.launch.run import run
 from labkit.models import LogGP
 from labkit.program import context
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["fit_loggp", "measure_round_trips", "predicted_round_trips"]
 
@@ -141,7 +144,9 @@ def _steps(table: pd.DataFrame, single: pd.Series, *, is_late: bool) -> pd.Serie
     return (rows["seconds"] - single) / (rows["messages"] - 1) - rows["delay_s"]
 
 
-def _measure(comm: Any, sizes: list[int], messages: int, repeats: int) -> list[tuple[int, float, int, float]]:
+def _measure(
+    comm: Intracomm, sizes: list[int], messages: int, repeats: int
+) -> list[tuple[int, float, int, float]]:
     """Measure; only rank 0's rows count."""
     rows = []
     if comm.Get_rank() > 1:
@@ -154,7 +159,7 @@ def _measure(comm: Any, sizes: list[int], messages: int, repeats: int) -> list[t
     return rows
 
 
-def _told(comm: Any, seconds: float) -> float:
+def _told(comm: Intracomm, seconds: float) -> float:
     """Send rank 1 the value that rank 0 found."""
     if comm.Get_rank() == 0:
         comm.send(seconds, dest=1, tag=_TAG)
@@ -163,11 +168,11 @@ def _told(comm: Any, seconds: float) -> float:
     return told
 
 
-def _least(comm: object, messages: int, delay_s: float, size: int, repeats: int) -> float:
+def _least(comm: Intracomm, messages: int, delay_s: float, size: int, repeats: int) -> float:
     return min([_trip(comm, messages, delay_s, size) for _ in range(repeats + 1)][1:])
 
 
-def _trip(comm: Any, messages: int, delay_s: float, size: int) -> float:
+def _trip(comm: Intracomm, messages: int, delay_s: float, size: int) -> float:
     from labkit import MPI  # this rank's: mpi4py's or the simulated one
 
     out, into = np.ones(size, np.uint8), np.zeros(size, np.uint8)

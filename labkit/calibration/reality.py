@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -22,6 +22,9 @@ from labkit.machines.models import NetworkModel
 from labkit.machines.platform import Platform, graph
 from labkit.program import context
 from labkit.schedule import execute
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = [
     "FAR_LINKS",
@@ -62,7 +65,7 @@ class Job:
 
 
 def run_jobs(
-    comm: object, jobs: Sequence[Job], repeats: int, seed: int = 0
+    comm: Intracomm, jobs: Sequence[Job], repeats: int, seed: int = 0
 ) -> list[tuple[int, int, float, float]]:
     """Time each job `repeats` times, in an order that is shuffled again in every round."""
     rng = np.random.default_rng(seed)
@@ -79,7 +82,7 @@ def run_jobs(
     return rows
 
 
-def _prepared(comm: Any, job: Job) -> Any:
+def _prepared(comm: Intracomm, job: Job) -> Any:
     """Build the schedule and the buffers once, outside the time."""
     size, rank = comm.Get_size(), comm.Get_rank()
     schedule = registry.get(job.problem, job.algorithm).build(size)
@@ -94,7 +97,7 @@ def _prepared(comm: Any, job: Job) -> Any:
     return lambda: execute(comm, schedule, tag=_TAG, **buffers)
 
 
-def _start(comm: Any, clock: Any) -> float:
+def _start(comm: Intracomm, clock: Any) -> float:
     """Let all ranks begin at one moment, which rank 0 chooses."""
     comm.Barrier()
     moment = np.array([clock() + _AHEAD_S])

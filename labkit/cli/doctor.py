@@ -17,9 +17,12 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from labkit.process.folders import leftovers, remove_leftovers
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["configure", "execute"]
 
@@ -100,7 +103,7 @@ def _greenlet(limit_s: float) -> str:
     return f"greenlet {greenlet.__version__}"
 
 
-def _sum_of_ranks(comm: Any) -> int:
+def _sum_of_ranks(comm: Intracomm) -> int:
     return int(comm.allreduce(comm.rank))
 
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.launch.options import numbers_of
+
+if TYPE_CHECKING:
+    from labkit.study.guidelines.litmus import Litmus
+    from labkit.study.guidelines.report import GuidelineReport
 
 __all__ = ["configure", "execute"]
 
@@ -115,7 +119,7 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _data(arguments: argparse.Namespace) -> Any:
+def _data(arguments: argparse.Namespace) -> GuidelineReport:
     from labkit.errors import DataError
     from labkit.study import Study
     from labkit.study.formats.reader import read_data
@@ -127,7 +131,7 @@ def _data(arguments: argparse.Namespace) -> Any:
     return study.guideline(arguments.only, arguments.metric, **how)
 
 
-def _run(arguments: argparse.Namespace) -> Any:
+def _run(arguments: argparse.Namespace) -> GuidelineReport:
     from labkit.study.guidelines import guidelines
 
     is_mpi = arguments.on.strip().lower() == "mpi"
@@ -141,7 +145,7 @@ def _run(arguments: argparse.Namespace) -> Any:
     )
 
 
-def _litmus(arguments: argparse.Namespace) -> Any:
+def _litmus(arguments: argparse.Namespace) -> Litmus:
     from labkit.errors import DataError
     from labkit.study.guidelines import litmus
 

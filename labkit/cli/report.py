@@ -196,7 +196,7 @@ def _failure(cell: Any) -> object:
     return next((one for one in cell.get("outputs", ()) if one.output_type == "error"), None)
 
 
-def only_static(outputs: Sequence[Any]) -> list[Any]:
+def only_static(outputs: Sequence[Any]) -> list[object]:
     """Return a cell's outputs without widgets: their still pictures, or else a note in their place.
 
     Progress that has been taken back is left out: an empty text.

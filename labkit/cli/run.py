@@ -171,7 +171,7 @@ def _as_csv(run: Run, what: str, table: Any) -> str:
     return str(path)
 
 
-def record(run: Run) -> dict[str, Any]:
+def record(run: Run) -> dict[str, object]:
     """Return what ``--json`` prints: plain data only, None for what the machine does not measure."""
     return {
         "program": run.program,

@@ -29,7 +29,7 @@ class BufferAutomaticType(int):
     def __repr__(self) -> str:
         return "labkit.MPI.BUFFER_AUTOMATIC"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return "BUFFER_AUTOMATIC"
 
 

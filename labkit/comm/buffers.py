@@ -50,7 +50,7 @@ _KINDS = {
 _MOST_COUNT = 2**31 - 1
 
 #: what whole arrays of a dtype are sent as: filled by the general way, read by the short one
-_OF_DTYPE: dict[np.dtype[Any], Datatype] = {}
+_OF_DTYPE: dict[np.dtype[np.generic], Datatype] = {}
 
 
 @dataclass(slots=True)

@@ -137,7 +137,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
             else f"<labkit.MPI.{type(self).__name__} of {self.size} ranks>"
         )
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         constant = constant_of(self)
         if constant is None:
             raise ValueError("cannot pickle a communicator that the program made itself")

@@ -341,7 +341,7 @@ class Intercomm(Comm):
 
     # The lower-case collectives of an intercommunicator: messages from origin to destination.
 
-    def _objects(self, name: str, sent: list[tuple[Any, int]], sources: Sequence[int]) -> list[object]:
+    def _objects(self, name: str, sent: Sequence[tuple[object, int]], sources: Sequence[int]) -> list[object]:
         """Send objects to ranks of the other group; those received, in the order of their sources."""
         private, tag = self._private(name, 0)
         requests = [private.isend(item, peer, tag) for item, peer in sent]
@@ -398,7 +398,7 @@ class Intercomm(Comm):
         """Send the i-th object to rank i of the other group; the objects received."""
         return self._objects("alltoall", self._each(sendobj), range(self.remote_size))
 
-    def reduce(self, sendobj: Any, op: Any = _SUM, root: int = 0) -> Any:
+    def reduce(self, sendobj: object, op: Any = _SUM, root: int = 0) -> Any:
         """Combine the other group's objects in rank order; the result at the root."""
         found = self._to_root("reduce", sendobj, root)
         return None if found is None else folded(op, found)

@@ -88,7 +88,7 @@ class SimulatedModule(RankModule):
             )
         raise refuse("MPI", name, surface.MODULE)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return importlib.import_module, (MODULE_NAME,)
 
     def __dir__(self) -> list[str]:
@@ -331,7 +331,7 @@ def _free(self: Any) -> None:
 
 
 def _made(name: str, doc: str | None) -> object:
-    def method(self: Any, *args: object, **kwargs: object) -> Any:
+    def method(self: Any, *args: object, **kwargs: object) -> object:
         exact = _exact(self)
         made = getattr(exact, name)(*args, **kwargs)
         if not exact:  # it has been given back

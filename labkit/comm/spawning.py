@@ -211,7 +211,7 @@ def Lookup_name(service_name: str, info: object = None) -> str:
 def accept(comm: object, port_name: str, root: int) -> Any:
     """Wait at the root's port for a group; the communicator with it."""
 
-    def answer(mine: object) -> Any:
+    def answer(mine: object) -> object:
         number, owner = _port(port_name, "Accept")
         if owner != shared_calls("Accept").hub.rank:
             text = f"Accept: {port_name!r} is rank {owner}'s port, and only that rank accepts there"
@@ -226,7 +226,7 @@ def accept(comm: object, port_name: str, root: int) -> Any:
 def connect(comm: object, port_name: str, root: int) -> Any:
     """Go to a port where a group waits, or will; the communicator with it."""
 
-    def ask(mine: object) -> Any:
+    def ask(mine: object) -> object:
         number, owner = _port(port_name, "Connect")
         line = _line(owner)
         line.send((int(shared_calls("Connect").hub.rank), mine), 0, _TAG + number)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from labkit.comm.surface import METHODS
 from labkit.errors import DataError, DeadlockError, LabkitError, MismatchError, RankError, TimeLimitError
@@ -23,6 +23,9 @@ from labkit.grading.sandbox.outcome import Limits, Outcome, Work
 from labkit.grading.sandbox.sandbox import Sandbox
 from labkit.process.limited import limited
 from labkit.program import context
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Bench", "OpenBench", "SandboxBench", "use"]
 
@@ -98,7 +101,7 @@ class SandboxBench:
         outcome.message += _lines_named(outcome.message, self.source)
         return outcome
 
-    def rows(self, arguments: list[Any]) -> Outcome:
+    def rows(self, arguments: Sequence[object]) -> Outcome:
         """Describe the schedule, in a separate process."""
         return self._loaded(lambda: self.sandbox.call(self.source, self.function, [arguments]))
 
@@ -175,7 +178,7 @@ class OpenBench:
         where = "real MPI" if self.on == "mpi" else "simulated machines"
         return f"a trial of your own on {where}: nothing is contained, and nothing counts"
 
-    def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
+    def run(self, ranks: int, arguments: Sequence[Sequence[object]], **how: Any) -> Outcome:
         """Run the function on ranks."""
         from labkit.launch.run import run
 
@@ -186,7 +189,7 @@ class OpenBench:
         work, is_plain = how.pop("work", None), how.pop("is_plain", False)
         how.pop("packs", None)  # there is no line on which anything comes
 
-        def program(comm: Any) -> Any:
+        def program(comm: Intracomm) -> object:
             machine: Any = context.current()
             if is_plain:
                 return function(*given[0]), []
@@ -220,12 +223,12 @@ class OpenBench:
             tasks=[done for _, done in found.results],
         )
 
-    def _named(self, name: str | None) -> Callable[..., Any]:
+    def _named(self, name: str | None) -> Callable[..., object]:
         if not isinstance(self.function, Mapping):
             return self.function
         return self.function[name] if name else next(iter(self.function.values()))
 
-    def rows(self, arguments: list[Any]) -> Outcome:
+    def rows(self, arguments: Sequence[object]) -> Outcome:
         """Describe the schedule."""
         from labkit.grading.sandbox.schedule_rows import rows_of
 
@@ -239,10 +242,10 @@ class OpenBench:
         self.limits = replace(self.limits, wall_s=min(self.limits.wall_s, 10.0))
 
 
-def _tasks(work: Work, charge: Callable[..., Any] | None, done: list[int]) -> Callable[[int], Any]:
+def _tasks(work: Work, charge: Callable[..., object] | None, done: list[int]) -> Callable[[int], object]:
     """Return the function by which a rank of this process has tasks done."""
 
-    def task(number: int) -> Any:
+    def task(number: int) -> object:
         done.append(work.number_of(operator.index(number)))
         if charge is not None:
             charge(work.seconds[number], None)
@@ -267,7 +270,7 @@ _COLLECTIVES = frozenset(
 class _MessagesOnly:
     """A communicator without collectives, as graded runs of some assignments have it."""
 
-    def __init__(self, comm: object) -> None:
+    def __init__(self, comm: Intracomm) -> None:
         self._comm = comm
 
     def __getattr__(self, name: str) -> object:

@@ -16,11 +16,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from labkit.errors import DataError, LabkitError
 from labkit.grading.assignment import Assignment, assignment_names, find_assignment
@@ -117,7 +116,7 @@ def add_assignment(course: Path, file: Path) -> list[Path]:
     return written
 
 
-def source_notebook(assignment: Assignment) -> dict[str, Any]:
+def source_notebook(assignment: Assignment) -> dict[str, object]:
     """Return the notebook: question, task, set-up, a cell to solve, a trial, a test cell for each check."""
     name = assignment.name
     is_schedule = any(isinstance(check, Proved | ScheduleCosts) for check in assignment.checks)
@@ -171,7 +170,7 @@ def _marks(name: str, part: str, **marks: object) -> dict[str, object]:
     return {"nbgrader": {"schema_version": 3, "grade_id": f"{name}_{part}", **known}}
 
 
-def _cell(kind: str, source: str, metadata: dict[str, Any] | None = None) -> dict[str, Any]:
+def _cell(kind: str, source: str, metadata: Mapping[str, object] | None = None) -> dict[str, object]:
     return {"cell_type": kind, "id": "", "metadata": metadata or {}, "source": source}
 
 
@@ -179,7 +178,7 @@ def _markdown(name: str, part: str, source: str) -> dict[str, object]:
     return _cell("markdown", source, _marks(name, part, locked=True))
 
 
-def _code(source: str, metadata: dict[str, object] | None = None) -> dict[str, Any]:
+def _code(source: str, metadata: dict[str, object] | None = None) -> dict[str, object]:
     return {**_cell("code", source, metadata), "execution_count": None, "outputs": []}
 
 

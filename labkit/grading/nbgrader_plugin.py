@@ -72,7 +72,7 @@ class SandboxExecute(NbGraderPreprocessor):  # type: ignore[misc]
         config=True
     )
 
-    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+    def preprocess(self, nb: Any, resources: Any) -> tuple[object, object]:
         """Give every test cell its points and feedback."""
         student = resources["nbgrader"]["student"]
         cells = [cell for cell in nb.cells if cell.cell_type == "code"]

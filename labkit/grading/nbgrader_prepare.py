@@ -84,7 +84,7 @@ def _cells_of(path: Path) -> list[dict[str, object]]:
     return found
 
 
-def _rebuilt(cells: list[dict[str, Any]], teachers: dict[str, Any]) -> dict[str, Any]:
+def _rebuilt(cells: list[dict[str, Any]], teachers: dict[str, Any]) -> dict[str, object]:
     known = {cell["metadata"]["nbgrader"]["grade_id"]: cell for cell in teachers["cells"] if _is_marked(cell)}
     last = {cell["id"]: number for number, cell in enumerate(cells)}  # as nbgrader: of two, the later one
     made, seen = [], set()
@@ -116,7 +116,7 @@ def _notebook(
     return {"cells": cells, "metadata": {**teachers["metadata"], **extra}, "nbformat": 4, "nbformat_minor": 5}
 
 
-def _cell(kind: str, text: str, metadata: dict[str, Any]) -> dict[str, Any]:
+def _cell(kind: str, text: str, metadata: dict[str, Any]) -> dict[str, object]:
     text = text.encode("utf-8", "replace").decode("utf-8")  # half a character cannot be written
     if kind != "code" and not metadata.get("nbgrader", {}).get("locked"):
         text = _without_html(text)

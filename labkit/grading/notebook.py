@@ -11,9 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from labkit.grading.assignment import find_assignment
+
+if TYPE_CHECKING:
+    from labkit.grading.page import Grade
 
 __all__ = ["points"]
 
@@ -29,7 +32,7 @@ def points(
     return None if is_bonus else grade.points
 
 
-def _show(grade: Any) -> None:
+def _show(grade: Grade) -> None:
     try:
         from IPython.core.getipython import get_ipython
         from IPython.display import display

@@ -233,6 +233,6 @@ def ceil_log2(size: int) -> int:
     return int(np.ceil(np.log2(size))) if size > 1 else 0
 
 
-def always(value: object) -> Callable[[int], Any]:
+def always(value: object) -> Callable[[int], object]:
     """Return a function that ignores its argument."""
     return lambda size: value

@@ -249,7 +249,7 @@ def unjudged(error: Exception) -> str:
         return type(error).__name__
 
 
-def _digest(arguments: Sequence[Sequence[Any]]) -> object:
+def _digest(arguments: Sequence[Sequence[object]]) -> object:
     """Return a key of arguments: their values, or, where they are not plain, the objects."""
     found = hashlib.sha256()
     try:

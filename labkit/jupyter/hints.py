@@ -11,7 +11,6 @@ import sys
 import traceback
 from itertools import pairwise
 from types import ModuleType
-from typing import Any
 
 from labkit.errors import LabkitError, near, nearest
 
@@ -192,7 +191,7 @@ def _line_of(error: BaseException) -> str:
     return (frames[-1].line or "") if frames else ""
 
 
-def _called(error: BaseException) -> list[Any]:
+def _called(error: BaseException) -> list[object]:
     """Return what the line of an error calls by a name, of modules too: ``f(...)``, ``lk.plot(...)``."""
     names = _names_at(error)
     found = []

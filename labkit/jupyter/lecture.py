@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from importlib import import_module
 from inspect import getsource
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from labkit.errors import ScheduleError
 from labkit.launch.run import machine_of
 from labkit.study import Study, sweep
 from labkit.text.html import PRE, quantity
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Lecture", "Race", "lecture"]
 
@@ -182,7 +185,7 @@ def _entry(problem: str, name: str, *, is_form: bool) -> Callable[..., Any]:
     if problem == "sorting":
         chosen = registry.teaching_form(problem, name) if is_form else registry.get(problem, name).function
 
-        def sort(comm: Any, n: int) -> None:
+        def sort(comm: Intracomm, n: int) -> None:
             from labkit.datasets import inputs
 
             count = 1 if name == "mini_sort" else n
@@ -191,7 +194,7 @@ def _entry(problem: str, name: str, *, is_form: bool) -> Callable[..., Any]:
         return sort
     form = registry.teaching_form(problem, name)
 
-    def collective(comm: Any, n: int) -> None:
+    def collective(comm: Intracomm, n: int) -> None:
         one, every = np.zeros(n), np.zeros((comm.size, n))
         if not is_form:
             given: tuple[object, ...] = {

@@ -13,7 +13,7 @@ from argparse import Namespace
 from collections.abc import Iterator
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DeadlockError, LabkitError, MismatchError, ProgramError, RankError, TimeLimitError
 from labkit.jupyter import options
@@ -25,6 +25,9 @@ from labkit.launch.options import check_options, run_keywords
 from labkit.launch.run import checked_request, machine_of, run
 from labkit.request import RunRequest
 from labkit.text.progress import finished_in
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Cell", "Spmd"]
 
@@ -349,7 +352,7 @@ class Spmd:
         if chosen.out:
             self.shell.user_ns[chosen.out] = run
 
-    def tell_of_name(self, result: Any) -> None:
+    def tell_of_name(self, result: object) -> None:
         """Say where a name is that a cell looks for in the notebook, and that lives on the ranks."""
         error, run = getattr(result, "error_in_exec", None), self.shell.user_ns.get("_spmd")
         if not isinstance(error, NameError):
@@ -387,7 +390,7 @@ def _show(thing: object) -> None:
         display(thing)
 
 
-def _nothing(comm: object) -> None:
+def _nothing(comm: Intracomm) -> None:
     """Stand for the programs of the cells to come."""
 
 

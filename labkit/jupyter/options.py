@@ -87,7 +87,7 @@ def help_text() -> str:
     return _parser(False).format_help().removeprefix("options:\n").rstrip()
 
 
-def cell_options(line: str) -> dict[str, Any]:
+def cell_options(line: str) -> dict[str, object]:
     """Read the options of ``%%spmd``: only what was given."""
     found = _read(line, is_session=False)
     out = found.get("out")
@@ -98,7 +98,7 @@ def cell_options(line: str) -> dict[str, Any]:
     return found
 
 
-def session_options(line: str) -> dict[str, Any]:
+def session_options(line: str) -> dict[str, object]:
     """Read the options of ``%spmd``: only what was given."""
     return _read(line, is_session=True)
 
@@ -135,7 +135,7 @@ def effective(given: dict[str, object], session: dict[str, object], machine: obj
     return argparse.Namespace(**merged)
 
 
-def describe(session: dict[str, Any]) -> str:
+def describe(session: Mapping[str, object]) -> str:
     """Say what the session's options are."""
     if not session:
         return "no options of the session; set some with %spmd, as in %spmd -n 16 --on torus:4x4"
@@ -181,7 +181,7 @@ class Machines:
         self._say = say
         self._cluster: Any = None
 
-    def named(self, word: str, names: Mapping[str, Any]) -> Any:
+    def named(self, word: str, names: Mapping[str, object]) -> Any:
         """Return the cluster or platform that has this name in the notebook, else the name itself.
 
         Raises MachineError: It is the name of a text, and of no machine.

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from types import FunctionType, ModuleType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit import _kernels
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ERROR_BEGIN", "ERROR_END", "KEPT_BYTES", "SCOPE", "CellValue", "Stage", "Text", "rank_main"]
 
@@ -39,12 +42,14 @@ class CellValue:
     `missing`: Why a name is not brought back, by name.
     """
 
-    def __init__(self, value: Any, names: dict[str, Any], missing: dict[str, str] | None = None) -> None:
+    def __init__(
+        self, value: Any, names: Mapping[str, object], missing: dict[str, str] | None = None
+    ) -> None:
         self.value = value
         self.names = names
         self.missing = missing or {}
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         """Pack each value on its own, so that one that cannot travel does not hold up the others."""
         names, missing = {}, dict(self.missing)
         for name, value in self.names.items():
@@ -103,7 +108,7 @@ class Stage:
     `comm`: The rank's.
     """
 
-    def __init__(self, comm: Any) -> None:
+    def __init__(self, comm: Intracomm) -> None:
         self._comm = comm
         self._before: tuple[Any, Any] | None = None
 
@@ -130,14 +135,14 @@ class Stage:
         if self._before is not None:
             sys.modules["__main__"], sys.stderr = self._before
 
-    def scope(self) -> tuple[Any, ...]:
+    def scope(self) -> tuple[object, ...]:
         """Return what the names in `SCOPE` mean."""
         import labkit
 
         comm = self._comm
         return comm, comm.Get_rank(), comm.Get_size(), labkit.MPI, labkit, _display, sys.exit, sys.exit
 
-    def end(self, value: Any, names: dict[str, Any]) -> CellValue | tuple[Any, dict[str, Any]]:
+    def end(self, value: object, names: Mapping[str, object]) -> CellValue | tuple[Any, dict[str, Any]]:
         """Return what goes back; plain data where no process border is in the way."""
         kept = {name: one for name, one in names.items() if _is_data(one)}
         return (value, kept) if self._before is None else CellValue(value, kept)
@@ -174,7 +179,7 @@ class _RankMain(ModuleType):
     Pickle looks classes up there by name, and so finds the receiver's own class, as in a script.
     """
 
-    def __init__(self, original: Any) -> None:
+    def __init__(self, original: object) -> None:
         super().__init__("__main__")
         object.__setattr__(self, "original", original)
         object.__setattr__(self, "scopes", {})

@@ -50,7 +50,7 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
             part = self._archive[begin : begin + PART_BYTES]
             self.send({"kind": "part", "name": self._name}, [part])
 
-    def _pack(self) -> dict[str, Any]:
+    def _pack(self) -> dict[str, object]:
         """Pack anew, and say what came of it."""
         try:
             saved = self._work()

@@ -12,13 +12,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from labkit.errors import DataError
 from labkit.real.host_limits import find_place
 from labkit.text import html as markup
 from labkit.text.files import replace_file
+
+if TYPE_CHECKING:
+    from labkit.jupyter.save_button import SaveButton
 
 __all__ = [
     "START_VARIABLE",
@@ -290,7 +293,7 @@ def restore_work(archive: str | os.PathLike[str], folder: str | os.PathLike[str]
     return Restored(path, read_archive(path, Path(folder), LIMIT_BYTES))
 
 
-def save_button(folder: str | os.PathLike[str] = ".", *, everything: bool = False) -> Any:
+def save_button(folder: str | os.PathLike[str] = ".", *, everything: bool = False) -> SaveButton:
     """Show a button that packs one's work anew at every click and offers it for download.
 
     Parameters

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import DataError, MachineError
+
+if TYPE_CHECKING:
+    from labkit.selector.situation import Selector
 
 __all__ = [
     "add_run_options",
@@ -135,7 +138,7 @@ def _is_mpi(on: object) -> bool:
     return isinstance(on, str) and on.strip().lower() == "mpi"
 
 
-def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
+def run_keywords(arguments: argparse.Namespace) -> dict[str, object]:
     """Turn the options into the keyword arguments of `labkit.run`; ranks and machine stay outside."""
     return {
         "model": model_of(arguments),
@@ -162,7 +165,7 @@ def run_keywords(arguments: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def collectives_of(words: list[str]) -> Any:
+def collectives_of(words: list[str]) -> Selector | None:
     """Read the values of ``--coll``, each one or several separated by commas."""
     if not words:
         return None

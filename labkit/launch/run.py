@@ -50,7 +50,7 @@ def _checked(
     ranks: int | None,
     on: Any,
     kwargs: Mapping[str, Any] | None,
-    named: Mapping[str, Any],
+    named: Mapping[str, object],
     **how: Any,
 ) -> RunRequest:
     """Return the checked request of a call, its ranks and the program's own parameters found."""
@@ -137,12 +137,12 @@ class Again:
 
 
 def run(
-    program: Callable[..., Any] | str | os.PathLike[str],
+    program: Callable[..., object] | str | os.PathLike[str],
     ranks: int | None = None,
     on: object = "star",
     *,
-    args: Sequence[Any] = (),
-    kwargs: Mapping[str, Any] | None = None,
+    args: Sequence[object] = (),
+    kwargs: Mapping[str, object] | None = None,
     model: object = None,
     trace: bool = False,
     timeout_s: float | None = 60.0,

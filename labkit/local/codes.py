@@ -29,7 +29,7 @@ KEY_KINDS = "biuf"
 Keys = NDArray[Any]
 
 
-def is_sortable(dtype: np.dtype[Any]) -> bool:
+def is_sortable(dtype: np.dtype[np.generic]) -> bool:
     """Whether keys of this dtype have codes: bool, integers, and floats of at most 64 bits."""
     return dtype.kind in KEY_KINDS and dtype.itemsize <= 8
 
@@ -64,7 +64,7 @@ def to_codes(keys: Keys) -> Keys:
     return encode(keys)
 
 
-def from_codes(codes: Keys, dtype: np.dtype[Any]) -> Keys:
+def from_codes(codes: Keys, dtype: np.dtype[np.generic]) -> Keys:
     """Turn codes back into the keys they came from, bit for bit (`to_codes`).
 
     Parameters
@@ -98,7 +98,7 @@ def encode(keys: Keys) -> Keys:
     return codes
 
 
-def decode(codes: Keys, dtype: np.dtype[Any]) -> Keys:
+def decode(codes: Keys, dtype: np.dtype[np.generic]) -> Keys:
     """`from_codes` without a charge, for instruments."""
     _require_sortable(dtype)
     if dtype.kind in "iu":
@@ -117,7 +117,7 @@ def _all_ones_where_signed(bits: Keys) -> Keys:
     return (signed >> (8 * bits.itemsize - 1)).view(bits.dtype)
 
 
-def _require_sortable(dtype: np.dtype[Any]) -> None:
+def _require_sortable(dtype: np.dtype[np.generic]) -> None:
     if not is_sortable(dtype):
         raise DataError(
             f"keys of dtype {dtype} cannot be sorted; allowed are bool, integers of 8 to 64 bits and floats "

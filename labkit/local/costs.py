@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -238,7 +238,7 @@ class KernelCosts:
 _KEYS = ("machine", "base", "scaled", "kernels", "memory", "facts", "published")
 
 
-def _refuse_unknown(table: dict[str, Any], known: Sequence[str], what: str) -> None:
+def _refuse_unknown(table: Mapping[str, object], known: Sequence[str], what: str) -> None:
     for key in table:
         if key not in known:
             meant = nearest(key, known)

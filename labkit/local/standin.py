@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.program import context
 from labkit.program.sized import Sized, sized
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = [
     "ASSUMPTIONS",
@@ -332,7 +335,7 @@ class StandIns:
         The machine is none whose ranks share a memory, or this stand-in has lost its distribution.
     """
 
-    def __init__(self, comm: Any, mine: object) -> None:
+    def __init__(self, comm: Intracomm, mine: object) -> None:
         self._sheet: _Sheet | None = None
         if not isinstance(mine, StandIn):
             return

@@ -56,12 +56,15 @@ from functools import cached_property
 from hashlib import sha256
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.datasets import FOLDER
 from labkit.errors import PlatformError, nearest
 from labkit.machines.quantities import LONGEST_S as _LARGEST
 from labkit.text.files import text_of, toml_of
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["DEFAULT", "OPTIONS", "ModelValueError", "NetworkModel", "frozen", "get", "names", "read_options"]
 
@@ -295,7 +298,7 @@ class NetworkModel:
                 return self.detached_below_bytes
         return 0
 
-    def build(self) -> Any:
+    def build(self) -> _kernels.Model:
         """Make the engine's model object of these numbers."""
         from labkit import _kernels
 

@@ -225,7 +225,7 @@ class Noise:
         slowdown = np.where(np.isin(hosts, slow), float(self.slowdown), 1.0).tolist() if slow else []
         return slow, (self._seed(), self.period_s, float(self.jitter_s), slowdown)
 
-    def record(self, slow: list[int], links: list[str]) -> dict[str, Any]:
+    def record(self, slow: list[int], links: list[str]) -> dict[str, object]:
         """Return what a Run keeps of it: the numbers, and which hosts and links were drawn.
 
         Parameters

@@ -493,7 +493,7 @@ class Platform(Shown):
         part = self.allocated(ranks)
         return self.mapping.place(int(ranks), part.hosts_for(ranks), part.description.cores)
 
-    def placement(self, ranks: int) -> dict[str, Any]:
+    def placement(self, ranks: int) -> dict[str, object]:
         """Describe where the ranks of a run are, as `Run.machine` keeps it.
 
         Parameters

@@ -396,7 +396,7 @@ def _function(formula: sympy.Expr) -> Callable[[ArrayLike, ArrayLike], Any]:
     """Return a formula as a function of arrays; a float where both are numbers."""
     made = sympy.lambdify((S, P), formula, "numpy")
 
-    def function(sizes: ArrayLike, ranks: ArrayLike) -> Any:
+    def function(sizes: ArrayLike, ranks: ArrayLike) -> object:
         a, b = np.broadcast_arrays(np.asarray(sizes, float), np.asarray(ranks, float))
         with np.errstate(divide="ignore", invalid="ignore"):
             found: NDArray[np.float64] = np.asarray(made(a, b), float) + np.zeros(a.shape)

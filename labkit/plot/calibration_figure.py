@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bokeh.models import ColumnDataSource, HoverTool, Range1d, Span, Title
 from bokeh.plotting import figure
@@ -76,7 +76,7 @@ def calibration(found: Calibration, *, width: int = 760, height: int = 340) -> F
     return Figure(grid, reading, f"Calibration of {found.name}. {reading}", has_words=True)
 
 
-def _times(found: Calibration, span: Range1d, width: int, height: int) -> Any:
+def _times(found: Calibration, span: Range1d, width: int, height: int) -> figure:
     fig = figure(
         width=width,
         height=height,
@@ -129,7 +129,7 @@ def _times(found: Calibration, span: Range1d, width: int, height: int) -> Any:
     return fig
 
 
-def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> Any:
+def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> figure:
     largest = float(found.residuals["error"].abs().max()) * 1.1
     limit = min(max(largest, _LEAST_SHOWN), _MOST_SHOWN)
     fig = figure(
@@ -151,7 +151,7 @@ def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> An
     return fig
 
 
-def _style(found: Calibration, fig: Any) -> None:
+def _style(found: Calibration, fig: figure) -> None:
     for piece in found.fit.curves["wire"].pieces[1:]:
         fig.add_layout(
             Span(location=piece.above, dimension="height", line_color="#999999", line_dash="dotted")

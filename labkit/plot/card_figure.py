@@ -134,7 +134,7 @@ def _times(
     return fig, items
 
 
-def _line(fig: Any, data: pd.DataFrame, axis: str, name: str, column: str, **look: Any) -> Any:
+def _line(fig: figure, data: pd.DataFrame, axis: str, name: str, column: str, **look: object) -> Any:
     rows = data[(data["algorithm"] == name) & (data[column] > 0)].sort_values(axis)
     if rows.empty:
         return None
@@ -153,14 +153,14 @@ def _line(fig: Any, data: pd.DataFrame, axis: str, name: str, column: str, **loo
     return drawn
 
 
-def _marks(fig: Any, data: pd.DataFrame, axis: str, name: str, color: str, marker: str) -> object:
+def _marks(fig: figure, data: pd.DataFrame, axis: str, name: str, color: str, marker: str) -> object:
     rows = data[(data["algorithm"] == name) & (data["simulated_s"] > 0)]
     return fig.scatter(
         rows[axis], rows["simulated_s"], marker=marker, size=8, color=color, line_color="white"
     )
 
 
-def _measured(fig: Any, data: pd.DataFrame, axis: str, winners: list[str]) -> object:
+def _measured(fig: figure, data: pd.DataFrame, axis: str, winners: list[str]) -> object:
     rows = data[data["measured_s"] > 0]
     if rows.empty:
         return None
@@ -186,7 +186,9 @@ def _measured(fig: Any, data: pd.DataFrame, axis: str, winners: list[str]) -> ob
     return drawn
 
 
-def _ratios(data: pd.DataFrame, axis: str, winners: list[str], shared: Range1d, size: tuple[int, int]) -> Any:
+def _ratios(
+    data: pd.DataFrame, axis: str, winners: list[str], shared: Range1d, size: tuple[int, int]
+) -> figure:
     """Draw what formula and LogGP say of the winners, by what was simulated."""
     fig = figure(
         frame_width=size[0],

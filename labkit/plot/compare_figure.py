@@ -14,6 +14,7 @@ from bokeh.models import (
     Range1d,
 )
 from bokeh.plotting import figure
+from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
@@ -139,7 +140,7 @@ def _panel(
     span: tuple[float, float],
     size: tuple[int, int],
     with_legend: bool,
-) -> Any:
+) -> figure:
     x = np.unique(np.concatenate([curve.samples.x for curve in programs.values()]))
     margin = (x[-1] / x[0]) ** 0.06 if x.size > 1 else 1.2
     fig = figure(
@@ -177,7 +178,7 @@ def _panel(
     return fig
 
 
-def _line(fig: Any, curve: Curve | None, number: int, name: str) -> list[Any]:
+def _line(fig: figure, curve: Curve | None, number: int, name: str) -> list[Any]:
     """Draw a curve; without one a line that only a legend shows."""
     color = COLORS[number % len(COLORS)]
     x, points = (np.array([np.nan]),) * 2 if curve is None else (curve.samples.x, _points(curve))
@@ -197,7 +198,7 @@ def _line(fig: Any, curve: Curve | None, number: int, name: str) -> list[Any]:
     return [line, marks]
 
 
-def _points(curve: Curve) -> Any:
+def _points(curve: Curve) -> NDArray[np.float64]:
     return curve.samples.aggregate("quartile")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1d
@@ -160,7 +160,7 @@ def _panel(
     which: int,
     size: tuple[int, int],
     title: str,
-) -> Any:
+) -> figure:
     is_speedup = which == 1
     margin = (every[-1] / every[0]) ** 0.06 if every.size > 1 else 1.2
     values = np.concatenate([line[which] for line in lines.values()])
@@ -203,7 +203,7 @@ def _panel(
     return fig
 
 
-def _curve(fig: Any, i: int, line: tuple[Floats, Floats, Floats], which: int, name: str) -> list[object]:
+def _curve(fig: figure, i: int, line: tuple[Floats, Floats, Floats], which: int, name: str) -> list[object]:
     texts = [f"{s:.3g}" for s in line[1]], [format_share(float(e)) for e in line[2]]
     source = ColumnDataSource({"p": line[0], "y": line[which], "speedup": texts[0], "efficiency": texts[1]})
     color = COLORS[i % len(COLORS)]

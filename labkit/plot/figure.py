@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, overload, runtime_checkable
 
 import pandas as pd
 from bokeh.document import Document
@@ -30,6 +30,9 @@ from labkit.plot.style import Drawn, dress, unbroken
 from labkit.process.folders import private_folder
 from labkit.text.files import replace_file, writing
 from labkit.text.html import render
+
+if TYPE_CHECKING:
+    from labkit.plot.widget import Picture
 
 __all__ = ["VARIABLE", "WIDTHS", "Figure", "check_files", "find_browser", "page", "render_page"]
 
@@ -339,7 +342,7 @@ class Figure(Drawn):
             state["layout"] = _said(self.layout)
         return state
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
+    def __setstate__(self, state: Mapping[str, object]) -> None:
         """Build the picture from its JSON."""
         vars(self).update(state)
         if self.layout is not None:
@@ -349,7 +352,7 @@ class Figure(Drawn):
         """Say what the figure shows."""
         return f"Figure: {self.reading}"
 
-    def widget(self) -> Any:
+    def widget(self) -> Picture:
         """Return the figure as a notebook widget, to be laid out with others or updated from Python.
 
         Returns

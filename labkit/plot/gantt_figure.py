@@ -39,7 +39,7 @@ _BINS = 400
 _MOST_BARS = 20_000
 
 
-def phase_lanes(run: Run, span: Range1d, width: int) -> Any:
+def phase_lanes(run: Run, span: Range1d, width: int) -> figure:
     """Draw a lane for every phase: its height is the share of the ranks that are in the phase."""
     names = _phase_names(run)
     fig = figure(
@@ -89,7 +89,7 @@ def lanes_of(rank: NDArray[Any], begin: NDArray[Any], end: NDArray[Any]) -> NDAr
     return lane
 
 
-def phase_bars(fig: Any, run: Run) -> list[LegendItem]:
+def phase_bars(fig: figure, run: Run) -> list[LegendItem]:
     """Draw every entry of a rank into a phase as a bar; of very many, the longest ones."""
     rows = run.phases.assign(seconds=run.phases["end_s"] - run.phases["begin_s"])
     if len(rows) > _MOST_BARS:
@@ -123,7 +123,7 @@ def phase_bars(fig: Any, run: Run) -> list[LegendItem]:
     return items
 
 
-def profile(what: Activity, run: Run, span: Range1d, width: int) -> Any:
+def profile(what: Activity, run: Run, span: Range1d, width: int) -> figure:
     """Draw the share of all ranks that did each kind of thing, over time, as stacked areas."""
     fig = figure(
         width=width,
@@ -274,7 +274,7 @@ def _idlest(what: Activity) -> str:
     return f"Rank {most} is busy the longest, {longest} of the run, rank {least} the least, {shortest}."
 
 
-def _canvas(span: Range1d, run: Run, width: int, height: int) -> Any:
+def _canvas(span: Range1d, run: Run, width: int, height: int) -> figure:
     ranks = run.all_ranks
     fig = figure(
         width=width,
@@ -335,7 +335,7 @@ def time_bars(what: Activity, run: Run, span: Range1d, width: int, height: int) 
     return fig
 
 
-def _names(fig: Any, what: Activity, run: Run, rows: Any) -> None:
+def _names(fig: figure, what: Activity, run: Run, rows: NDArray[np.int64]) -> None:
     """Write the names of collectives into bars that have room for them."""
     names = run.trace.calls["call"].to_numpy()[-2 - what.message[rows]]
     middle, length = (what.begin_s + what.end_s)[rows] / 2, (what.end_s - what.begin_s)[rows]
@@ -356,7 +356,7 @@ def _names(fig: Any, what: Activity, run: Run, rows: Any) -> None:
     )
 
 
-def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:
+def _operations(fig: figure, run: Run, makespan_s: float) -> list[LegendItem]:
     """Draw concurrent collectives as thin bars below their ranks; what overlaps, one below the other."""
     table = run.trace.operations
     if not len(table):
@@ -390,7 +390,7 @@ def _operations(fig: Any, run: Run, makespan_s: float) -> list[LegendItem]:
     return [LegendItem(label="nonblocking collective", renderers=[drawn])]
 
 
-def _causes(run: Run, rows: Any) -> list[str]:
+def _causes(run: Run, rows: NDArray[np.int64]) -> list[str]:
     """Name what bars are about: a message, or a collective (below -1)."""
     if run.trace.calls is None or not (rows < -1).any():
         return _messages(run, rows)
@@ -414,7 +414,7 @@ def _messages(run: Run, rows: Any) -> list[str]:
     return [text if row >= 0 else "" for row, text in zip(rows, named, strict=True)]
 
 
-def _arrows(fig: Any, run: Run) -> bool:
+def _arrows(fig: figure, run: Run) -> bool:
     """Draw the messages between ranks; return whether there are any."""
     table = run.trace.messages
     table = table[table["source"] != table["destination"]]
@@ -517,7 +517,7 @@ def _phases_only(run: Run, width: int, height: int) -> Figure:
     return Figure(fig, reading, f"Time line of the phases of every rank. {reading}")
 
 
-def _legend(fig: Any, items: list[LegendItem]) -> None:
+def _legend(fig: figure, items: list[LegendItem]) -> None:
     legend = Legend(items=items, orientation="horizontal", border_line_color=None, padding=2, margin=2)
     legend.label_text_font, legend.label_text_font_size, legend.click_policy = FONT, "11px", "hide"
     legend.ncols = min(len(items), 5)

@@ -71,7 +71,7 @@ class Columns:
     """
 
     def __init__(
-        self, glyph: Any, source: Any, x_factors: Any = None, y_factors: Any = None, pt: float = pt
+        self, glyph: Any, source: Any, x_factors: object = None, y_factors: object = None, pt: float = pt
     ) -> None:
         self._glyph, self._data, self.pt = glyph, source.data, pt
         self._factors = {"x": x_factors, "y": y_factors}

@@ -61,7 +61,7 @@ def guess(
     return Figure(fig, reading, f"{title}: {_pairs(names, own, out, unit)}.")
 
 
-def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width: int) -> Any:
+def _numbers(names: list[str], own: Any, out: Any, unit: str, label: str, width: int) -> figure:
     """Return the picture: a line of the picture for each number, from the prediction to the outcome."""
     is_log, both = _is_wide(own, out), _known(own, out)
     low, high = float(both.min()), float(both.max())
@@ -118,7 +118,7 @@ def _units_of(names: list[str]) -> str:
     return "in the unit of its name" if any(name.endswith("]") for name in names) else ""
 
 
-def _known(own: Any, out: Any) -> Any:
+def _known(own: Any, out: object) -> Any:
     return np.concatenate([own[~np.isnan(own)], out])
 
 

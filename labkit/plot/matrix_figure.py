@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -135,7 +135,9 @@ def _reading(names: list[str], worst: Floats) -> str:
     )
 
 
-def _table(data: pd.DataFrame, rows: str, columns: str, metric: str, where: dict[str, Any]) -> pd.DataFrame:
+def _table(
+    data: pd.DataFrame, rows: str, columns: str, metric: str, where: Mapping[str, object]
+) -> pd.DataFrame:
     """Return the first quartiles as a table, in the order of the study's values."""
     for name in (rows, columns, *where):
         if name not in data.columns:

@@ -81,7 +81,7 @@ def misfits(found: Misfits, *, width: int = 860) -> Figure:
     return Figure(fig, reading, f"Ratios of measured to predicted times. {reading}")
 
 
-def _points(fig: Any, found: Misfits, own: Any, ratio: Any, kind: str, number: int) -> Any:
+def _points(fig: figure, found: Misfits, own: Any, ratio: Any, kind: str, number: int) -> Any:
     rows = found.samples
     own = own[rows["kind"].to_numpy()[own] == kind]
     if not len(own):

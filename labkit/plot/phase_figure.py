@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, LegendItem
@@ -16,6 +16,8 @@ from labkit.plot.style import COLORS, FONT, HATCHES, MATCH_COLORS, grid_of, head
 from labkit.text import html as markup
 
 if TYPE_CHECKING:
+    from labkit.scaling.model import Model
+    from labkit.scaling.samples import Samples
     from labkit.study import Study, Table
 
 __all__ = ["phases", "shares"]
@@ -82,7 +84,7 @@ def phases(
     return Figure(grid, reading, "Small scaling figures of each phase. " + "; ".join(said) + ".")
 
 
-def _grown(model: Any) -> str:
+def _grown(model: Model | None) -> str:
     if model is None:
         return "too few values"
     if model.term.is_constant and not model.is_nearest:
@@ -156,6 +158,6 @@ def shares(
     return Figure(fig, reading, f"Stacked bars of the share of each phase over the ranks. {spoken}.")
 
 
-def _at(samples: Any, value: float) -> float:
+def _at(samples: Samples, value: float) -> float:
     found = np.flatnonzero(samples.x == value)
     return float(np.percentile(samples.groups[int(found[0])], 25)) if found.size else 0.0

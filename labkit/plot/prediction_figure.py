@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pandas as pd
 from bokeh.models import (
     BoxAnnotation,
@@ -83,7 +81,7 @@ def predictions(table: pd.DataFrame, by: str = "network", *, width: int = 170, h
 
 def _one(
     rows: pd.DataFrame, name: str, kinds: list[str], limit: float, is_first: bool, size: tuple[int, int]
-) -> Any:
+) -> figure:
     fig = figure(
         frame_width=size[0],
         frame_height=size[1],
@@ -123,7 +121,7 @@ def _one(
     return fig
 
 
-def _legend(fig: Any, kinds: list[str]) -> Legend:
+def _legend(fig: figure, kinds: list[str]) -> Legend:
     drawn = {renderer.name: renderer for renderer in fig.renderers}
     items = [LegendItem(label=kind, renderers=[drawn[kind]]) for kind in kinds]
     return Legend(items=items, label_text_font=FONT, border_line_color=None)

@@ -75,7 +75,7 @@ def kept_rows(above: Sequence[int], weight: Sequence[float], most: int, chosen: 
     return sorted(kept)
 
 
-def tree_data(rows: Sequence[TreeRow], chosen: int, width: int) -> dict[str, Any]:
+def tree_data(rows: Sequence[TreeRow], chosen: int, width: int) -> dict[str, object]:
     """Return the columns of a pane's source: `rows`, of which the node `chosen` is marked."""
     left = [6 + _STEP_PX * row.depth for row in rows]
     return {
@@ -92,7 +92,7 @@ def tree_data(rows: Sequence[TreeRow], chosen: int, width: int) -> dict[str, Any
     }
 
 
-def tree_pane(title: str, data: dict[str, object], room: int, name: str, width: int, height: int) -> Any:
+def tree_pane(title: str, data: dict[str, object], room: int, name: str, width: int, height: int) -> figure:
     """Draw a pane."""
     fig = figure(
         width=width,
@@ -170,7 +170,7 @@ def machine_data(
     color_of: Callable[[float], str],
     text_of: Callable[[float], str],
     chosen: int,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return the columns of the pane's source.
 
     Parameters
@@ -217,7 +217,7 @@ def machine_data(
     }
 
 
-def machine_pane(title: str, data: dict[str, Any], layout: Layout | None, width: int, height: int) -> Any:
+def machine_pane(title: str, data: dict[str, Any], layout: Layout | None, width: int, height: int) -> figure:
     """Draw the pane of `machine_data`; its layout is that of the data."""
     fig = figure(width=width, height=height, tools=TOOLS, active_drag=None, toolbar_location=None)
     source = ColumnDataSource(data)
@@ -259,7 +259,7 @@ def _size(hosts: int) -> int:
     return 17 if hosts <= 16 else 13 if hosts <= 64 else 9 if hosts <= 256 else 6
 
 
-def _cables(fig: Any, layout: Layout, busy: set[tuple[float, float]], size: int) -> None:
+def _cables(fig: figure, layout: Layout, busy: set[tuple[float, float]], size: int) -> None:
     """Draw what is behind the hosts: cables, switches, hosts without a rank."""
     lines = [line for several in layout.cables.values() for line in several]
     # One line with gaps: thousands of small ones take seconds to be sent.
@@ -293,7 +293,7 @@ def _ranges(layout: Layout, width: int, height: int) -> tuple[Range1d, Range1d]:
     return Range1d(left - edge[0], left + wide + edge[0]), Range1d(low - edge[1], low + high + edge[1])
 
 
-def _end(fig: Any, drawn: Any, x_range: Range1d, y_range: Range1d) -> None:
+def _end(fig: figure, drawn: Any, x_range: Range1d, y_range: Range1d) -> None:
     drawn.nonselection_glyph = drawn.selection_glyph = None
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@tip")]))
     fig.add_tools(TapTool(renderers=[drawn]))
@@ -524,7 +524,7 @@ class View:
             rows.append(TreeRow(at, depth, mark, path.label, text, tip, color(values[at])))
         return rows
 
-    def by_rank(self) -> Any:
+    def by_rank(self) -> NDArray[np.float64]:
         """Return the values of the third pane."""
         return self.shown.by_rank(self.metric, self.row, inclusive=self.inclusive)
 

@@ -41,7 +41,7 @@ _CORNERS = ("top_left", "top_right", "bottom_right", "bottom_left")
 
 
 def add_legend(
-    fig: Any,
+    fig: figure,
     items: Sequence[tuple[str, list[object]]],
     data: Iterable[tuple[npt.ArrayLike, npt.ArrayLike]],
     taken: float = 0.0,
@@ -89,7 +89,7 @@ def _inside(x: Floats, y: Floats, left: float, bottom: float, size: tuple[float,
     return bool((across & (y >= bottom) & (y <= bottom + size[1])).any())
 
 
-def _placed(fig: Any, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
+def _placed(fig: figure, x: npt.ArrayLike, y: npt.ArrayLike) -> tuple[Floats, Floats]:
     """Return data as places in the frame."""
     found = []
     for values, span, scale in ((x, fig.x_range, fig.x_scale), (y, fig.y_range, fig.y_scale)):
@@ -186,7 +186,7 @@ def scaling(
     return Figure(fig, words, _alt(name, words, curves, parameter, unit), has_words=True)
 
 
-def _write(fig: Any, name: str, above: list[str], verdict: Verdict | None, below: list[str]) -> None:
+def _write(fig: figure, name: str, above: list[str], verdict: Verdict | None, below: list[str]) -> None:
     """Put the name and the verdict's lines above the picture, and those of the reading below it."""
     color = MATCH_COLORS[verdict.match] if verdict is not None else "#222222"
     for line in reversed(above):
@@ -241,7 +241,7 @@ def draw(
     height: int,
     with_legend: bool = True,
     taken: float = 0.0,
-) -> Any:
+) -> figure:
     """Draw the curves into a new Bokeh figure, without titles, for which `taken` pixels are left."""
     low, high = _span(curves)
     left, right = float(curves.at[0]), float(curves.at[-1])
@@ -282,7 +282,7 @@ def draw(
     return fig
 
 
-def _lines(fig: Any, curves: Curves, verdict: Verdict | None, model: Model | None) -> list[Any]:
+def _lines(fig: figure, curves: Curves, verdict: Verdict | None, model: Model | None) -> list[Any]:
     items: list[object] = []
     if model is not None:
         inside = curves.at <= curves.samples.x[-1] * (1 + 1e-9)
@@ -297,7 +297,7 @@ def _lines(fig: Any, curves: Curves, verdict: Verdict | None, model: Model | Non
     return items
 
 
-def _points(fig: Any, curves: Curves, unit: str) -> list[Any]:
+def _points(fig: figure, curves: Curves, unit: str) -> list[Any]:
     items: list[object] = []
     sizes = [g.size for g in curves.samples.groups]
     if max(sizes) > 1:

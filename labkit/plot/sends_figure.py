@@ -110,7 +110,7 @@ def _messages(run: Run, phase: str | None) -> tuple[int, tuple[Any, Any, Any]]:
     return len(run.trace.ends_s), columns
 
 
-def _posted_inside(table: Any, entries: Any) -> NDArray[np.bool_]:
+def _posted_inside(table: pd.DataFrame, entries: pd.DataFrame) -> NDArray[np.bool_]:
     """Which messages were posted by their senders within one of the entries."""
     source, posted = table["source"].to_numpy(), table["send_posted_s"].to_numpy()
     inside = np.zeros(len(table), bool)
@@ -151,7 +151,7 @@ def _matrix(
     block: int,
     size: int,
     both: tuple[NDArray[np.float64], NDArray[np.float64]],
-) -> Any:
+) -> figure:
     row, column = np.nonzero(both[1])
     values = table[row, column]
     fig = figure(

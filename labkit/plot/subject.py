@@ -7,7 +7,6 @@ import inspect
 import reprlib
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
 
 from labkit.errors import DataError
 
@@ -63,7 +62,7 @@ _TAKEN = {
 }
 
 
-def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[..., Any]:
+def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[..., object]:
     """Return a figure that refuses what it does not draw before it looks at it."""
     if not isinstance(figure, FunctionType):
         return figure
@@ -85,7 +84,7 @@ def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[.
     wanted = ", ".join(takes[:-1]) + (" or " if takes[1:] else "") + takes[-1]
 
     @functools.wraps(figure)
-    def asked(*args: object, **kwargs: object) -> Any:
+    def asked(*args: object, **kwargs: object) -> object:
         if args or first.name in kwargs or first.default is not first.empty:
             subject = args[0] if args else kwargs.get(first.name, first.default)
             if not _fits(subject, classes) and subject is not first.default:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +107,7 @@ def summands(subject: Model | Verdict, *, title: str = "", width: int = 760, hei
 
 
 def _stack(
-    fig: Any, at: Floats, parts: Sequence[Part], values: Floats, shares: Floats, unit: str
+    fig: figure, at: Floats, parts: Sequence[Part], values: Floats, shares: Floats, unit: str
 ) -> list[LegendItem]:
     items, bottom = [], np.zeros_like(at)
     for i, part in enumerate(parts):

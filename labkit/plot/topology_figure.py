@@ -111,7 +111,7 @@ def draw_layout(
     *,
     hops: Sequence[tuple[str, str]] = (),
     form: str = PERCENT,
-) -> Any:
+) -> figure:
     """Draw a machine's layout as a Bokeh figure."""
     fig = figure(width=width, height=height, tools=TOOLS, match_aspect=False)
     if value_of is None:
@@ -141,7 +141,7 @@ def draw_layout(
 
 
 def _heated(
-    fig: Any,
+    fig: figure,
     layout: Layout,
     value_of: Callable[[str, str], float],
     mapper: LinearColorMapper | None,
@@ -167,7 +167,9 @@ def _heated(
     fig.add_tools(HoverTool(renderers=[drawn], tooltips=[("", "@name"), ("", f"@value{{{form}}}")]))
 
 
-def _multi(fig: Any, lines: list[list[tuple[float, float]]], color: str, width: float, alpha: float) -> None:
+def _multi(
+    fig: figure, lines: list[list[tuple[float, float]]], color: str, width: float, alpha: float
+) -> None:
     if lines:
         fig.multi_line(
             xs=[[x for x, _ in line] for line in lines],
@@ -180,7 +182,7 @@ def _multi(fig: Any, lines: list[list[tuple[float, float]]], color: str, width: 
 
 
 def _nodes(
-    fig: Any,
+    fig: figure,
     nodes: dict[str, tuple[float, float]],
     busy: set[str],
     ends: set[str],
@@ -214,7 +216,7 @@ def _nodes(
     return drawn
 
 
-def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
+def _write(fig: figure, layout: Layout, ends: set[str], points: int) -> None:
     """Label hosts (the ends of a route only, where it is crowded), and the notes."""
     is_tree = layout.is_tree
     is_fly = len(layout.switches) > 1 and not is_tree
@@ -262,7 +264,7 @@ def _write(fig: Any, layout: Layout, ends: set[str], points: int) -> None:
         )
 
 
-def _frame(fig: Any, layout: Layout, width: int, height: int) -> None:
+def _frame(fig: figure, layout: Layout, width: int, height: int) -> None:
     """Room around the drawing; trees may be stretched, all others keep their proportions."""
     points = [*layout.hosts.values(), *layout.switches.values()]
     points += [point for several in layout.cables.values() for line in several for point in line]

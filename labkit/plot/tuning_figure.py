@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from bokeh.models import ColumnDataSource, FactorRange, HoverTool, Legend, LegendItem, Range1d
 from bokeh.plotting import figure
@@ -71,7 +71,7 @@ def _reading(one: Decision) -> str:
     )
 
 
-def _panel(one: Decision, width: int) -> Any:
+def _panel(one: Decision, width: int) -> figure:
     names = [row.name for row in one.rows][::-1]
     times = [time for row in one.rows for time in (*row.times_s, row.estimate_s) if time > 0] or [1.0]
     low, high = min(times), max(times)

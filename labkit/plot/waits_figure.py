@@ -163,7 +163,7 @@ def _states(waited: pd.DataFrame) -> list[str]:
     return [f"{state} ({place})" for state, place in zip(waited["state"].astype(str), places, strict=True)]
 
 
-def _table(rows: pd.DataFrame, amount: str, title: str, ranks: int, size: int, width: int) -> Any:
+def _table(rows: pd.DataFrame, amount: str, title: str, ranks: int, size: int, width: int) -> figure:
     """Draw the sums by what and rank as cells, the largest rows on top."""
     sums = rows.groupby("what")[amount].sum().sort_values(ascending=False, kind="stable")
     shown = [str(what) for what in sums.index[:_ROWS]]
@@ -256,7 +256,7 @@ def _chosen(waiting: Waiting) -> tuple[list[int], str]:
     return sorted(chosen), said
 
 
-def _causes(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendItem]:
+def _causes(fig: figure, waiting: Waiting, row_of: dict[int, int]) -> list[LegendItem]:
     rows = waiting.delays[waiting.delays["rank"].isin(row_of)].copy()
     rows["cost_s"] = rows["direct_s"] + rows["indirect_s"]
     rows = rows.nlargest(_BARS, "cost_s")
@@ -287,7 +287,7 @@ def _causes(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendIt
     return [LegendItem(label="made others wait (stronger: longer)", renderers=[drawn])]
 
 
-def _waits(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendItem]:
+def _waits(fig: figure, waiting: Waiting, row_of: dict[int, int]) -> list[LegendItem]:
     items = []
     kinds = waiting.severity("state")["state"].astype(str).tolist()
     for kind in kinds[:6]:
@@ -316,7 +316,7 @@ def _waits(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> list[LegendIte
     return items
 
 
-def _arrows(fig: Any, waiting: Waiting, row_of: dict[int, int]) -> None:
+def _arrows(fig: figure, waiting: Waiting, row_of: dict[int, int]) -> None:
     """Draw arrows from who came late, when it came, to the middle of the longest waits for it."""
     rows = waiting.waits
     rows = rows[rows["rank"].isin(row_of) & rows["cause"].isin(row_of) & (rows["cause"] != rows["rank"])]

@@ -16,10 +16,11 @@ import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from types import BuiltinFunctionType, CodeType, FunctionType, MethodType, ModuleType
+from types import BuiltinFunctionType, CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.process.imports import imported_files, is_installed, program_digests
 
@@ -120,7 +121,7 @@ class _Walk:
 
     # -- kinds --------------------------------------------------------------------------------------------
 
-    def array(self, array: np.ndarray[Any, Any]) -> None:
+    def array(self, array: NDArray[Any]) -> None:
         self.word("array", f"{array.dtype.str}{array.shape}")
         if array.dtype.hasobject:
             self.each("objects", array.ravel().tolist())
@@ -225,7 +226,7 @@ def names_of(code: CodeType) -> set[str]:
     return names
 
 
-def _is_filled(cell: Any) -> bool:
+def _is_filled(cell: CellType) -> bool:
     try:
         return cell.cell_contents is not None
     except ValueError:  # a name that is not bound yet

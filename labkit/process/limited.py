@@ -156,7 +156,7 @@ def _in_child(
         os._exit(code)
 
 
-def _called(function: Callable[..., Any], arguments: tuple[Any, ...]) -> dict[str, Any]:
+def _called(function: Callable[..., object], arguments: tuple[object, ...]) -> dict[str, object]:
     try:
         return {"value": function(*arguments)}
     except DataError as error:

@@ -69,7 +69,7 @@ class Decisions:
         return list(self._made.values())
 
     @classmethod
-    def of(cls, rows: Iterable[tuple[str, Any, str, str]]) -> Decisions:
+    def of(cls, rows: Iterable[tuple[str, object, str, str]]) -> Decisions:
         """Return those of a rank that has reported its `rows`."""
         found = cls()
         for row in rows:
@@ -254,10 +254,10 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
                 "the indented lines of the phase, or @lk.phase in front of a function"
             )
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _copied, (self.name,)
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[..., object]) -> Callable[..., Any]:
         """Let each call of a function be such a step."""
         self._is_used = True
         name = self.name

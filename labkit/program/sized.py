@@ -22,7 +22,7 @@ _SPANS = tuple(1 << bits for bits in (44, 40, 36, 32))
 _NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
-class Sized(np.ndarray[Any, Any]):
+class Sized(NDArray[Any]):
     """A phantom array: see `sized`."""
 
     def __repr__(self) -> str:
@@ -48,7 +48,7 @@ class Sized(np.ndarray[Any, Any]):
     def __copy__(self) -> Sized:
         return sized(self.size, self.dtype)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         """Travel to another process as a size."""
         return sized, (self.size, self.dtype)
 

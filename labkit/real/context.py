@@ -175,7 +175,7 @@ def _seed_numpy(module: Any, seed: int, rank: int) -> None:
     original = getattr(module.default_rng, "original", module.default_rng)
     fresh, run_seed = 0, seed
 
-    def default_rng(seed: Any = None) -> Any:
+    def default_rng(seed: Any = None) -> object:
         nonlocal fresh
         if seed is None:
             fresh += 1

@@ -11,7 +11,7 @@ import os
 import pickle
 import re
 import sys
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from labkit.real.context import available_cores, seed_rank
@@ -50,7 +50,7 @@ class ResultError(Exception):
 
 def load_program(
     header: Mapping[str, Any], payload: bytes, rank: int, repetition: int, comm: Callable[[], object]
-) -> Callable[[], Any]:
+) -> Callable[[], object]:
     """Unpack the program anew, with its own seeds: a repetition must not see what the last one changed."""
     if "numpy" not in sys.modules and may_use_numpy(header, payload):
         importlib.import_module("numpy.random")  # now, where no clock runs yet
@@ -166,7 +166,7 @@ def pack_result(result: object, file: BinaryIO, rank: int) -> None:
         ) from error
 
 
-def library_of(mpi: Any) -> str:
+def library_of(mpi: ModuleType) -> str:
     """Return the MPI library's name and version, as it reports them, without build details."""
     words = str(mpi.Get_library_version()).replace("\0", "").split("\n")[0]
     return " ".join(words.split(",")[0].split())
@@ -207,7 +207,7 @@ def dumps(thing: Any, protocol: int | None = None, buffer_callback: Any = None) 
 # Repetitions of a launch on real MPI: a fixed number, each after a barrier, or measured (`labkit.timing`).
 
 
-def measuring(repeats: Repeats, warmup: int) -> dict[str, Any]:
+def measuring(repeats: Repeats, warmup: int) -> dict[str, object]:
     """Return the option that asks a real machine to measure a run: plain data."""
     return {"repeats": repeats.to_dict(), "warmup": warmup}
 
@@ -252,7 +252,7 @@ class Turns:
         else:
             self._bench.start()
 
-    def keep(self, times: dict[str, Any]) -> dict[str, Any] | None:
+    def keep(self, times: dict[str, Any]) -> dict[str, object] | None:
         """Return a run's times as stored; None where it does not count, on any rank."""
         if self._bench is None:
             return times

@@ -168,7 +168,7 @@ def oversubscription(ranks: int, cores: int, where: str = "") -> str:
     )
 
 
-def recorded_header(request: RunRequest, recording: Recording | None) -> dict[str, Any]:
+def recorded_header(request: RunRequest, recording: Recording | None) -> dict[str, object]:
     """Return what the ranks need of a run that is recorded: lines, times or both; else nothing."""
     is_counted = request.count and not isinstance(request.program, Path)
     leave_out = regions_of(request.options.get("leave_out"))

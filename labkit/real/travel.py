@@ -30,7 +30,9 @@ SOURCE_LIMIT_BYTES = 4_000_000
 _registry_lock = threading.RLock()
 
 
-def pack_program(program: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> bytes:
+def pack_program(
+    program: Callable[..., object], args: Sequence[object], kwargs: Mapping[str, object]
+) -> bytes:
     """Pickle a program and its arguments for another interpreter on this host.
 
     What is defined in ``__main__`` (a notebook), in a closure, or in a module that a new interpreter could

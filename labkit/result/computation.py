@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.errors import DataError
 
@@ -38,7 +39,7 @@ class Computation:
     (2, 0.0035, True)
     """
 
-    def __init__(self, stretches: Sequence[Any], scale: float = 1.0) -> None:
+    def __init__(self, stretches: Sequence[object], scale: float = 1.0) -> None:
         self.stretches = [np.ascontiguousarray(one, dtype=np.int64) for one in stretches]
         self.scale = float(scale)
 
@@ -48,7 +49,7 @@ class Computation:
         return len(self.stretches)
 
     @property
-    def rank_seconds(self) -> np.ndarray[Any, Any]:
+    def rank_seconds(self) -> NDArray[Any]:
         """(ranks,) seconds: what each rank is charged."""
         return np.array([1e-9 * float(one.sum()) * self.scale for one in self.stretches])
 

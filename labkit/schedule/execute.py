@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,11 @@ from labkit.errors import ScheduleError
 from labkit.schedule.schedule import Schedule
 from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op, block_indices
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from labkit import _kernels
+
 __all__ = ["Counts", "Prepared", "as_combine", "as_reduction", "execute", "sizes_of", "type_code"]
 
 
@@ -21,7 +26,7 @@ _Array = NDArray[Any]
 
 
 def execute(
-    comm: object,
+    comm: Intracomm,
     schedule: Schedule,
     *,
     op: object = None,
@@ -70,7 +75,7 @@ class Prepared:
     Raises ScheduleError: Wrong number of ranks.
     """
 
-    def __init__(self, comm: Any, schedule: Schedule, tag: int = 0) -> None:
+    def __init__(self, comm: Intracomm, schedule: Schedule, tag: int = 0) -> None:
         if comm.Get_size() != schedule.size:
             raise ScheduleError(f"{schedule!r} cannot run on a communicator of {comm.Get_size()} ranks")
         self._comm, self._schedule, self._tag = comm, schedule, tag
@@ -121,7 +126,7 @@ class _Memory:
         self.n_blocks = schedule.n_blocks(rank)
         self.arrays: list[_Array | None] = []
         self.sizes: list[BlockSizes | None] = []
-        self.dtype: np.dtype[Any] | None = None
+        self.dtype: np.dtype[np.generic] | None = None
         unknown = set(buffers) - set(schedule.problem.shapes)
         if unknown:
             known = ", ".join(schedule.problem.shapes) or "no buffers"
@@ -239,7 +244,7 @@ class _Memory:
 class _Runner:
     """Carries out operations one by one; keeps the requests that are open."""
 
-    def __init__(self, comm: Any, tag: int, memory: _Memory, combine: Combine | None) -> None:
+    def __init__(self, comm: Intracomm, tag: int, memory: _Memory, combine: Combine | None) -> None:
         self.comm, self.tag, self.memory, self.combine = comm, tag, memory, combine
         self.open: list[tuple[int, Any, Blocks | None, _Array]] = []
 
@@ -396,7 +401,7 @@ OPERATIONS = (
 Combine = Callable[[NDArray[Any], NDArray[Any]], None]
 
 
-def type_code(dtype: np.dtype[Any]) -> str:
+def type_code(dtype: np.dtype[np.generic]) -> str:
     """Return the kernels' name of a type: kind and size, as ``f8``; ``f8+i4`` for a value and an index.
 
     Examples
@@ -409,7 +414,7 @@ def type_code(dtype: np.dtype[Any]) -> str:
     return f"{dtype.kind}{dtype.itemsize}"
 
 
-def as_reduction(op: object, dtype: np.dtype[Any]) -> Any:
+def as_reduction(op: object, dtype: np.dtype[np.generic]) -> _kernels.PythonReduction | _kernels.Reduction:
     """Return the kernels' reduction for an operator on a type.
 
     `op`: A name of `OPERATIONS`; a function ``f(left, right)`` of two arrays that returns the result; or an
@@ -433,7 +438,7 @@ def as_reduction(op: object, dtype: np.dtype[Any]) -> Any:
     return _kernels.PythonReduction(on_bytes)
 
 
-def as_combine(op: object, dtype: np.dtype[Any]) -> Combine:
+def as_combine(op: object, dtype: np.dtype[np.generic]) -> Combine:
     """Return an operator (see `as_reduction`) as a function that works in place, as MPI's do."""
     if isinstance(op, str):
         reduction = as_reduction(op, dtype)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -336,7 +336,7 @@ def _check_told(label: str, contract: Problem, temporaries: tuple[Temporary, ...
 # A schedule as the kernels' program: what the simulator runs without waking Python.
 
 
-def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: object = None) -> Any:
+def program_of(schedule: Schedule, max_kept_entries: int = 1 << 18, steps: object = None) -> _kernels.Program:
     """Return the schedule as the kernels' program; steps are generated when a rank gets there.
 
     Up to `max_kept_entries` operations stay in memory for the next call of the same program. `steps` has

@@ -288,7 +288,7 @@ class Rules(Selector):
         A row that is no rule.
     """
 
-    def __init__(self, rows: Sequence[Mapping[str, Any]], name: str = "rules") -> None:
+    def __init__(self, rows: Sequence[Mapping[str, object]], name: str = "rules") -> None:
         self.name = name
         self.rules = tuple(rule for i, row in enumerate(rows, 1) for rule in _rules(row, f"{name}, rule {i}"))
         self._of: dict[str, list[Rule]] = {}

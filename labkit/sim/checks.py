@@ -12,7 +12,7 @@ import inspect
 import sys
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -328,11 +328,11 @@ def agree(sent: Elements, taken: Elements) -> bool:
 _BUFFERS = ("read", "write")
 
 
-def _named(method: Method, arguments: tuple[Any, ...]) -> dict[str, Any]:
+def _named(method: Method, arguments: tuple[object, ...]) -> dict[str, Any]:
     return {one.name: value for one, value in zip(method.parameters, arguments, strict=True)}
 
 
-def _regions(method: Method, comm: Any, given: dict[str, Any]) -> list[Any]:
+def _regions(method: Method, comm: Intracomm, given: Mapping[str, object]) -> list[Any]:
     """Return the memory that a call uses, as far as its buffers are single blocks."""
     found: list[object] = []
     for one in method.parameters:
@@ -346,7 +346,9 @@ def _regions(method: Method, comm: Any, given: dict[str, Any]) -> list[Any]:
     return found
 
 
-def _watched(method: Method, call: Callable[..., Any], comm: Any, arguments: tuple[Any, ...]) -> Any:
+def _watched(
+    method: Method, call: Callable[..., object], comm: Intracomm, arguments: tuple[object, ...]
+) -> Any:
     """Make a call of a communicator, and report it."""
     simulation = running()
     checks = None if simulation is None else simulation.checks
@@ -393,7 +395,7 @@ def _overlap_within(checks: Any, what: str, regions: list[Any]) -> None:
             checks.tell(f"{what}: its buffers overlap; give another one, or IN_PLACE where MPI has it")
 
 
-def _waited(method: Method, call: Callable[..., Any], first: Any, arguments: tuple[Any, ...]) -> object:
+def _waited(method: Method, call: Callable[..., object], first: Any, arguments: tuple[object, ...]) -> object:
     """Wait for requests, or test them, and report which are over."""
     simulation = running()
     checks = None if simulation is None else simulation.checks
@@ -459,7 +461,7 @@ def _guarded(owner: type, name: str) -> object:
     is_of_class = isinstance(inspect.getattr_static(owner, name), classmethod)
 
     @functools.wraps(original)
-    def start(first: object, *arguments: object) -> Any:
+    def start(first: object, *arguments: object) -> object:
         simulation = running()
         checks = None if simulation is None else simulation.checks
         given = arguments if is_of_class else (first, *arguments)

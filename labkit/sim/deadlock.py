@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
+from labkit import _kernels
 from labkit.errors import DeadlockError
 from labkit.sim.where import lines_of, place_of
 from labkit.text.units import ranks_text
@@ -72,7 +73,9 @@ def _requests(rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
     return shown, () if is_open else tuple(dict.fromkeys(peers))
 
 
-def _operations(hub: Any, operations: Sequence[Any], rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
+def _operations(
+    hub: _kernels.Hub, operations: Sequence[Any], rows: Sequence[Any]
+) -> tuple[str, tuple[int, ...]]:
     """Describe nonblocking collectives (and single requests) waited for, and whose they are."""
     parts, groups = [], []
     for name, missing, _, agent in operations[:4]:
@@ -97,7 +100,7 @@ def _text_of(missing: tuple[int, ...]) -> str:
     return _last_missing[1]
 
 
-def waiting_of(hub: Any, calls: Calls, rank: int) -> Waiting:
+def waiting_of(hub: _kernels.Hub, calls: Calls, rank: int) -> Waiting:
     """Describe what a blocked rank waits for."""
     greenlet = hub.greenlet(rank)
     place = place_of(greenlet.gr_frame if greenlet is not None else None)
@@ -167,7 +170,7 @@ def failure(waits: dict[int, Waiting], ranks: int) -> DeadlockError:
     return error
 
 
-def describe(hub: Any, calls: Calls) -> DeadlockError:
+def describe(hub: _kernels.Hub, calls: Calls) -> DeadlockError:
     """Return the error of a simulated run."""
     blocked = [rank for rank in range(hub.ranks) if hub.state(rank) not in ("finished", "not started")]
     hub.freeze(True)

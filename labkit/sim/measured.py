@@ -158,7 +158,7 @@ class Records:
     """
 
     def __init__(
-        self, kept: Mapping[str, Any] | None = None, path: str | None = None, is_closed: bool = False
+        self, kept: Mapping[str, object] | None = None, path: str | None = None, is_closed: bool = False
     ) -> None:
         self.kept: dict[str, Any] = dict(kept or {})
         self.path, self.is_closed = path, is_closed

@@ -45,11 +45,11 @@ __all__ = ["chooser", "replay", "schedule_trace", "without_collectives", "write_
 
 
 def replay(
-    source: str | os.PathLike[str] | Any,
+    source: str | os.PathLike[str] | object,
     on: object = "star",
     *,
     model: object = None,
-    coll: Any = None,
+    coll: object = None,
     mapping: object = None,
     timeout_s: float | None = 60.0,
     tolerance: float = 0.0,
@@ -191,7 +191,9 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
     )  # fmt: skip
 
 
-def _engine(built: Any, model: Any, actions: Any, choose: Any, is_traced: bool, tolerance: float) -> Any:
+def _engine(
+    built: Any, model: Any, actions: Any, choose: Any, is_traced: bool, tolerance: float
+) -> _kernels.GoalRun | _kernels.Replay:
     from labkit import _kernels
 
     if isinstance(actions, _kernels.GoalProgram):
@@ -308,7 +310,7 @@ def without_collectives(trace: object, on: object = "star", coll: object = None)
     return _messages(actions, on, chooser(Choices(selector_of(coll))))
 
 
-def _messages(actions: Any, on: object, choose: Any) -> bytes:
+def _messages(actions: Any, on: object, choose: object) -> bytes:
     machine = platform(on)
     ranks = int(actions.ranks)
     engine = _kernels.Replay(machine.build(ranks), machine.model.build(), actions, choose)

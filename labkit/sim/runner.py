@@ -7,12 +7,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -45,6 +45,9 @@ from labkit.sim.simulation import Simulation
 from labkit.sim.where import place_of
 from labkit.text.units import format_bytes, ranks_text
 from labkit.trace.trace import Trace, by_entry, taken_apart
+
+if TYPE_CHECKING:
+    pass
 
 __all__ = ["OwnCode", "simulate"]
 
@@ -242,7 +245,7 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
     pickling = RankPickle(isolation)
     with random, name, ProcessState, RankLogs, RankThreads, RankClocks, _loaded(), pickling:
 
-        def main(rank: int) -> Any:
+        def main(rank: int) -> object:
             own = isolation.program(rank)
             pickling.install()
             return own(comm)
@@ -268,8 +271,8 @@ def _loaded() -> contextlib.ExitStack:
 
 
 def _main_of(
-    program: Callable[..., Any], comm: object, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Callable[[int], Any]:
+    program: Callable[..., object], comm: object, args: tuple[object, ...], kwargs: Mapping[str, object]
+) -> Callable[[int], object]:
     """Return what every rank runs when they share the program.
 
     A plain call of a Python function adds nothing to the stack that a suspended rank keeps; a call with
@@ -443,7 +446,7 @@ class Cautions:
     `hub`: Of the run; from now on it is watched.
     """
 
-    def __init__(self, hub: Any) -> None:
+    def __init__(self, hub: _kernels.Hub) -> None:
         self._hub, self._lines = hub, _Lines()
         #: by kind, its object and line: the first sentence, and the ranks that it is true of
         self._heard: dict[tuple[str, str, str], tuple[str, list[int]]] = {}

@@ -144,7 +144,7 @@ def _run(
     schedule: Schedule,
     on: object,
     model: object,
-    buffers: tuple[Any, ...],
+    buffers: tuple[object, ...],
     start_s: Sequence[float] | NDArray[np.float64] | None,
     has_data: bool,
     reduction: Any,

@@ -23,8 +23,8 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType, ModuleType
-from typing import Any, NoReturn
+from types import CodeType, FrameType, ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from labkit import _kernels
 from labkit.comm import environment
@@ -47,6 +47,9 @@ from labkit.sim.script_words import ANSWER, BEGAN, FAULT, LIVE, NO_SPACE, REQUES
 from labkit.sim.simulation import running
 from labkit.sim.where import place_of
 from labkit.text.progress import told_to
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["live", "main"]
 
@@ -361,7 +364,7 @@ def _simulate(request: RunRequest, folder: Path) -> object:
             _leave(failure, folder)
         _EXIT(0)
 
-    def program(comm: object) -> None:
+    def program(comm: Intracomm) -> None:
         rank = _kernels.current_rank()
         simulation = running()
         assert simulation is not None
@@ -436,7 +439,7 @@ class _LiveFile:
         """The parent sees the answer."""
 
 
-def _run_script(comm: object, line: ScriptStart, code: Any, world: RankWorld) -> None:
+def _run_script(comm: Intracomm, line: ScriptStart, code: CodeType, world: RankWorld) -> None:
     """Run the script on one of the ranks that the run began with."""
     if line.rc:
         environment.set_settings(line.rc)
@@ -463,7 +466,7 @@ class _Descriptors:
 
     def _collecting(self, whole: Callable[..., object]) -> Callable[..., object]:
         @functools.wraps(whole)
-        def call(*arguments: object, **named: object) -> Any:
+        def call(*arguments: object, **named: object) -> object:
             try:
                 return whole(*arguments, **named)
             finally:
@@ -487,7 +490,7 @@ def _keep_printed(folder: Path, output: _Descriptors) -> None:
         simulation.output.keep_in(str(folder / f"forked-{simulation.hub.rank}"))
 
 
-def _with_workers(comm: Any, code: Any, world: RankWorld) -> None:
+def _with_workers(comm: Intracomm, code: Any, world: RankWorld) -> None:
     """Run the program on rank 0, as the master of a pool; all other ranks are its workers."""
     from labkit.comm.futures.manager import pool_manager, serve
 

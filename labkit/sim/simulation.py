@@ -63,7 +63,7 @@ class TimeUp(BaseException):
 class Limited(Protocol):
     """What the limit needs of a simulation."""
 
-    hub: Any
+    hub: _kernels.Hub
 
     def time_up(self, frame: FrameType | None) -> None:
         """Note that time is up, once, with the frame that was running."""
@@ -309,7 +309,7 @@ class Simulation:
 
     # --- the run ------------------------------------------------------------------------------------
 
-    def run(self, main: Callable[[int], Any]) -> None:
+    def run(self, main: Callable[[int], object]) -> None:
         """Run ``main(rank)`` on every rank.
 
         Raises RankError, DeadlockError, TimeLimitError, MismatchError, KeyboardInterrupt: After every rank

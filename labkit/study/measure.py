@@ -206,7 +206,7 @@ def host_cost_s(run: Run) -> float:
 
 def with_seed(
     program: object, args: Sequence[object], parameters: Mapping[str, object], seed: int
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return a program's keyword arguments, with the parameter `seed` that it may have."""
     given = dict(parameters)
     if not callable(program) or "seed" in given:

@@ -82,7 +82,7 @@ class PhaseSum:
         total: Model | None,
         *,
         parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
     ) -> PhaseSum | None:
         """Fit a study's phases and return their sum.
 

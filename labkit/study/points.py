@@ -245,7 +245,7 @@ def plan_points(
     return points
 
 
-def collective_choices(coll: object) -> list[Any]:
+def collective_choices(coll: object) -> list[object]:
     """Return the choices of collective algorithms that a sweep goes through; [None] without any."""
     found: list[object] = []
     for one in _varied(coll):

@@ -74,7 +74,7 @@ def run_rows(
     parameters: Mapping[str, object],
     repetition: int = 0,
     measured: Mapping[str, float] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[dict[str, object]]:
     """Return the measurements of one run.
 
     Parameters

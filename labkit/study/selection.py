@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from numpy.typing import NDArray
 
 from labkit.errors import DataError, ExpectationError, nearest
 from labkit.real.host_limits import place_doubt
@@ -144,7 +145,7 @@ def _follows(rows: pd.DataFrame, column: str, others: Sequence[str]) -> bool:
     return bool((rows.groupby(column)[list(others)].nunique(dropna=False) <= 1).all(axis=None))
 
 
-def curves_in(rows: pd.DataFrame, along: Sequence[str]) -> list[dict[str, Any]]:
+def curves_in(rows: pd.DataFrame, along: Sequence[str]) -> list[dict[str, object]]:
     """Return labels of the curves along some columns; a single curve has an empty label."""
     columns = [*FIXED, *parameter_columns(rows)]
     names = [c for c in columns if c not in along and c in rows and rows[c].nunique(dropna=False) > 1]
@@ -347,7 +348,7 @@ def _others(rows: pd.DataFrame, column: str, symbol: str) -> dict[str, float | i
     return given
 
 
-def _power_law(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any], symbol: str) -> str | None:
+def _power_law(x: NDArray[Any], y: NDArray[Any], symbol: str) -> str | None:
     """Return y = c x^k as text when it holds exactly (weak scaling: n = 1000 * p)."""
     if (x <= 0).any() or (y <= 0).any():
         return None

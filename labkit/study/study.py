@@ -97,7 +97,7 @@ class Study(SuggestsNames):
         }
     )
 
-    def __init__(self, data: pd.DataFrame, notes: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, data: pd.DataFrame, notes: Mapping[str, object] | None = None) -> None:
         self.data = tidy(data.to_dict("records"))
         self.notes: dict[str, Any] = dict(notes or {})
 
@@ -136,7 +136,7 @@ class Study(SuggestsNames):
         metric: str | None = None,
         phase: str | None = None,
         parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
     ) -> Curve:
         """Return the measurements of one metric over one parameter.
 
@@ -168,7 +168,7 @@ class Study(SuggestsNames):
         metric: str | None = None,
         phase: str | None = None,
         parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
     ) -> dict[str, Curve]:
         """Return every curve of a metric, by what distinguishes it: machine, algorithm, parameters.
 
@@ -226,7 +226,7 @@ class Study(SuggestsNames):
         phase: str | None = None,
         *,
         parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
         space: Space = None,
         aggregate: str = "auto",
         tolerance: float = TOLERANCE,
@@ -321,7 +321,7 @@ class Study(SuggestsNames):
         deviation: str | Term | None = None,
         *,
         parameter: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
         given: Mapping[str, float | int | str] | None = None,
         space: Space = None,
         aggregate: str = "auto",
@@ -613,7 +613,7 @@ class Study(SuggestsNames):
         phase: str | None = None,
         *,
         expectation: str | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Mapping[str, object] | None = None,
         tolerance: float = TOLERANCE,
     ) -> Surface | SurfaceVerdict:
         """Return the model of one metric over two parameters, or its verdict where something is expected.

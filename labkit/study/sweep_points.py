@@ -39,13 +39,13 @@ __all__ = ["Planned", "plan_sweep", "progress_bar", "records_of", "sweep"]
 
 
 def sweep(
-    program: Callable[..., Any],
+    program: Callable[..., object],
     ranks: int | str | Iterable[int | str],
     on: object = "star",
     *,
     repeats: int | Repeats | None = None,
     warmup: int = 1,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     model: str | Sequence[str | None] | None = None,
     seed: int = 0,
     timeout_s: float | None = 60.0,
@@ -56,7 +56,7 @@ def sweep(
     measure: Callable[[Run], Mapping[str, float]] | None = None,
     coll: object = None,
     noise: object = None,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, object] | None = None,
     runner: Callable[..., Run] | None = None,
     jobs: object = None,
     executor: Executor | None = None,
@@ -256,13 +256,13 @@ def run_points(job: Job, plan: list[Point], harvest: Harvest, bar: Any, workers:
 
 
 def plan_sweep(
-    program: Callable[..., Any],
+    program: Callable[..., object],
     ranks: object,
     on: object = "star",
     *,
     repeats: int | Repeats | None = None,
     warmup: int = 1,
-    args: Sequence[Any] = (),
+    args: Sequence[object] = (),
     model: object = None,
     seed: int = 0,
     timeout_s: float | None = 60.0,

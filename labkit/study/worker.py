@@ -33,7 +33,7 @@ class _Unpickler(pickle.Unpickler):
         if not (module.startswith("cloudpickle") and name.startswith("_make_skeleton")):
             return found
 
-        def make(*args: object) -> Any:
+        def make(*args: object) -> object:
             made = found(*args)
             if made.__module__ == "__main__" and made.__qualname__.isidentifier():
                 setattr(sys.modules["__main__"], made.__qualname__, made)

@@ -60,7 +60,7 @@ def _cannot_travel(parts: list[tuple[str, object]], error: Exception) -> Program
     )
 
 
-def setting_of() -> dict[str, Any]:
+def setting_of() -> dict[str, object]:
     """Describe this process: plain data, picklable."""
     return {
         "path": [os.path.abspath(path) for path in sys.path],
@@ -103,7 +103,7 @@ def settle(setting: Mapping[str, Any]) -> Iterator[None]:
         _filter(before[4])
 
 
-def _filter(filters: list[Any]) -> None:
+def _filter(filters: Sequence[object]) -> None:
     warnings.filters[:] = filters  # type: ignore[index]
     mutated: Callable[[], None] | None = getattr(warnings, "_filters_mutated", None)
     if mutated is not None:

@@ -15,7 +15,7 @@ import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import ScheduleError
 from labkit.machines.platform import Platform
@@ -32,6 +32,9 @@ from labkit.text import html as markup
 from labkit.text.files import replace_file
 from labkit.text.html import quantity
 from labkit.text.units import number_of_ranks
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Synthesized"]
 
@@ -261,7 +264,7 @@ class Synthesized:
             symmetry=False,
         )
 
-    def execute(self, comm: Any, **buffers: Any) -> None:
+    def execute(self, comm: Intracomm, **buffers: Any) -> None:
         """Carry it out over a communicator, mpi4py's or a simulated one: `labkit.schedule.execute`.
 
         `comm`: Of as many ranks as the schedule has.

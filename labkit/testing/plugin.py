@@ -33,6 +33,8 @@ from labkit.errors import DataError
 from labkit.text.files import json_of, replace_file
 
 if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
     from labkit.scaling import Model, Verdict
     from labkit.study import Study
 
@@ -137,7 +139,7 @@ def by_place(x: Iterable[float], y: Iterable[float]) -> dict[str, float]:
     return {f"{at:.15g}": float(value) for at, value in zip(x, y, strict=True)}
 
 
-def made_with(study: Study) -> dict[str, Any]:
+def made_with(study: Study) -> dict[str, object]:
     """Return the versions and machines of a study."""
     import labkit
 
@@ -170,7 +172,7 @@ def probe(model: str) -> str:
     import labkit
     from labkit.errors import LabkitError
 
-    def program(comm: Any) -> float:
+    def program(comm: Intracomm) -> float:
         right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
         for n_bytes in (100, 1_000_000):
             comm.sendrecv(bytes(n_bytes), dest=right, source=left)

@@ -165,7 +165,7 @@ def json_of(text: str | bytes) -> Any:
         raise json.JSONDecodeError("objects or lists are nested too deeply", "", 0) from None
 
 
-def _once(pairs: list[tuple[str, object]]) -> dict[str, Any]:
+def _once(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()

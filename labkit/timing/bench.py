@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from labkit.program import context
 from labkit.text.html import quantity
 from labkit.timing.clocks import Window
 from labkit.timing.repeats import Conduct, Interval, Repeats, Series, interval, repeats_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Bench", "Timing", "measure"]
 
@@ -39,7 +42,7 @@ class Bench:
 
     def __init__(
         self,
-        comm: Any,
+        comm: Intracomm,
         asked: Repeats,
         warmup: int = 0,
         cores: int | None = None,
@@ -82,7 +85,7 @@ class Bench:
         self._last = begin, end
         return self.series.take(time_s, late_s, elapsed)
 
-    def led(self, times: dict[str, Any]) -> dict[str, Any]:
+    def led(self, times: dict[str, Any]) -> dict[str, object]:
         """Return the times of the last run, with its phases, by the clock of rank 0."""
         if self._last is None:
             return times
@@ -144,7 +147,7 @@ class Timing:
 
 
 def measure(
-    comm: Any,
+    comm: Intracomm,
     call: Callable[[], object],
     *,
     repeats: int | Repeats | None = None,

@@ -15,13 +15,16 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.program import context
 from labkit.text.html import quantity
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["ClockMeter", "ClockSample", "Clocks", "LedClock", "Window", "best_of", "wait_until"]
 
@@ -71,7 +74,7 @@ class ClockMeter:
         Default: the monotonic clock, which the recorder reads.
     """
 
-    def __init__(self, comm: Any, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, comm: Intracomm, clock: Callable[[], float] = time.monotonic) -> None:
         self._comm, self._clock = comm, clock
 
     def compare(self) -> ClockSample:
@@ -204,7 +207,7 @@ class LedClock:
     `clock`: Seconds.
     """
 
-    def __init__(self, comm: Any, clock: Callable[[], float]) -> None:
+    def __init__(self, comm: Intracomm, clock: Callable[[], float]) -> None:
         self._meter = ClockMeter(comm, clock)
         self.samples: list[ClockSample] = []
         self.offset_s = self.drift = self._at = 0.0
@@ -247,7 +250,7 @@ class Window:
     `clock`: Seconds; of every rank its own.
     """
 
-    def __init__(self, comm: Any, clock: Callable[[], float]) -> None:
+    def __init__(self, comm: Intracomm, clock: Callable[[], float]) -> None:
         self._comm, self._clock = comm, clock
         self.clock = LedClock(comm, clock)
         self.clock.compare()
@@ -262,7 +265,7 @@ class Window:
         most = self.most(spent)[0]
         self._lead_s = min(max(_LEAST_LEAD_S, _LEAD_TIMES * float(most)), _MOST_LEAD_S)
 
-    def most(self, values: Any) -> Any:
+    def most(self, values: object) -> Any:
         """Return the largest of all ranks' values, for each of them."""
         from labkit import MPI
 

@@ -286,7 +286,7 @@ def waits_of(trace: Trace) -> Waits:
     return Waits(rank, begin, end, start, message, call, **whole, **posted)
 
 
-def _column(table: Any, name: str, rows: NDArray[np.int64], without: _Column) -> _Column:
+def _column(table: pd.DataFrame, name: str, rows: NDArray[np.int64], without: _Column) -> _Column:
     """Return a table's values at rows; those of `without` where the row is below 0."""
     values: _Column = table[name].to_numpy()
     return np.where(rows >= 0, values[np.maximum(rows, 0)], without) if len(values) else without

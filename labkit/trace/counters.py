@@ -144,7 +144,7 @@ def is_counted(name: str, state: int) -> bool:
 Values = tuple[int, ...]
 
 
-def counted(trace: Trace, phases: pd.DataFrame) -> list[dict[str, Any]]:
+def counted(trace: Trace, phases: pd.DataFrame) -> list[dict[str, object]]:
     """Return a row for each rank (phase ``""``) and for each phase that it was in.
 
     `trace`: Of a run on any machine.

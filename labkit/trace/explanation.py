@@ -401,7 +401,7 @@ class Explanation:
         more = f"; and {len(said) - _MOST_SAID} more" if len(said) > _MOST_SAID else ""
         return f"collectives by algorithm: {'; '.join(said[:_MOST_SAID])}{more}" if said else ""
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return the explanation as plain data: reading, reasons, and the 20 foremost links."""
         links = self.links.drop(columns="number").head(20)
         return {

@@ -183,7 +183,7 @@ def _calls(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
     return found
 
 
-def _hosts(run: RecordedRun) -> np.ndarray[Any, Any]:
+def _hosts(run: RecordedRun) -> NDArray[Any]:
     if run.trace.setting is None:
         return np.arange(run.ranks)
     return np.asarray(run.trace.setting[0].rank_hosts(run.ranks))
@@ -359,7 +359,7 @@ def _outside_s(run: RecordedRun, ranks: object, begin_s: object, end_s: object) 
     return outside_s
 
 
-def _plain(run: RecordedRun) -> np.ndarray[Any, Any]:
+def _plain(run: RecordedRun) -> NDArray[Any]:
     """Which messages of a simulated run are the program's own, and no collective's."""
     from labkit.trace.waiting.windows import calls_at
 

@@ -556,7 +556,7 @@ def _add_costs(
     }
 
 
-def _tree(paths: Any, program: str) -> tuple[list[CallPath], NDArray[np.int64]]:
+def _tree(paths: pd.DataFrame, program: str) -> tuple[list[CallPath], NDArray[np.int64]]:
     """Return the call tree in its order, and the row in it of each of `Waiting.paths`."""
     below: dict[tuple[str, ...], list[tuple[str, ...]]] = {(): []}
     leaves: dict[tuple[str, ...], CallPath] = {}

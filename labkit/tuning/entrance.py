@@ -20,6 +20,9 @@ from labkit.tuning.runtime.plan import Monitor, plan_of
 from labkit.tuning.runtime.request import Request, Timer
 
 if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm, Topocomm
+
+    from labkit.tuning.runtime.plan import Plan
     from labkit.tuning.tuned import Tuned
 
 __all__ = ["Tune", "collective_set"]
@@ -33,7 +36,7 @@ LIBRARY = "library"
 
 
 def collective_set(
-    comm: Any, operation: str, algorithms: Sequence[str] | None = None, node: int | None = None
+    comm: Intracomm, operation: str, algorithms: Sequence[str] | None = None, node: int | None = None
 ) -> FunctionSet:
     """Return the ways to carry out a collective on buffers."""
     wanted = None if algorithms is None else [str(name) for name in algorithms]
@@ -87,10 +90,10 @@ def _segment_bytes(name: str) -> int:
 def _library(problem: Problem) -> Codelet:
     low = problem.method[0].lower() + problem.method[1:]
 
-    def call(comm: object, *args: object, **kwargs: object) -> None:
+    def call(comm: Intracomm, *args: object, **kwargs: object) -> None:
         getattr(comm, problem.method)(*args, **kwargs)
 
-    def begin(comm: object, *args: object, **kwargs: object) -> Any:
+    def begin(comm: Intracomm, *args: object, **kwargs: object) -> Any:
         return getattr(comm, f"I{low}")(*args, **kwargs).Wait
 
     return Codelet(LIBRARY, call, {}, begin)
@@ -104,15 +107,15 @@ def _simulated(
     own: dict[int, object] = {}
     library = _library(problem)
 
-    def forced(comm: object) -> Any:
+    def forced(comm: Intracomm) -> Any:
         if id(comm) not in own:
             own[id(comm)] = with_algorithm(comm, problem.name, name)
         return own[id(comm)]
 
-    def call(comm: object, *args: object, **kwargs: object) -> None:
+    def call(comm: Intracomm, *args: object, **kwargs: object) -> None:
         library.call(forced(comm), *args, **kwargs)
 
-    def begin(comm: object, *args: object, **kwargs: object) -> Any:
+    def begin(comm: Intracomm, *args: object, **kwargs: object) -> Any:
         return library.started(forced(comm), *args, **kwargs)
 
     return Codelet(name, call, attributes, begin, _unmet(problem.name, name))
@@ -123,11 +126,11 @@ def _over_messages(
 ) -> Codelet:
     carried = Carried(problem, node)
 
-    def call(comm: object, *args: object, **kwargs: object) -> None:
+    def call(comm: Intracomm, *args: object, **kwargs: object) -> None:
         at = situation_of(problem, ranks, args, kwargs)
         carried.begin(comm, name, at, carried.read(comm, args, kwargs), is_at_once=True)()
 
-    def begin(comm: object, *args: object, **kwargs: object) -> Any:
+    def begin(comm: Intracomm, *args: object, **kwargs: object) -> Any:
         at = situation_of(problem, ranks, args, kwargs)
         return carried.begin(comm, name, at, carried.read(comm, args, kwargs))
 
@@ -221,7 +224,7 @@ class Tune:
         return _off_line()(*arguments, **options)
 
     def collective(
-        self, operation: str, comm: object, algorithms: Sequence[str] | None = None, **plan: object
+        self, operation: str, comm: Intracomm, algorithms: Sequence[str] | None = None, **plan: object
     ) -> Request:
         """Make a request for a collective on buffers; ``lk.tune.allreduce(comm)`` is short for it.
 
@@ -233,7 +236,7 @@ class Tune:
         _require_comm(comm)
         return Request(comm, lambda own, node: collective_set(own, operation, algorithms, node), settings)
 
-    def request(self, comm: object, functions: FunctionSet, **plan: object) -> Request:
+    def request(self, comm: Intracomm, functions: FunctionSet, **plan: object) -> Request:
         """Make a request for a custom function set.
 
         `**plan`: See `lk.tune`.
@@ -251,7 +254,7 @@ class Tune:
 
     def neighborhood(
         self,
-        comm: Any,
+        comm: Topocomm,
         *arrays: Any,
         width: int = 1,
         send: Sequence[Any] | None = None,
@@ -280,7 +283,7 @@ class Tune:
             comm, lambda own, node: neighborhood_set(own, arrays, width, send, recv, forms), settings
         )
 
-    def timer(self, comm: Any, *requests: Request, every: int = 1, **plan: object) -> Timer:
+    def timer(self, comm: Intracomm, *requests: Request, every: int = 1, **plan: object) -> Timer:
         """Make a timer for a region that these requests are in.
 
         `comm`: Of all ranks of the region.
@@ -304,7 +307,7 @@ class Tune:
         return verify(program, ranks, on, codelets, **options)
 
     def _request_for(self, operation: str) -> Callable[..., Request]:
-        def make(comm: Any, algorithms: Sequence[str] | None = None, **plan: Any) -> Request:
+        def make(comm: Intracomm, algorithms: Sequence[str] | None = None, **plan: object) -> Request:
             return self.collective(operation, comm, algorithms, **plan)
 
         make.__name__ = operation
@@ -327,7 +330,7 @@ class Tune:
         own = (word for word in [*vars(self), *dir(type(self))] if not word.startswith("_"))
         return [*own, *PROBLEMS]
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return Tune, ()
 
 
@@ -366,7 +369,7 @@ def _off_line() -> Callable[..., Tuned]:
     return off_line
 
 
-def _plan(words: dict[str, Any]) -> Any:
+def _plan(words: dict[str, Any]) -> Plan:
     known = plan_of.__annotations__.keys() - {"return"}
     unknown = sorted(words.keys() - known)
     if unknown:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from labkit.errors import DataError
 from labkit.real.collectives.messages import mpi_of
 from labkit.selector import Situation
 from labkit.tuning.runtime.codelets import Codelet, FunctionSet, most_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Prequest, Topocomm
 
 __all__ = ["FORMS", "EdgeMessage", "Pattern", "neighborhood_set"]
 
@@ -125,7 +128,7 @@ def grid_pattern(comm: Any, shape: tuple[int, ...], width: int) -> Pattern:
 
 
 def graph_pattern(
-    comm: Any, shape: tuple[int, ...], send: Sequence[object], receive: Sequence[object]
+    comm: Topocomm, shape: tuple[int, ...], send: Sequence[object], receive: Sequence[object]
 ) -> Pattern:
     """Return the exchange of regions along the edges of a graph communicator."""
     me, ranks = int(comm.Get_rank()), int(comm.Get_size())
@@ -167,7 +170,7 @@ def _box(shape: tuple[int, ...], region: object, name: str) -> Region:
     return Region(shape, tuple(a for a, _, _ in bounds), tuple(max(b - a, 0) for a, b, _ in bounds))
 
 
-def _agreed(comm: Any, pattern: Pattern) -> Pattern:
+def _agreed(comm: Topocomm, pattern: Pattern) -> Pattern:
     """Send each neighbour this rank's region, and refuse ends that do not fit, on all ranks."""
     requests = [comm.isend(part.region, part.rank, 2 * part.tag) for part in pattern.sends]
     requests += [comm.isend(part.region, part.rank, 2 * part.tag + 1) for part in pattern.receives]
@@ -239,14 +242,14 @@ class Exchange:
     `window`: Over the array.
     """
 
-    def __init__(self, comm: Any, array: _Array, pattern: Pattern, window: Any) -> None:
+    def __init__(self, comm: Topocomm, array: _Array, pattern: Pattern, window: Any) -> None:
         self.comm, self.array, self.pattern, self.window = comm, array, pattern, window
         self._mpi = mpi_of(comm)
         self._bytes = array.reshape(-1).view(np.uint8)
         self._element = self._mpi.BYTE.Create_contiguous(array.itemsize).Commit()
         self._types: dict[Region, object] = {}
         self._buffers: dict[int, _Array] = {}
-        self._persistent: dict[bool, list[object]] = {}
+        self._persistent: dict[bool, list[Prequest]] = {}
         self._groups: dict[tuple[int, ...], Any] = {}
 
     def message(self, part: EdgeMessage, packs: bool) -> Any:
@@ -414,7 +417,7 @@ def codelet_of(name: str, exchange_of: Callable[..., Exchange], has_short_rings:
     """Return a form as a codelet."""
     attributes = FORMS[name]
 
-    def begin(comm: object, *args: object) -> Callable[[], Any]:
+    def begin(comm: Topocomm, *args: object) -> Callable[[], object]:
         exchange = exchange_of(*args)
         if name == "Neighbor_alltoallw":
             return exchange.collective()
@@ -431,7 +434,7 @@ def codelet_of(name: str, exchange_of: Callable[..., Exchange], has_short_rings:
 
         return one_after_another
 
-    def call(comm: object, *args: object) -> None:
+    def call(comm: Topocomm, *args: object) -> None:
         begin(comm, *args)()
 
     def unmet(situation: Hashable) -> str | None:
@@ -459,7 +462,7 @@ def _begun(
 
 
 def _pattern(
-    comm: object,
+    comm: Topocomm,
     shape: tuple[int, ...],
     width: int,
     send: Sequence[Any] | None,
@@ -485,11 +488,11 @@ def _pattern(
 
 
 def neighborhood_set(
-    comm: object,
+    comm: Topocomm,
     arrays: Sequence[NDArray[Any]],
     width: int = 1,
-    send: Sequence[Any] | None = None,
-    recv: Sequence[Any] | None = None,
+    send: Sequence[object] | None = None,
+    recv: Sequence[object] | None = None,
     forms: Sequence[str] | None = None,
 ) -> FunctionSet:
     """Return the forms of an exchange of arrays' regions; see `labkit.tuning.entrance.Tune.neighborhood`.

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import numpy as np
@@ -26,6 +26,9 @@ from labkit.selector import Situation
 from labkit.selector.libraries import LIBRARIES, library_names
 from labkit.study.sweep_points import progress_bar
 from labkit.timing import Repeats, measure
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["RealMachine", "gain"]
 
@@ -169,7 +172,7 @@ def _rules(path: Path) -> Any:
 
 
 def _program(
-    comm: Any, operation: str, sizes: tuple[int, ...], repeats: Repeats
+    comm: Intracomm, operation: str, sizes: tuple[int, ...], repeats: Repeats
 ) -> list[tuple[float, float, float]]:
     """Measure one call for every size."""
     found, call = [], getattr(comm, PROBLEMS[operation].method)

@@ -286,7 +286,7 @@ def _text(
     path: Path,
     operation: str,
     tree: Sequence[Leaf],
-    rows: Sequence[Mapping[str, Any]],
+    rows: Sequence[Mapping[str, object]],
     title: str,
     times: pd.DataFrame,
     ranks: Sequence[int],

@@ -17,6 +17,8 @@ from labkit.program.context import phase
 from labkit.result import Run
 
 if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
     from labkit.study import Comparison, Study, Table
 
 __all__ = [
@@ -104,7 +106,7 @@ def flight_keys(sorter: str, column: str, rank: int, ranks: int, source: flights
 
 
 def sort_flights(
-    comm: Any, sorters: Sequence[str], columns: Sequence[str], source: flights.Source
+    comm: Intracomm, sorters: Sequence[str], columns: Sequence[str], source: flights.Source
 ) -> list[FlightSort]:
     """Sort columns of the flights with every sorter, columns within sorters."""
     done = []
@@ -123,7 +125,7 @@ def sort_flights(
     return done
 
 
-def sort_generated(comm: Any, sorter: str, n_local: int) -> Keys:
+def sort_generated(comm: Intracomm, sorter: str, n_local: int) -> Keys:
     """Sort n_local uniform keys per rank, drawn from the run's seed; making them costs no simulated time."""
     sort = registry.get("sorting", sorter).function
     assert sort is not None

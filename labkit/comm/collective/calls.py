@@ -34,7 +34,7 @@ class CollectiveCalls:
         Chooses the algorithms.
     """
 
-    def __init__(self, hub: Any, choose: Choices) -> None:
+    def __init__(self, hub: _kernels.Hub, choose: Choices) -> None:
         self.hub = hub
         self.choose = choose
         #: whether the run is written down as a time-independent trace
@@ -279,7 +279,7 @@ def _sizes(problem: Problem, call: Call, ranks: int, rank: int) -> list[object]:
     return [*sizes[0], *sizes[1], *root, 6, 6]
 
 
-def _split(problem: Problem, call: Call, root: list[int]) -> list[Any]:
+def _split(problem: Problem, call: Call, root: list[int]) -> list[object]:
     """Write a message that the algorithm may cut between elements."""
     message = call.buffers[0]
     count, datatype, cut = message.elements, _DATATYPES.get(message.element_bytes), []

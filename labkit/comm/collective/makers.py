@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.comm.arguments import check_root, numbers
 from labkit.comm.buffers import Simple, Vector, check_counts, parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.native import ANYTHING, Call, block, blocks_kept, filled, own_block, single, table
@@ -60,7 +61,7 @@ def _nothing(comm: object, problem: Problem, name: str) -> Call:
     return Call(problem.name, name)
 
 
-def _message(comm: Any, problem: Problem, name: str, buf: Any, root: int) -> Call:
+def _message(comm: _kernels.CommBase, problem: Problem, name: str, buf: object, root: int) -> Call:
     """A message of the root's, cut into parts: bcast."""
     root = check_root(root, comm.size)
     message = parse_simple(buf, comm.rank != root)
@@ -76,7 +77,12 @@ def _blocks_of(problem: Problem) -> Maker:
     from_root, to_root = "send" in problem.at_root, "recv" in problem.at_root
 
     def make(
-        comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: object, root: int | None = None
+        comm: _kernels.CommBase,
+        problem: Problem,
+        name: str,
+        sendbuf: object,
+        recvbuf: object,
+        root: int | None = None,
     ) -> Call:
         root = check_root(root, comm.size) if problem.is_rooted else None
         is_root = root is None or comm.rank == root
@@ -126,7 +132,9 @@ def _check_own(name: str, sent_bytes: int, room_bytes: int) -> None:
 # --- tables of sizes ----------------------------------------------------------------------------------
 
 
-def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: object, recvbuf: Any, root: int) -> Call:
+def _gatherv(
+    comm: _kernels.CommBase, problem: Problem, name: str, sendbuf: object, recvbuf: object, root: int
+) -> Call:
     root = check_root(root, comm.size)
     received = parse_vector(recvbuf, True, comm.size) if comm.rank == root else None
     if received is not None and is_in_place(sendbuf):
@@ -142,7 +150,9 @@ def _gatherv(comm: Any, problem: Problem, name: str, sendbuf: object, recvbuf: A
     return call.moves(sent, received)
 
 
-def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: object, root: int) -> Call:
+def _scatterv(
+    comm: _kernels.CommBase, problem: Problem, name: str, sendbuf: object, recvbuf: object, root: int
+) -> Call:
     root = check_root(root, comm.size)
     sent = parse_vector(sendbuf, False, comm.size) if comm.rank == root else None
     if sent is not None and is_in_place(recvbuf):
@@ -158,7 +168,9 @@ def _scatterv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: obj
     return call.moves(sent, received)
 
 
-def _allgatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any) -> Call:
+def _allgatherv(
+    comm: _kernels.CommBase, problem: Problem, name: str, sendbuf: object, recvbuf: object
+) -> Call:
     received = parse_vector(recvbuf, True, comm.size)
     sent = own_block(received, comm.rank) if is_in_place(sendbuf) else parse_simple(sendbuf, False)
     sizes = received.counts * received.element_bytes
@@ -170,11 +182,11 @@ def _allgatherv(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: A
 
 
 def _alltoallv(
-    comm: Any,
+    comm: _kernels.CommBase,
     problem: Problem,
     name: str,
-    sendbuf: Any,
-    recvbuf: Any,
+    sendbuf: object,
+    recvbuf: object,
     parse: _Parse = parse_vector,
 ) -> Call:
     received = parse(recvbuf, True, comm.size)
@@ -194,7 +206,9 @@ def _alltoallv(
     return call.moves(sent, received)
 
 
-def _alltoallw(comm: object, problem: Problem, name: str, sendbuf: object, recvbuf: object) -> Call:
+def _alltoallw(
+    comm: _kernels.CommBase, problem: Problem, name: str, sendbuf: object, recvbuf: object
+) -> Call:
     return _alltoallv(comm, problem, name, sendbuf, recvbuf, parse_vector_w)
 
 
@@ -202,7 +216,13 @@ def _alltoallw(comm: object, problem: Problem, name: str, sendbuf: object, recvb
 
 
 def _reduced(
-    comm: Any, problem: Problem, name: str, sendbuf: object, recvbuf: Any, op: Op, root: int | None = None
+    comm: _kernels.CommBase,
+    problem: Problem,
+    name: str,
+    sendbuf: object,
+    recvbuf: object,
+    op: Op,
+    root: int | None = None,
 ) -> Call:
     """A message cut into parts: reduce, allreduce, scan, exscan."""
     root = check_root(root, comm.size) if problem.is_rooted else None
@@ -236,7 +256,9 @@ def _refuse_one_buffer(problem: Problem, name: str, sent: Simple, received: Simp
         )
 
 
-def _reduced_blocks(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbuf: Any, op: Op) -> Call:
+def _reduced_blocks(
+    comm: _kernels.CommBase, problem: Problem, name: str, sendbuf: object, recvbuf: object, op: Op
+) -> Call:
     """Equal blocks: reduce_scatter_block."""
     if is_in_place(sendbuf):
         received = parse_simple(recvbuf, True, comm.size, True)
@@ -251,7 +273,13 @@ def _reduced_blocks(comm: Any, problem: Problem, name: str, sendbuf: Any, recvbu
 
 
 def _reduce_scatter(
-    comm: Any, problem: Problem, name: str, sendbuf: object, recvbuf: object, recvcounts: Any, op: Op
+    comm: _kernels.CommBase,
+    problem: Problem,
+    name: str,
+    sendbuf: object,
+    recvbuf: object,
+    recvcounts: Any,
+    op: Op,
 ) -> Call:
     received = parse_simple(recvbuf, True, 0, True)
     has_own = not is_in_place(sendbuf)

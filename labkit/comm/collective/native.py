@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.comm.buffers import Simple, Vector, warn_of_count
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import make_outside
@@ -233,7 +234,7 @@ def _has_data(call: Call) -> bool:
     return False
 
 
-def _warn(hub: Any, comm: Any, call: Call) -> None:
+def _warn(hub: _kernels.Hub, comm: _kernels.CommBase, call: Call) -> None:
     """Report what fails on real MPI: buffers that overlap, and counts of more than 31 bits."""
     spans = []
     shapes = PROBLEMS[call.problem].shapes

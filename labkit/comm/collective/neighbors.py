@@ -114,7 +114,12 @@ class NeighborCollectives:
             home.charge()
 
     def _begin(
-        self, name: str, sent: list[_Bytes], received: list[_Bytes], homes: list[Any], given: list[Any]
+        self,
+        name: str,
+        sent: list[_Bytes],
+        received: list[_Bytes],
+        homes: list[Any],
+        given: list[Any],
     ) -> Any:
         """Post everything as one request."""
         calls = shared_calls(name)
@@ -170,7 +175,7 @@ def _blocks(message: Simple, blocks: int) -> list[_Bytes]:
     return [memory[i * length : (i + 1) * length] for i in range(blocks)]
 
 
-def _homes(message: Simple | Vector) -> list[Any]:
+def _homes(message: Simple | Vector) -> list[object]:
     return [message.home] if message.home else []
 
 

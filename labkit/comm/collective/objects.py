@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +13,16 @@ from labkit.comm.arguments import check_root
 from labkit.comm.handles.operators import OPERATORS, no_operator
 from labkit.comm.pickling import pickle
 
+if TYPE_CHECKING:
+    from labkit.comm.pickling import Pickle
+
 __all__ = ["ObjectCollectives", "name_of_operator"]
 
 
 _SUM = OPERATORS["SUM"]
 
 
-def _split(pickle: object, data: NDArray[Any], counts: list[int]) -> list[Any]:
+def _split(pickle: object, data: NDArray[Any], counts: list[int]) -> list[object]:
     view, ends = data.data, itertools.accumulate(counts)
     return [_load(pickle, view[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
@@ -28,7 +31,7 @@ def _load(pickle: Any, data: Any) -> object:
     return pickle.loads(data) if len(data) else None
 
 
-def _join(pickle: Any, objects: Sequence[Any] | None, size: int) -> tuple[bytes, list[int]]:
+def _join(pickle: Any, objects: Sequence[object] | None, size: int) -> tuple[bytes, list[int]]:
     items = [None] * size if objects is None else list(objects)
     if len(items) != size:
         raise ValueError(f"expecting {size} items, got {len(items)}")
@@ -42,7 +45,7 @@ class ObjectCollectives:
     rank: int
     size: int
     #: how objects become bytes
-    _pickle: Any = pickle
+    _pickle: Pickle = pickle
     Bcast: Callable[..., None]
     Gather: Callable[..., None]
     Gatherv: Callable[..., None]
@@ -85,7 +88,7 @@ class ObjectCollectives:
         self.Gatherv(data, [everything, sizes], root)
         return _split(self._pickle, everything, sizes)
 
-    def scatter(self, sendobj: Sequence[Any] | None = None, root: int = 0) -> Any:
+    def scatter(self, sendobj: Sequence[object] | None = None, root: int = 0) -> Any:
         """Send the i-th of the root's objects to rank i."""
         is_root = self.rank == check_root(root, self.size)
         data, sizes = _join(self._pickle, sendobj, self.size) if is_root else (b"", [])
@@ -105,7 +108,7 @@ class ObjectCollectives:
         self.Allgatherv(data, [everything, sizes])
         return _split(self._pickle, everything, sizes)
 
-    def alltoall(self, sendobj: Sequence[Any]) -> list[Any]:
+    def alltoall(self, sendobj: Sequence[object]) -> list[Any]:
         """Send the i-th object to rank i; the objects received, in rank order."""
         data, sent = _join(self._pickle, sendobj, self.size)
         counts = np.zeros(self.size, np.int64)
@@ -115,19 +118,19 @@ class ObjectCollectives:
         self.Alltoallv([data, sent], [everything, received])
         return _split(self._pickle, everything, received)
 
-    def reduce(self, sendobj: Any, op: Any = _SUM, root: int = 0) -> Any:
+    def reduce(self, sendobj: object, op: Any = _SUM, root: int = 0) -> Any:
         """Combine the objects in rank order; the result at the root, None elsewhere."""
         return reduce(self, sendobj, op, check_root(root, self.size), "reduce")
 
-    def allreduce(self, sendobj: Any, op: Any = _SUM) -> Any:
+    def allreduce(self, sendobj: object, op: Any = _SUM) -> Any:
         """Combine the objects in rank order; the result at every rank."""
         return self.bcast(reduce(self, sendobj, op, 0, "allreduce"), 0)
 
-    def scan(self, sendobj: Any, op: Any = _SUM) -> Any:
+    def scan(self, sendobj: object, op: Any = _SUM) -> Any:
         """Combine the objects of the ranks up to and including this one."""
         return scan(self, sendobj, op, "scan")
 
-    def exscan(self, sendobj: Any, op: Any = _SUM) -> Any:
+    def exscan(self, sendobj: object, op: Any = _SUM) -> Any:
         """Combine the objects of the ranks before this one; None at rank 0."""
         return exscan(self, sendobj, op, "exscan")
 
@@ -145,11 +148,11 @@ def name_of_operator(op: object, ranks: int) -> str:
     return str(getattr(op, "_constant", None) or "a function")
 
 
-def _copy(comm: Any, obj: Any) -> object:
+def _copy(comm: Any, obj: object) -> object:
     return comm._pickle.loads(comm._pickle.dumps(obj))
 
 
-def _send(pickle: Any, private: Any, obj: Any, peer: int, tag: int) -> None:
+def _send(pickle: Any, private: Any, obj: object, peer: int, tag: int) -> None:
     """Send the size, then the bytes."""
     data = pickle.dumps(obj)
     private.Send(np.array([len(data)], np.int64), peer, tag)
@@ -164,7 +167,7 @@ def _receive(pickle: Any, private: Any, peer: int, tag: int) -> Any:
     return pickle.loads(data)
 
 
-def _exchange(pickle: Any, private: Any, obj: Any, peer: int, tag: int) -> object:
+def _exchange(pickle: Any, private: Any, obj: object, peer: int, tag: int) -> object:
     data = pickle.dumps(obj)
     size = np.empty(1, np.int64)
     private.Sendrecv(np.array([len(data)], np.int64), peer, tag, size, peer, tag)
@@ -173,7 +176,7 @@ def _exchange(pickle: Any, private: Any, obj: Any, peer: int, tag: int) -> objec
     return pickle.loads(received)
 
 
-def reduce(comm: Any, sendobj: Any, op: _Op, root: int, name: str) -> Any:
+def reduce(comm: Any, sendobj: object, op: _Op, root: int, name: str) -> Any:
     """Reduce over a binomial tree to rank 0, then send to the root.
 
     Parameters

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from labkit import _kernels
 from labkit.comm import surface
 from labkit.comm.buffers import Simple, parse_simple
 from labkit.comm.collective.makers import maker_of
@@ -49,7 +50,7 @@ class FileCall(NamedTuple):
     """A call of the running rank's."""
 
     name: str
-    hub: Any
+    hub: _kernels.Hub
     state: FileState
     me: int  #: among the file's ranks
     own: Own
@@ -115,7 +116,7 @@ class File(ErrorHandling, Handle):
     def __repr__(self) -> str:
         return "labkit.MPI.FILE_NULL" if self._state is None else f"<labkit.MPI.File: {self._state.text()}>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if self._state is not None:
             raise ValueError("cannot pickle an open file")
         return "FILE_NULL" if self is FILE_NULL else (type(self), ())

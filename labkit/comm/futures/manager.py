@@ -12,7 +12,7 @@ from concurrent.futures import Future as _Future
 from itertools import islice
 from pickle import PicklingError
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.status import Status
@@ -21,6 +21,9 @@ from labkit.comm.pickling import pickle
 from labkit.comm.spawning import Wanted, parent, spawn
 from labkit.errors import UnsupportedError
 from labkit.program.context import simulated
+
+if TYPE_CHECKING:
+    from labkit.comm.intracomm import Intracomm
 
 __all__ = [
     "Alone",
@@ -181,7 +184,7 @@ def serve(comm: object, master: int, prepare: Callable[[], object] | None = None
         serving[key] = before
 
 
-def workers_of_rank() -> Any:
+def workers_of_rank() -> Intracomm | None:
     """Return the communicator of the workers among which the running rank is; None: it serves no pool."""
     private = simulated().calls.private
     found = private.get((_SERVING, simulated().rank))
@@ -313,7 +316,11 @@ class MPIPoolExecutor(Executor):
     """
 
     def __init__(
-        self, max_workers: int | None = None, initializer: Any = None, initargs: Any = (), **options: object
+        self,
+        max_workers: int | None = None,
+        initializer: object = None,
+        initargs: Any = (),
+        **options: object,
     ) -> None:
         if max_workers is not None and int(max_workers) <= 0:
             raise ValueError("max_workers must be greater than 0")

@@ -7,6 +7,7 @@ import operator
 import os
 import warnings
 import weakref
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -133,7 +134,7 @@ class Named(Handle):
             return NotImplemented
         return self is other
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if self._constant is None:
             raise ValueError(f"cannot pickle a {type(self).__name__} that the program made itself")
         return self._constant
@@ -172,7 +173,7 @@ class InPlaceType(int):
     def __repr__(self) -> str:
         return "labkit.MPI.IN_PLACE"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return "IN_PLACE"
 
 
@@ -196,7 +197,7 @@ class BottomType(int):
     def __repr__(self) -> str:
         return "labkit.MPI.BOTTOM"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return "BOTTOM"
 
 
@@ -230,7 +231,7 @@ _write.argtypes, _write.restype = (ctypes.c_int, ctypes.c_void_p, ctypes.c_size_
 class _Interface:
     """Memory described by a dictionary; keeps its owner alive."""
 
-    def __init__(self, interface: dict[str, Any], owner: object) -> None:
+    def __init__(self, interface: Mapping[str, object], owner: object) -> None:
         self.__array_interface__ = {**interface, "version": 3}
         self.owner = owner
 
@@ -252,7 +253,7 @@ def foreign_memory(value: object) -> tuple[NDArray[Any], bool]:
     return _read(value)
 
 
-def foreign_memory_at(address: int, count: int, kind: Any, owner: Any) -> NDArray[Any]:
+def foreign_memory_at(address: int, count: int, kind: Any, owner: object) -> NDArray[Any]:
     """Return memory of a compiled object as an array, which keeps the object alive."""
     described = {"shape": (count,), "typestr": np.dtype(kind).str, "data": (address, False)}
     return np.asarray(_Interface(described, owner))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from labkit.comm.handles.base import MODULE_NAME
 
@@ -27,7 +27,7 @@ class Constant(int):
         self._name = name
         return self
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         return self._name
 
 

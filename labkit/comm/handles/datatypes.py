@@ -151,7 +151,7 @@ class Datatype(Keyed, Named):
 
     __hash__ = None
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         constant = self._body.constant
         if constant is not None:
             return constant if self._constant == constant else (type(self), (DATATYPES[constant],))

@@ -91,7 +91,7 @@ class Errhandler(Handle):
     def __eq__(self, other: object) -> bool:
         return self._what is other._what if isinstance(other, Errhandler) else NotImplemented
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if isinstance(self._what, _Own):
             raise ValueError("cannot pickle an error handler that the program made itself")
         name = self._what or "ERRHANDLER_NULL"
@@ -210,7 +210,7 @@ def _watched(method: Any) -> Any:
     """Return a method whose errors go to a handler: those of the outermost call, as calls use one another."""
 
     @functools.wraps(method)
-    def call(*args: Any, **kwargs: Any) -> Any:
+    def call(*args: object, **kwargs: object) -> object:
         own = own_settings()
         if own is None or own.get("is_in_call"):
             return method(*args, **kwargs)
@@ -229,7 +229,7 @@ def _watched(method: Any) -> Any:
     return made
 
 
-def _about(arguments: tuple[Any, ...]) -> ErrorHandling:
+def _about(arguments: tuple[object, ...]) -> ErrorHandling:
     """Return the communicator, window or file that a call is about; a request is about its communicator."""
     if getattr(arguments[0], "__name__", "") == "File":
         opening: ErrorHandling = KNOWN["FILE_NULL"]

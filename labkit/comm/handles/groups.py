@@ -65,7 +65,7 @@ class Group(Handle):
             else f"<labkit.MPI.Group of {len(self._ranks)} ranks>"
         )
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if self is GROUP_EMPTY or self is GROUP_NULL:
             return "GROUP_EMPTY" if self is GROUP_EMPTY else "GROUP_NULL"
         if self._ranks:
@@ -260,7 +260,7 @@ class Session(Buffering, ErrorHandling, Handle):
     def __eq__(self, other: object) -> bool:
         return self._state is other._state if isinstance(other, Session) else NotImplemented
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if self._state is not None:
             raise ValueError("cannot pickle a session")
         return "SESSION_NULL" if self is SESSION_NULL else (type(self), (SESSION_NULL,))

@@ -332,7 +332,7 @@ class Info(Handle):
         if self._items is not None:
             self._items.clear()
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         for constant, name in ((INFO_NULL, "INFO_NULL"), (INFO_ENV, "INFO_ENV")):
             if self is constant:
                 return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from labkit.comm.handles.base import MODULE_NAME, Named
 from labkit.comm.handles.errhandlers import give_back, take_one
 from labkit.comm.handles.typebody import type_words
 
+if TYPE_CHECKING:
+    from labkit.comm.handles.datatypes import Datatype
+
 __all__ = ["OPERATORS", "Op", "no_operator"]
 
 _Function = Callable[[Any, Any], Any]
@@ -22,7 +25,7 @@ _Function = Callable[[Any, Any], Any]
 def _first_by(is_better: _Function) -> _Function:
     """MAXLOC and MINLOC on (value, location) pairs: the lower location wins a tie."""
 
-    def choose(x: Any, y: Any) -> Any:
+    def choose(x: Any, y: Any) -> object:
         (u, i), (v, j) = x, y
         if is_better(u, v):
             return u, i
@@ -74,7 +77,7 @@ class Op(Named):
 
     @classmethod
     def _make(
-        cls, constant: str | None, function: Callable[..., Any] | None, commute: bool, token: object = None
+        cls, constant: str | None, function: Callable[..., object] | None, commute: bool, token: object = None
     ) -> Op:
         self = object.__new__(cls)
         self._constant, self._function, self._is_commutative = constant, function, commute
@@ -109,7 +112,7 @@ class Op(Named):
     def __repr__(self) -> str:
         return f"labkit.MPI.{self._constant or 'Op'}"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if self._constant is not None:
             constant = OPERATORS[self._constant]
             return self._constant if self is constant else (type(self), (constant,))
@@ -204,7 +207,7 @@ class Op(Named):
             return self._reduction(datatype)
         return _native(self._constant.lower(), basics.pop())
 
-    def _reduction(self, datatype: Any) -> Any:
+    def _reduction(self, datatype: Datatype) -> Any:
         """Return the kernels' form of this operator on a datatype; None where MPI defines none."""
         if self._constant is not None:
             is_defined = datatype.is_predefined and self._constant not in _OF_ACCUMULATES
@@ -240,7 +243,7 @@ def _on_elements(function: Callable[[Any, Any, Any], None], body: Any) -> Callab
 
 
 @lru_cache
-def _native(operator: str, code: str) -> Any:
+def _native(operator: str, code: str) -> _kernels.Reduction | None:
     """Return the compiled operator on elements of a type: the same one for every call."""
     return _kernels.native_reduction(operator, code)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -143,7 +143,7 @@ class Status(Handle, _kernels.StatusBase):
     count = property(Get_count, lambda self, value: self.Set_elements(_BYTE, value), doc="Bytes received.")
     cancelled = property(Is_cancelled, Set_cancelled, doc="Whether the request was cancelled.")
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         state = (self.source, self.tag, self.error, int(self._bytes), bool(self._is_cancelled))
         return type(self), (), state
 
@@ -188,7 +188,7 @@ class Request(Handle, _kernels.RequestBase):
     def _identity(self) -> Any:
         return id(self._original()) if self else None
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if self is REQUEST_NULL or not self:
             return "REQUEST_NULL" if self is REQUEST_NULL else (type(self), ())
         raise ValueError("a request cannot be pickled: wait for it first")
@@ -522,8 +522,8 @@ class Grequest(Request):
         query_fn: Callable[..., None] | None = None,
         free_fn: Callable[..., None] | None = None,
         cancel_fn: Callable[..., None] | None = None,
-        args: tuple[Any, ...] | None = None,
-        kwargs: dict[str, Any] | None = None,
+        args: tuple[object, ...] | None = None,
+        kwargs: Mapping[str, object] | None = None,
     ) -> Grequest:
         """Begin an operation.
 
@@ -577,7 +577,7 @@ class Grequest(Request):
     cancel = Cancel
 
 
-def _called(function: Callable[..., Any], *arguments: object) -> None:
+def _called(function: Callable[..., object], *arguments: object) -> None:
     """Call a callback; its errors are MPI's."""
     try:
         function(*arguments)
@@ -619,21 +619,23 @@ class Message(Handle, _kernels.MessageBase):
         if self is not MESSAGE_NO_PROC:
             self._is_taken = True
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         for constant, name in ((MESSAGE_NULL, "MESSAGE_NULL"), (MESSAGE_NO_PROC, "MESSAGE_NO_PROC")):
             if self == constant:
                 return name if self is constant else (type(self), (constant,))
         raise ValueError("a message cannot be pickled: receive it first")
 
     @classmethod
-    def Probe(cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None) -> Message:
+    def Probe(
+        cls, comm: _kernels.CommBase, source: int = -1, tag: int = -1, status: Status | None = None
+    ) -> Message:
         """Wait for a message and take it out of the queue."""
         found: Message = comm.Mprobe(source, tag, status)
         return found
 
     @classmethod
     def Iprobe(
-        cls, comm: Any, source: int = -1, tag: int = -1, status: Status | None = None
+        cls, comm: _kernels.CommBase, source: int = -1, tag: int = -1, status: Status | None = None
     ) -> Message | None:
         """Take a message out of the queue if there is one."""
         found: Message | None = comm.Improbe(source, tag, status)

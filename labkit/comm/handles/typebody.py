@@ -193,7 +193,7 @@ class Typemap:
         return len(self.offsets) == 1 and self.offsets[0] == 0 and self.lengths[0] == self.extent
 
     @cached_property
-    def layout(self) -> Any:
+    def layout(self) -> _kernels.Layout:
         """The compiled form, which packs and unpacks."""
         return _kernels.Layout(self.offsets, self.lengths, self.extent)
 

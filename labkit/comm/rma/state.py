@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit import _kernels
 from labkit.comm.buffers import Simple
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.place import Place
@@ -24,7 +25,7 @@ __all__ = ["Epoch", "Origin", "Origins", "Part", "Pending", "Stores", "WindowSta
 # Locks of simulated ranks: first come, first served, without messages.
 
 
-def _wait(hub: Any, gate: int, name: str) -> None:
+def _wait(hub: _kernels.Hub, gate: int, name: str) -> None:
     hub.wait_for([gate], name)
     hub.release_handles([gate])
 
@@ -38,7 +39,7 @@ class Mutex:
         self.is_held = False
         self._queue: deque[int] = deque()
 
-    def acquire(self, hub: Any, name: str) -> None:
+    def acquire(self, hub: _kernels.Hub, name: str) -> None:
         """Wait for the ranks that came before."""
         if not self.is_held:
             self.is_held = True
@@ -47,7 +48,7 @@ class Mutex:
         self._queue.append(gate)
         _wait(hub, gate, name)
 
-    def release(self, hub: Any) -> None:
+    def release(self, hub: _kernels.Hub) -> None:
         """Let the next one in."""
         if self._queue:
             hub.open_gate(self._queue.popleft())
@@ -69,7 +70,7 @@ class WindowLocks:
         #: (origin, target or None for all, is exclusive, gate)
         self._queue: deque[tuple[int, int | None, bool, int]] = deque()
 
-    def lock(self, hub: Any, origin: int, target: int | None, is_exclusive: bool, name: str) -> None:
+    def lock(self, hub: _kernels.Hub, origin: int, target: int | None, is_exclusive: bool, name: str) -> None:
         """Wait until the lock can be had; target None: a shared one of every rank."""
         if not self._is_waited_for(target) and self._is_free(target, is_exclusive):
             self._take(origin, target, is_exclusive)
@@ -78,7 +79,7 @@ class WindowLocks:
         self._queue.append((origin, target, is_exclusive, gate))
         _wait(hub, gate, name)
 
-    def unlock(self, hub: Any, origin: int, target: int | None) -> None:
+    def unlock(self, hub: _kernels.Hub, origin: int, target: int | None) -> None:
         """Give it back, and let in who can come in."""
         if target is None:
             self.all_readers.discard(origin)

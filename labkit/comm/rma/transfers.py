@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from labkit import _kernels
 from labkit.comm.buffers import Simple
 from labkit.comm.collective.native import (
     Call,
@@ -103,7 +104,7 @@ class AccessCall(NamedTuple):
 
     name: str
     calls: Any
-    hub: Any
+    hub: _kernels.Hub
     state: WindowState
     me: int  #: in the window
     part: Part  #: of this rank

@@ -98,7 +98,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
     def __repr__(self) -> str:
         return "labkit.MPI.WIN_NULL" if self._state is None else f"<labkit.MPI.Win: {self._state.text()}>"
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> str | tuple[object, ...]:
         if self._state is not None:
             raise ValueError("cannot pickle a window: it is memory of this run")
         return "WIN_NULL" if self is WIN_NULL else (type(self), ())
@@ -383,7 +383,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         """Write an element of a rank's part of the window if it equals another; read what was there."""
         compare_and_swap(self._now("Compare_and_swap"), origin, compare, result, target_rank, target_disp)
 
-    def _over(self, name: str) -> Any:
+    def _over(self, name: str) -> _kernels.RequestBase:
         return self._now(name).hub.finished_request(self._comm)
 
     # --- fences -----------------------------------------------------------------------------------
@@ -609,7 +609,7 @@ def _check_size(size: int) -> None:
         raise MPIException(_ERR_SIZE, f"size={size} is not allowed: at least 0 bytes")
 
 
-def _check_host(hub: Any, world: list[int]) -> None:
+def _check_host(hub: _kernels.Hub, world: list[int]) -> None:
     """Refuse shared memory of ranks on several hosts."""
     hosts = {hub.host(rank) for rank in world}
     if len(hosts) > 1:

@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any
 
@@ -53,7 +53,7 @@ class Caller:
         said = {"out": self.printed(), "asked": asked, "loading": self.is_loading}
         self.line.write({**header, **said}, parts)
 
-    def post(self, header: dict[str, Any], parts: object = ()) -> int:
+    def post(self, header: Mapping[str, object], parts: object = ()) -> int:
         """Send a request that cannot fail and is not answered; the number of what it begins.
 
         The rank goes on at once, and so does its process on the same core: a wait would cost both of them
@@ -63,7 +63,9 @@ class Caller:
         self.tell({**header, "at": _place(), "number": self._posted}, parts)
         return self._posted
 
-    def ask(self, header: dict[str, Any], parts: object = ()) -> tuple[dict[str, Any], list[memoryview]]:
+    def ask(
+        self, header: Mapping[str, object], parts: object = ()
+    ) -> tuple[dict[str, Any], list[memoryview]]:
         """Send a request and wait for the answer.
 
         Raises MPI.Exception, ValueError, TypeError, ...: As the call itself raises them.
@@ -161,7 +163,7 @@ class _Bytes:
         return len(data)
 
 
-def _place() -> list[Any]:
+def _place() -> list[object]:
     """Return line and function of the submission that is asking."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and frame.f_code.co_filename != SUBMISSION:

@@ -73,7 +73,7 @@ class Limits:
     vain_polls: int = 3_000
     traffic_bytes: int = 1 << 28
 
-    def of_rank(self, ranks: int) -> dict[str, Any]:
+    def of_rank(self, ranks: int) -> dict[str, object]:
         """Return the limits of each rank."""
         share = max(24 << 20, min(self.memory_bytes // ranks, 256 << 20))
         return {"cpu_s": self.cpu_s, "memory_bytes": share}

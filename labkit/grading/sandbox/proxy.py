@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache, partial
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from labkit.grading.sandbox.wire import (
 )
 from labkit.program import context
 
+if TYPE_CHECKING:
+    from labkit.comm.intracomm import Intracomm
+
 __all__ = ["RankProxy", "argument", "made_from", "text", "whole"]
 
 
@@ -48,7 +51,11 @@ _MOST_DIMS = 32
 
 
 def argument(
-    kind: str, value: Any, arrays: Iterator[Any], written: list[Any], own: Callable[[int, bool], Any]
+    kind: str,
+    value: Any,
+    arrays: Iterator[object],
+    written: list[Any],
+    own: Callable[[int, bool], object],
 ) -> Any:
     """Rebuild one argument of a collective, as mpi4py takes it.
 
@@ -87,7 +94,7 @@ def argument(
     return [array, counts, displacements, datatype]
 
 
-def described(error: BaseException) -> list[Any]:
+def described(error: BaseException) -> list[object]:
     """Describe an error of a call, so that the rank can raise it."""
     if isinstance(error, MPIException):
         return ["mpi", error.Get_error_code(), error._detail]
@@ -96,7 +103,7 @@ def described(error: BaseException) -> list[Any]:
     return [type(error).__name__, 0, str(error.args[0]) if error.args else ""]
 
 
-def made_from(name: str, values: object) -> list[Any]:
+def made_from(name: str, values: object) -> list[object]:
     """Return the arguments of a call that makes a communicator: numbers, of a grid lists of them."""
     if not isinstance(values, list):
         raise TypeError("a list of arguments is needed")
@@ -161,13 +168,13 @@ def _test_all(call: _Call, kind: Any, open_: list[Any]) -> _Over:
     return (list(range(len(open_))), data, statuses) if flag else (None, [], [])
 
 
-def _wait_any(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+def _wait_any(call: _Call, kind: Any, open_: Sequence[object]) -> _Over:
     status = new_status()
     index, data = call(kind.waitany, (open_, status))
     return [index], [data], [status]
 
 
-def _test_any(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+def _test_any(call: _Call, kind: Any, open_: Sequence[object]) -> _Over:
     status = new_status()
     index, flag, data = call(kind.testany, (open_, status))
     return ([index], [data], [status]) if flag and index >= 0 else (None, [], [])
@@ -209,7 +216,7 @@ class Rooms:
     def __init__(self, rank: int, budget: Budget) -> None:
         self.rank, self.budget = rank, budget
         self.cut: list[tuple[int, int, int, int]] = []
-        self._open: dict[int, tuple[int, object]] = {}
+        self._open: dict[int, tuple[int, Intracomm]] = {}
 
     def set_aside(self, room: Any) -> int:
         """Return the room of a receive that is about to be posted.
@@ -222,7 +229,7 @@ class Rooms:
         self.budget.set_aside(self.rank, room)
         return int(room)
 
-    def open(self, number: int, room: int, comm: object) -> None:
+    def open(self, number: int, room: int, comm: Intracomm) -> None:
         """Note the room of a request."""
         self._open[number] = room, comm
 
@@ -234,7 +241,7 @@ class Rooms:
         self.budget.room_bytes -= room
         return self.fitting(data, room, comm, status)
 
-    def fitting(self, data: Any, room: Any, comm: Any, status: Any) -> Any:
+    def fitting(self, data: Any, room: Any, comm: Intracomm, status: Any) -> Any:
         """Return what of a message there is room for; None: for all of it."""
         data = data or b""
         if room is None or len(data) <= whole(room):
@@ -319,7 +326,7 @@ class RankProxy:
         self._call: Callable[[Any, Any], Any] = caller_at(1, "submission")
         self._place = "submission.py"
 
-    def main(self, comm: object) -> Any:
+    def main(self, comm: Intracomm) -> Any:
         """Serve until the process hands its result over; that result.
 
         Raises SubmissionFailure.

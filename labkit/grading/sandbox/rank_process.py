@@ -217,7 +217,7 @@ class _Absent:
         raise UnsupportedError(f"{self._name} is not there in graded runs: data travels in messages")
 
 
-def _set_clock(timeit: Any, wtime: Any) -> None:
+def _set_clock(timeit: Any, wtime: object) -> None:
     """Give a module that measures a rank's own clock, where it stands as a default, too."""
     before, timeit.default_timer = timeit.default_timer, wtime
     for function in (timeit.Timer.__init__, timeit.timeit, timeit.repeat):
@@ -296,7 +296,7 @@ def answer(wtime: Callable[[], float]) -> None:
 _CLOCK = SimpleNamespace(implementation="charged time", monotonic=True, adjustable=False, resolution=1e-6)
 
 
-def _put(module: object, name: str, function: Callable[..., Any]) -> None:
+def _put(module: object, name: str, function: Callable[..., object]) -> None:
     if hasattr(module, name):
         setattr(module, name, function)
 
@@ -305,7 +305,7 @@ def _with_null_device(plain: Callable[..., object]) -> Callable[..., Any]:
     """Return `open` that also opens the null device for writing, which a rank has already."""
 
     @wraps(plain)
-    def opened(file: object, mode: str = "r", *args: object, **kwargs: object) -> Any:
+    def opened(file: object, mode: str = "r", *args: object, **kwargs: object) -> object:
         path = os.fspath(file) if isinstance(file, os.PathLike) else file
         if path == os.devnull and isinstance(mode, str) and set(mode) & set("wax+"):
             kwargs["closefd"] = False  # of the standard output's, which is this device

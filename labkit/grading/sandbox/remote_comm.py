@@ -258,7 +258,13 @@ class RemoteComm:
         return None
 
     def _argument(
-        self, method: Method, kind: str, value: Any, arguments: Sequence[Any], parts: Any, targets: Any
+        self,
+        method: Method,
+        kind: str,
+        value: Any,
+        arguments: Sequence[Any],
+        parts: Any,
+        targets: Any,
     ) -> object:
         if kind == "root":
             return operator.index(value)

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.comm import pickling
 from labkit.errors import DataError, DeadlockError, LabkitError, MachineError, MismatchError, RankError
@@ -24,6 +24,9 @@ from labkit.grading.sandbox.wire import MOST_AT_ONCE, Closed, Frames, TooLate, e
 from labkit.process.child import ChildProcess, module_words, telling_words
 from labkit.process.confinement.containment import Containment
 from labkit.process.limited import limited
+
+if TYPE_CHECKING:
+    from labkit.comm.intracomm import Intracomm
 
 __all__ = ["Sandbox"]
 
@@ -172,7 +175,7 @@ class Sandbox:
         source: str,
         function: str,
         ranks: int,
-        arguments: Sequence[Sequence[Any]],
+        arguments: Sequence[Sequence[object]],
         *,
         on: object = "star",
         model: object = None,
@@ -228,7 +231,7 @@ class Sandbox:
         explain_end(outcome, ends, self.limits)
         return outcome
 
-    def call(self, source: str, function: str, arguments: Sequence[Any]) -> Outcome:
+    def call(self, source: str, function: str, arguments: Sequence[object]) -> Outcome:
         """Ask a submission for a schedule: ``function(group)`` described as rows of numbers, on one process.
 
         Returns: Its one result is what `labkit.grading.sandbox.schedule_rows.rows_of` returns, not believed
@@ -330,7 +333,7 @@ def _simulate(proxies: list[RankProxy], **how: Any) -> Outcome:
     ranks = len(proxies)
     failures: list[SubmissionFailure] = []
 
-    def program(comm: Any) -> Any:
+    def program(comm: Intracomm) -> object:
         try:
             return proxies[comm.rank].main(comm)
         except SubmissionFailure as failure:

@@ -6,7 +6,7 @@ source first``, in the order in which the generator yields them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ _MOST_NUMBER = 1 << 20
 Rows = NDArray[np.int64]
 
 
-def rows_of(generator: Callable[[Any], Any], arguments: list[Any]) -> Rows:
+def rows_of(generator: Callable[[Any], Any], arguments: Sequence[Any]) -> Rows:
     """Return the rows of a schedule."""
     name, size, root, commutative, parts, temporaries, ranks = arguments
     schedule = build(

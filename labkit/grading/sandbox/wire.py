@@ -12,11 +12,12 @@ import os
 import re
 import select
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from time import monotonic  # the host's: while ranks run, the module has their clock
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.comm.surface import METHODS, NAMED, Method
 from labkit.errors import DataError, LabkitError
@@ -92,7 +93,7 @@ class Frames:
 
     def write(
         self,
-        header: dict[str, Any],
+        header: Mapping[str, object],
         parts: Sequence[Any] = (),
         deadline_s: float | None = None,
         is_alive: _Alive | None = None,
@@ -233,7 +234,7 @@ class _Encoder:
             code="not-picklable",
         )
 
-    def _array(self, array: np.ndarray[Any, Any], is_number: bool) -> object:
+    def _array(self, array: NDArray[Any], is_number: bool) -> object:
         if array.dtype.kind not in _KINDS or array.dtype.itemsize > 16 or not array.dtype.isnative:
             raise DataError(
                 f"an array of dtype {array.dtype} cannot be handed over: return numbers", code="not-picklable"
@@ -253,7 +254,7 @@ def decode(value: object, parts: Sequence[object], *, is_writable: bool = True) 
 
 
 class _Decoder:
-    def __init__(self, parts: Sequence[Any], is_writable: bool) -> None:
+    def __init__(self, parts: Sequence[object], is_writable: bool) -> None:
         self.parts, self.is_writable, self.items = parts, is_writable, 0
 
     def decode(self, value: Any, depth: int) -> Any:

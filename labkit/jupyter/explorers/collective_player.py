@@ -6,6 +6,7 @@ import importlib
 import inspect
 import math
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -367,7 +368,7 @@ def _carried(message: Sent) -> str:
     return ", ".join(texts[:6]) + (f" and {len(texts) - 6} more" if len(texts) > 6 else "")
 
 
-def _table(title: str, ranks: int, columns: int, cells: dict[str, list[Any]], label: str) -> Any:
+def _table(title: str, ranks: int, columns: int, cells: Mapping[str, Sequence[object]], label: str) -> figure:
     """Cells by row (a rank) and column: colour, text, hover, and whether they are new."""
     fig = figure(
         width=_WIDE,
@@ -432,7 +433,7 @@ def _blocks(found: Rounds, step: int, buffer: str) -> Any:
     return _table(title, schedule.size, int(counts.max(initial=1)), cells, "block")
 
 
-def _cell(held: Value | None, found: Rounds, is_new: bool) -> dict[str, Any]:
+def _cell(held: Value | None, found: Rounds, is_new: bool) -> dict[str, object]:
     edge = {"edge": COLORS[1] if is_new else "#dddddd", "wide": 3 if is_new else 1}
     if held is None:
         return {"color": "white", "ink": "#222222", "text": "", "said": "nothing", **edge}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as w
 import numpy as np
@@ -19,6 +19,9 @@ from labkit.plot.style import grid_of
 from labkit.result import Run
 from labkit.text.html import escape, properties, quantity
 from labkit.trace.activity import Activity, activity
+
+if TYPE_CHECKING:
+    from bokeh.plotting import figure
 
 __all__ = ["MOST_RANKS", "MessagePlayer", "PlayedMessages", "messages"]
 
@@ -156,7 +159,7 @@ def message_figure(found: PlayedMessages, step: int) -> Figure:
     return Figure(grid_of([fig], 1), reading, f"Time line of the ranks up to one message. {reading}")
 
 
-def _arrows(fig: Any, found: PlayedMessages, step: int) -> None:
+def _arrows(fig: figure, found: PlayedMessages, step: int) -> None:
     table = found.run.trace.messages.iloc[found.order[:step]]
     texts = [
         f"{a} to {b}, {quantity(float(n), 'B')}"

@@ -247,7 +247,7 @@ class ModelExplorer(Explorer):
         place.children = [*self.pictures(), self._says_fit]
 
     @property
-    def points(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    def points(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """The current points: x and y."""
         data = self.source.data
         return np.asarray(data["x"], np.float64), np.asarray(data["y"], np.float64)

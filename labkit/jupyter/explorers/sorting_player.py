@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as w
 import numpy as np
@@ -24,6 +24,9 @@ from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, heading, style_axes
 from labkit.program.context import watching
 from labkit.text.html import escape, quantity, table
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = [
     "INPUTS",
@@ -239,7 +242,7 @@ def _played(
 
     options = {"oversampling": oversampling, "seed": seed if is_drawn else None} if samples(algorithm) else {}
 
-    def program(comm: Any) -> Any:
+    def program(comm: Intracomm) -> object:
         return function(comm, (given[comm.rank] * scale).astype(np.uint16), **options)
 
     with watching(watch):
@@ -363,7 +366,7 @@ def _bars(played: Played, step: int) -> object:
     return fig
 
 
-def _cuts(fig: Any, targets: list[Any]) -> None:
+def _cuts(fig: figure, targets: list[Any]) -> None:
     """Mark where a rank's keys are cut into pieces for other ranks."""
     at = [(r, i + 1) for r, to in enumerate(targets) for i in np.flatnonzero(np.diff(to)).tolist()]
     fig.segment(
@@ -376,7 +379,7 @@ def _cuts(fig: Any, targets: list[Any]) -> None:
     )
 
 
-def _matrix(played: Played, step: int) -> Any:
+def _matrix(played: Played, step: int) -> figure:
     table = played.moved(step)
     ranks = len(table)
     row, column = (each.ravel() for each in np.indices(table.shape))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import ipywidgets as w
 
@@ -33,7 +32,7 @@ class Varied(Explorer):
 
     figure: Figure
 
-    def __init__(self, function: Callable[..., Figure], values: dict[str, Sequence[Any]]) -> None:
+    def __init__(self, function: Callable[..., Figure], values: Mapping[str, Sequence[object]]) -> None:
         name = getattr(function, "__name__", "function").strip("<>").replace("_", " ")
         super().__init__(name[:1].upper() + name[1:])
         self._function = function

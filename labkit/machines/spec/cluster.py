@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from labkit.errors import PlatformError
 from labkit.machines import models
@@ -14,6 +14,9 @@ from labkit.machines.measure import BOTH, INTO, OUT, Bisection, Diameter, LinkKi
 from labkit.machines.spec.machine import MachineSpec
 from labkit.machines.spec.options import OPTIONS, SHARINGS, Option, one_of, parse_mapping
 from labkit.machines.xml.elements import cluster_element, number, whole_file
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["KINDS", "MAX_DRAWN_HOSTS", "MAX_HOSTS", "MAX_LINKS", "ClusterSpec", "LinksOfCables"]
 
@@ -215,7 +218,7 @@ class ClusterSpec(MachineSpec):
         """Give the size of a sized machine as `labkit._kernels.topology` takes it, by name."""
         raise NotImplementedError(type(self))
 
-    def build(self, rank_hosts: Sequence[int]) -> Any:
+    def build(self, rank_hosts: Sequence[int]) -> _kernels.Platform:
         """Compile it for the engine, which knows the topology by its KIND."""
         from labkit import _kernels
 

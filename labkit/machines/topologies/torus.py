@@ -68,7 +68,7 @@ def compact_block(sizes: tuple[int, ...], hosts: int) -> tuple[int, ...]:
     sides = [sorted({size} | {1 << k for k in range(size.bit_length()) if 1 << k <= size}) for size in sizes]
     blocks = (block for block in itertools.product(*sides) if math.prod(block) >= hosts)
 
-    def rank(block: tuple[int, ...]) -> tuple[Any, ...]:
+    def rank(block: tuple[int, ...]) -> tuple[object, ...]:
         return math.prod(block), sorted(block, reverse=True), tuple(-side for side in block)
 
     return min(blocks, key=rank, default=sizes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,9 @@ from labkit.machines.xml.elements import (
     whole_file,
 )
 from labkit.machines.zones.zone import Cluster, Host, Link, Route, Zone, refuse
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["MOST_POINTS", "ZonesSpec", "zones_xml"]
 
@@ -427,7 +430,7 @@ class ZonesSpec(MachineSpec):
         del hosts
         return self
 
-    def build(self, rank_hosts: Sequence[int]) -> Any:
+    def build(self, rank_hosts: Sequence[int]) -> _kernels.Platform:
         """Put ranks on the compiled machine.
 
         Raises

@@ -114,7 +114,7 @@ class Containment:
 
 
 @cache
-def _libc() -> Any:
+def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 

@@ -16,7 +16,6 @@ import struct
 import sys
 from collections.abc import Iterable
 from functools import cache
-from typing import Any
 
 __all__ = ["close_view", "hide_clock", "leave_namespaces", "open_ways", "own_memory", "own_processes"]
 
@@ -39,7 +38,7 @@ class _Attributes(ctypes.Structure):
 
 
 @cache
-def _libc() -> Any:
+def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 

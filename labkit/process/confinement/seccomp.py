@@ -12,7 +12,6 @@ import platform
 import sys
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 __all__ = ["install", "is_known", "program"]
 
@@ -210,7 +209,7 @@ def _instructions(policy: str) -> list[_Line]:
 
 
 @cache
-def program(policy: str) -> Any:
+def program(policy: str) -> _Program:
     """Return the filter as the kernel takes it; made once, before ranks are forked."""
     lines = _instructions(policy)
     code = (_Instruction * len(lines))(*(_Instruction(*line) for line in lines))
@@ -218,7 +217,7 @@ def program(policy: str) -> Any:
 
 
 @cache
-def _libc() -> Any:
+def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 

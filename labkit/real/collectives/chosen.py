@@ -15,7 +15,8 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from labkit import registry
 from labkit.comm.collective.objects import ObjectCollectives
@@ -26,6 +27,9 @@ from labkit.schedule import PROBLEMS, Problem
 from labkit.schedule.execute import Prepared
 from labkit.selector import Selector, Situation
 from labkit.selector.situation import settled
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Carried", "Chosen", "NonblockingCalls", "situation_of"]
 
@@ -64,7 +68,7 @@ class NonblockingCalls:
     `mpi`: ``mpi4py.MPI``.
     """
 
-    def __init__(self, mpi: Any) -> None:
+    def __init__(self, mpi: ModuleType) -> None:
         self._mpi = mpi
         self._calls = 0
         self._threads: list[threading.Thread] = []
@@ -107,7 +111,7 @@ class NonblockingCalls:
 class _Private:
     """A private communicator: what carries out each collective on it, and how many ranks share a host."""
 
-    comm: Any
+    comm: Intracomm
     beside: NonblockingCalls
     node: int | None
     carried: dict[str, Carried] = field(default_factory=dict)
@@ -130,7 +134,9 @@ _MADE_OF = {
 }
 
 
-def methods_of_objects(mpi: Any, native: object, named: Mapping[str, str]) -> dict[str, Callable[..., Any]]:
+def methods_of_objects(
+    mpi: ModuleType, native: object, named: Mapping[str, str]
+) -> dict[str, Callable[..., Any]]:
     """Return the lower-case methods that stand for those of one of mpi4py's classes."""
     made = {
         name: _method(getattr(native, name), getattr(ObjectCollectives, name))
@@ -141,7 +147,7 @@ def methods_of_objects(mpi: Any, native: object, named: Mapping[str, str]) -> di
 
 
 def _method(original: Callable[..., object], ours: Callable[..., object]) -> Callable[..., object]:
-    def method(comm: Any, *arguments: object, **named: object) -> Any:
+    def method(comm: Intracomm, *arguments: object, **named: object) -> object:
         ranks = int(comm.Get_size())
         root = named.get("root", arguments[1] if len(arguments) > 1 else 0)
         is_right = isinstance(root, int) and 0 <= root < ranks  # else mpi4py says what is wrong with it
@@ -161,7 +167,7 @@ class Chosen:
     """
 
     def __init__(
-        self, mpi: Any, selector: Selector, taken: dict[Situation, str], note: Callable[[str], None]
+        self, mpi: ModuleType, selector: Selector, taken: dict[Situation, str], note: Callable[[str], None]
     ) -> None:
         self._mpi, self._selector, self._taken, self._note = mpi, selector, taken, note
         self._asks_nodes = selector.asks_nodes
@@ -182,7 +188,7 @@ class Chosen:
         self._plain = self._mpi.Intracomm
         self._mpi.__dict__.update(names)
 
-    def _methods(self, native: Any) -> dict[str, Any]:
+    def _methods(self, native: Any) -> dict[str, object]:
         methods: dict[str, Any] = {"__module__": self._mpi.__name__, "__hash__": None}
         for row in METHODS if native is not self._mpi.Intercomm else ():
             if row.kind == "collective" and row.form in _FORMS and row.problem and row.base != _TYPES_OF_ALL:
@@ -200,7 +206,7 @@ class Chosen:
     def _call(self, row: Method, original: _Call) -> _Call:
         problem, is_blocking = PROBLEMS[row.problem], row.form == "blocking"
 
-        def call(comm: Any, *arguments: Any) -> Any:
+        def call(comm: Intracomm, *arguments: Any) -> object:
             ranks = int(comm.Get_size())
             if ranks == 1 or not (is_blocking or self._goes_on()):
                 return original(comm, *arguments)
@@ -250,7 +256,7 @@ class Chosen:
                 )
         return self._may_go_on
 
-    def _private_of(self, comm: Any) -> _Private:
+    def _private_of(self, comm: Intracomm) -> _Private:
         """Return the private duplicate of a communicator; all its ranks make it in the same call."""
         known = self._private.get(comm.handle)
         if known is None:
@@ -264,18 +270,18 @@ class Chosen:
         """Return what makes a communicator, as one of ours."""
 
         @wraps(original)
-        def make(comm: object, *arguments: object, **named: object) -> Any:
+        def make(comm: Intracomm, *arguments: object, **named: object) -> object:
             return self._ours(original(comm, *arguments, **named))
 
         return make
 
-    def _ours(self, comm: Any) -> object:
+    def _ours(self, comm: Intracomm) -> object:
         chosen = self._classes.get(type(comm))
         return comm if chosen is None or comm == self._mpi.COMM_NULL else chosen(comm)
 
     def _freeing(self, original: _Call) -> _Call:
         @wraps(original)
-        def free(comm: Any) -> Any:
+        def free(comm: Intracomm) -> object:
             known = self._private.pop(comm.handle, None)
             if known is not None:
                 known.beside.finish()
@@ -285,7 +291,7 @@ class Chosen:
         return free
 
 
-def _read(carried: Carried, comm: object, arguments: object) -> CallBuffers | None:
+def _read(carried: Carried, comm: Intracomm, arguments: object) -> CallBuffers | None:
     """Return a call's message; None if something is wrong with it, which mpi4py then says."""
     try:
         return carried.read(comm, arguments, {})
@@ -360,7 +366,7 @@ class Carried:
         self._problem, self._node = problem, node
         self._prepared: dict[tuple[str, int, bool], Prepared] = {}
 
-    def read(self, comm: object, args: object, kwargs: object) -> CallBuffers:
+    def read(self, comm: Intracomm, args: object, kwargs: object) -> CallBuffers:
         """Return a call's message.
 
         Raises DataError: For a message that is not contiguous, or of a datatype that is not predefined.
@@ -369,7 +375,7 @@ class Carried:
 
     def begin(
         self,
-        comm: object,
+        comm: Intracomm,
         name: str,
         at: Situation,
         message: CallBuffers,

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.schedule import Problem
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["CallBuffers", "mpi_of", "read_call"]
 
@@ -102,7 +106,7 @@ class CallBuffers:
         return size if np.ndim(counts) == 0 else size // blocks  # a count is of one block
 
 
-def mpi_of(comm: object) -> Any:
+def mpi_of(comm: Intracomm) -> ModuleType:
     """Return the module that a communicator comes from: mpi4py's, or labkit's in simulation."""
     name = type(comm).__module__
     if name.partition(".")[0] == "mpi4py":
@@ -112,7 +116,7 @@ def mpi_of(comm: object) -> Any:
     return MPI
 
 
-def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> CallBuffers:
+def read_call(comm: Intracomm, problem: Problem, args: Any, kwargs: Any) -> CallBuffers:
     """Read the arguments of a collective's method."""
     given = dict(zip(problem.arguments, args, strict=False)) | kwargs
     me, ranks = int(comm.Get_rank()), int(comm.Get_size())
@@ -150,7 +154,11 @@ def read_call(comm: Any, problem: Problem, args: Any, kwargs: Any) -> CallBuffer
 
 
 def _complete_tables(
-    comm: Any, problem: Problem, given: dict[str, Any], call: CallBuffers, tables: dict[str, Any]
+    comm: Intracomm,
+    problem: Problem,
+    given: Mapping[str, Any],
+    call: CallBuffers,
+    tables: dict[str, Any],
 ) -> None:
     """Fill in what mpi4py takes as said: one block is the whole buffer, several differ by one at most."""
     ranks, me = int(comm.Get_size()), int(comm.Get_rank())
@@ -264,7 +272,7 @@ def _is_counts(value: object) -> bool:
     return value is None or isinstance(value, int | np.integer | tuple | list | np.ndarray)
 
 
-def _dtype_of(datatype: Any) -> np.dtype[Any]:
+def _dtype_of(datatype: Any) -> np.dtype[np.generic]:
     """Return the elements of a predefined datatype."""
     if isinstance(datatype, str):
         return np.dtype(datatype)

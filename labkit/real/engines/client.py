@@ -180,7 +180,7 @@ def _later_interrupt() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _interrupted(rank: int) -> dict[str, Any]:
+def _interrupted(rank: int) -> dict[str, object]:
     """Describe a rank that was interrupted just outside its program."""
     return {"rank": rank, "kind": "interrupted", "text": "", "time": time.monotonic(), "place": [],
             "has_finished": False, "shares": [], "leftover": [], "is_clean": False, "reason": "",
@@ -569,7 +569,7 @@ def _left_behind(records: list[dict[str, Any]]) -> list[str]:
     return notes
 
 
-def _machine(places: list[EngineRank], hosts: Counter[str], engines: int) -> dict[str, Any]:
+def _machine(places: list[EngineRank], hosts: Counter[str], engines: int) -> dict[str, object]:
     return {
         **describe_place(),
         "kind": "cluster",

@@ -223,7 +223,7 @@ class _Objects(ObjectCollectives):
         """Nobody keeps a list."""
 
 
-def take_contexts(comm: Any = None) -> list[Any]:
+def take_contexts(comm: Any = None) -> list[object]:
     """Return what reductions have made for a communicator, or for all, and forget it."""
     handles = list(_contexts) if comm is None else [comm.handle]
     return [_contexts.pop(handle) for handle in handles if handle in _contexts]
@@ -237,7 +237,7 @@ def _make_null(comm: object) -> None:
 
 def _call(
     owner: object, name: str, then: Callable[[object], object], shown: str = "", is_together: bool = False
-) -> Callable[..., Any]:
+) -> Callable[..., object]:
     """Return a call that makes mpi4py's own, then does something with what that returns.
 
     With `is_together` all ranks of the communicator make it, and come together before.
@@ -245,7 +245,7 @@ def _call(
     original = getattr(owner, name)
 
     @functools.wraps(getattr(owner, shown or name))
-    def call(self: object, *args: object, **kwargs: object) -> Any:
+    def call(self: object, *args: object, **kwargs: object) -> object:
         if is_together:
             finish(_Comm.Ibarrier(self))
         return then(original(self, *args, **kwargs))
@@ -263,7 +263,7 @@ def interruptible(comm: object) -> Any:
     return comm
 
 
-def _calls(owner: object) -> dict[str, Any]:
+def _calls(owner: object) -> dict[str, object]:
     """Build the calls that replace those which mpi4py's class `owner` itself defines."""
     own = vars(owner)
     calls: dict[str, object] = {}
@@ -303,7 +303,7 @@ _WORLD, _SELF = MPI.COMM_WORLD, MPI.COMM_SELF
 _Idup, _Ibarrier, _Iprobe, _Free = MPI.Comm.Idup, MPI.Comm.Ibarrier, MPI.Comm.Iprobe, MPI.Comm.Free
 
 
-def describe() -> dict[str, Any]:
+def describe() -> dict[str, object]:
     """Describe this engine, and get it ready: signals that come from now on must not end it."""
     if WAITING.page is None:  # in the folder of the launch, which a program does not see any more
         WAITING.page = WaitPage.open(MPI)
@@ -570,7 +570,7 @@ class _RankRun:
 
     # -- the report ---------------------------------------------------------------------------------------
 
-    def record(self, kind: str, text: str = "") -> dict[str, Any]:
+    def record(self, kind: str, text: str = "") -> dict[str, object]:
         """Say how it ended."""
         return {
             "rank": self.rank,
@@ -588,7 +588,7 @@ class _RankRun:
             "abort_code": None if WAITING.aborted is None else WAITING.aborted.args[0],
         }
 
-    def failure(self, error: BaseException) -> dict[str, Any]:
+    def failure(self, error: BaseException) -> dict[str, object]:
         """Say why it failed."""
         if self.interrupts.count:
             return self.record("interrupted")

@@ -272,7 +272,7 @@ def _engines(ids: list[int]) -> str:
     return f"engine {shown}" if len(ids) == 1 else f"engines {shown}"
 
 
-def call(header: dict[str, Any], payload: bytes) -> dict[str, Any]:
+def call(header: dict[str, Any], payload: bytes) -> dict[str, object]:
     """Run this engine's part of a run: the function that is sent to engines, by its name."""
     from labkit.real.engines.engine import execute
 

@@ -18,13 +18,17 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from mpi4py import MPI as MPI4PY
 
 from labkit.comm.surface import REQUESTS, Method, add_methods, over
 from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND
 from labkit.real.mpi.waits_page import FINISHED, CommRow, Entry, Page, load_library, open_page
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = [
     "WAITING",
@@ -56,14 +60,14 @@ _NAMES = {SEND: "Send", RECV: "Recv", PROBE: "Mprobe", OTHER: "Wait"}
 class Probed:
     """A wait for a message that nobody has begun to receive."""
 
-    def __init__(self, comm: Any, source: int, tag: int) -> None:
+    def __init__(self, comm: Intracomm, source: int, tag: int) -> None:
         self.comm, self.source, self.tag = comm, source, tag
 
 
 class WaitPage:
     """The page of the engine that this process is; see `open`."""
 
-    def __init__(self, mpi: Any, path: str, memory: mmap.mmap) -> None:
+    def __init__(self, mpi: ModuleType, path: str, memory: mmap.mmap) -> None:
         self._mpi, self.path = mpi, path
         self._page = Page.from_buffer(memory)
         for place, name in enumerate(bytes(one).split(b"\0")[0] for one in self._page.names):
@@ -75,7 +79,7 @@ class WaitPage:
         self._settle = load_library().labkit_waits_settle
 
     @classmethod
-    def open(cls, mpi: Any) -> WaitPage | None:
+    def open(cls, mpi: ModuleType) -> WaitPage | None:
         """Return the page, or None on an engine that was not started by `begin`."""
         folder = os.environ.get("TMPDIR", "")
         if not os.path.basename(os.path.dirname(folder)).startswith("labkit-"):
@@ -101,7 +105,7 @@ class WaitPage:
         head.epoch += head.epoch % 2
         self._threads = threading.active_count()
 
-    def name(self, comm: Any, ranks: int, token: str) -> None:
+    def name(self, comm: Intracomm, ranks: int, token: str) -> None:
         """Note a communicator of the first ranks under a number that is the same on all of them."""
         head, page = self._page.head, self._page
         if head.comms >= len(page.rows) or head.members + ranks > len(page.member):
@@ -166,7 +170,7 @@ class WaitPage:
                     entries.append(Entry.from_buffer_copy(entry))
         return entries
 
-    def _probe(self, what: Probed) -> Any:
+    def _probe(self, what: Probed) -> Entry:
         handle, page = self._mpi._handleof(what.comm), self._page
         row = next((one for one in page.rows[: page.head.comms] if one.handle == handle), None)
         is_any = what.source == self._mpi.ANY_SOURCE

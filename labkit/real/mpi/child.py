@@ -184,7 +184,7 @@ class _Child:
 
             self.waits = load_library()
 
-    def note_waits(self, mpi: object) -> None:
+    def note_waits(self, mpi: ModuleType) -> None:
         """Begin to note them."""
         if self.waits is not None:
             from labkit.real.mpi.waits_page import open_page
@@ -299,7 +299,7 @@ class _Child:
         pack_result(result, file, self.rank)
         file.flush()
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, object]:
         """Describe where this rank really runs, and the MPI that it runs under."""
         place: dict[str, Any] = {
             **whereabouts(),

@@ -325,7 +325,7 @@ def _validity(ranks: int, abouts: Sequence[Mapping[str, object]]) -> tuple[list[
     return notes + ([doubt] if doubt else []), not crowded and not doubt
 
 
-def _machine(launcher: Launcher, abouts: Sequence[Mapping[str, object]]) -> dict[str, Any]:
+def _machine(launcher: Launcher, abouts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     hosts = sorted({str(about["host"]) for about in abouts if "host" in about})
     return {
         **({"hosts": hosts} if len(hosts) > 1 else {}),

@@ -12,10 +12,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from labkit.errors import LabkitError, MachineError
 from labkit.process.child import ChildProcess
@@ -70,7 +70,7 @@ class Launch:
         self,
         launcher: Launcher,
         ranks: int,
-        header: dict[str, Any],
+        header: Mapping[str, object],
         payload: bytes,
         output_limit_bytes: int,
         hosts: HostFile | None = None,

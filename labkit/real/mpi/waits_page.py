@@ -10,6 +10,7 @@ import functools
 import importlib.util
 import os
 import sys
+from types import ModuleType
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def _has_large_counts() -> bool:
     return False
 
 
-def open_page(library: Any, path: str, mpi: Any, rank: int, size: int) -> bool:
+def open_page(library: Any, path: str, mpi: ModuleType, rank: int, size: int) -> bool:
     """Begin to note this rank's waits; whether that can be done under this MPI."""
     named = str(mpi.Get_library_version())
     if library is None or not any(name in named for name in ("Open MPI", "MPICH")):

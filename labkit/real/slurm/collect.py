@@ -176,7 +176,7 @@ def _sharing(started: dict[str, object]) -> list[str]:
 
 def _machine(
     job: JobFolder, number: int, about: dict[str, Any], started: dict[str, object]
-) -> dict[str, Any]:
+) -> dict[str, object]:
     names = ("cluster", "partition", "node_list", "mpi", "mpiexec")
     nodes = Slurm(**job.about["options"]).node_count(job.points[number]["ranks"])
     return {

@@ -57,7 +57,7 @@ class PackedLaunch:
     payload: bytes = field(repr=False)
     text: str
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return what ``job.json`` says about it."""
         names = ("key", "ranks", "repeats", "timeout_s", "output_limit_bytes", "trace", "text")
         return {name: getattr(self, name) for name in names}

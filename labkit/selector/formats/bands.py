@@ -37,7 +37,7 @@ class Band:
     steps: Sequence[Step]
 
 
-def rows_of(operation: str, bands: Iterable[Band], amount: str = "bytes") -> list[dict[str, Any]]:
+def rows_of(operation: str, bands: Iterable[Band], amount: str = "bytes") -> list[dict[str, object]]:
     """Return the rules of bands, as `labkit.selector.Rules` takes them."""
     rows = []
     for band in bands:
@@ -56,7 +56,7 @@ def rows_of(operation: str, bands: Iterable[Band], amount: str = "bytes") -> lis
 
 
 def first_matches(
-    ranges: Sequence[tuple[float, float, Any]], merge: Callable[[float, float, Any], Any]
+    ranges: Sequence[tuple[float, float, object]], merge: Callable[[float, float, Any], Any]
 ) -> list[Any]:
     """Cut ranges that may overlap, of which the first one counts, into disjoint ones.
 

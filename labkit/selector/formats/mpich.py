@@ -243,7 +243,7 @@ def _conditions(key: str, where: str) -> dict[str, object] | None:
     )
 
 
-def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+def _both(one: dict[str, Any], other: dict[str, Any]) -> dict[str, object]:
     """Return conditions of which both hold; of two bounds the lower one."""
     joined = dict(one)
     for key, value in other.items():

@@ -11,7 +11,7 @@ without them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -246,7 +246,7 @@ _KEYS = {
 }
 
 
-def _refuse_unknown(table: dict[str, Any], known: Sequence[str], what: str, where: str) -> None:
+def _refuse_unknown(table: Mapping[str, object], known: Sequence[str], what: str, where: str) -> None:
     for key in table:
         if key not in known:
             raise ScheduleError(
@@ -255,7 +255,7 @@ def _refuse_unknown(table: dict[str, Any], known: Sequence[str], what: str, wher
             )
 
 
-def _checked(group: dict[str, Any], where: str) -> dict[str, Any]:
+def _checked(group: dict[str, Any], where: str) -> dict[str, object]:
     """Refuse unknown keys, and rules for one distribution of the ranks over nodes."""
     _refuse_unknown(group, _KEYS["group"], "a number of ranks", where)
     found = group.get("comm_rank_distribution", "any")
@@ -288,7 +288,7 @@ def _bounds(table: dict[str, object], key: str, where: str) -> tuple[float, floa
     return ends[0], ends[1] + 1
 
 
-def _steps(operation: str, group: dict[str, Any], where: str) -> list[Step]:
+def _steps(operation: str, group: Mapping[str, object], where: str) -> list[Step]:
     ranges = []
     for rule in _tables(group.get("rules"), f"{operation}: the rules of numbers of ranks", where):
         _refuse_unknown(rule, _KEYS["rule"], "a rule", where)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from labkit import _kernels
 from labkit._kernels import HubSums
 from labkit.comm.buffers import parse_simple, parse_vector, parse_vector_w
 from labkit.comm.collective.makers import maker_of
@@ -59,7 +60,7 @@ class Persistent(NamedTuple):
     """
 
     name: str
-    comm: Any
+    comm: Intracomm
     root: int | None
     n_bytes: int
     number: int
@@ -74,7 +75,7 @@ class PersistentCollectives:
         self._numbers: dict[tuple[int, int], int] = {}
 
     def described(
-        self, rank: int, request: Any, name: str, comm: Any, root: int | None, n_bytes: int
+        self, rank: int, request: Any, name: str, comm: Intracomm, root: int | None, n_bytes: int
     ) -> None:
         """Note one that a rank has made: all ranks make a communicator's in the same order."""
         context = int(comm._context)
@@ -90,7 +91,7 @@ class PersistentCollectives:
 # The bytes that a rank gives to a collective that it calls.
 
 
-def given_bytes(method: Method, comm: Any, arguments: tuple[Any, ...]) -> int:
+def given_bytes(method: Method, comm: Intracomm, arguments: tuple[object, ...]) -> int:
     """Return the bytes that the rank gives; of objects they are counted when they are pickled."""
     if method.problem in PLAIN and type(arguments[0]) is np.ndarray:  # most calls, immediately
         size: int = arguments[0].nbytes // (comm.size if method.problem in OF_BLOCKS else 1)
@@ -98,7 +99,7 @@ def given_bytes(method: Method, comm: Any, arguments: tuple[Any, ...]) -> int:
     return _by_layout(method, comm, arguments)
 
 
-def _by_layout(method: Method, comm: Any, arguments: tuple[object, ...]) -> int:
+def _by_layout(method: Method, comm: Intracomm, arguments: tuple[object, ...]) -> int:
     """Return the bytes that the rank gives; of objects they are counted when they are pickled."""
     if not (method.is_buffer and arguments):
         return 0
@@ -161,7 +162,7 @@ def _begin(name: str) -> int:
     return -1 if place < 0 else notes.opened(name, place)
 
 
-def _end(row: int, answer: Any) -> Any:
+def _end(row: int, answer: object) -> Any:
     """Note that it is over, and return its answer."""
     if row >= 0 and (simulation := running()) is not None:
         simulation.call_notes.closed(row)
@@ -177,7 +178,7 @@ def _looked(method: Method, row: int, answer: object) -> object:
     return answer
 
 
-def _join(method: Method, row: int, comm: Any, root: int | None, arguments: tuple[Any, ...]) -> int:
+def _join(method: Method, row: int, comm: Intracomm, root: int | None, arguments: tuple[object, ...]) -> int:
     """Note a call as a collective."""
     if row >= 0 and (simulation := running()) is not None:
         simulation.call_notes.joined(row, comm, root, given_bytes(method, comm, arguments))
@@ -185,7 +186,7 @@ def _join(method: Method, row: int, comm: Any, root: int | None, arguments: tupl
 
 
 def _described(
-    method: Method, row: int, comm: Any, root: int | None, arguments: tuple[object, ...], request: Any
+    method: Method, row: int, comm: Intracomm, root: int | None, arguments: tuple[object, ...], request: Any
 ) -> object:
     """Note the making of a persistent collective, and return it."""
     simulation = running()
@@ -296,7 +297,7 @@ def _is_joint(owner: type, name: str) -> bool:
 
 
 def _dumps(original: Callable[[Any, Any], bytes]) -> Callable[[Any, Any], bytes]:
-    def dumps(self: Any, obj: Any) -> bytes:
+    def dumps(self: Any, obj: object) -> bytes:
         data, simulation = original(self, obj), running()
         if simulation is not None and simulation.call_notes is not None:
             simulation.call_notes.gave(len(data))
@@ -391,7 +392,9 @@ class CallNotes:
             self._inside.pop(rank, None)
             self._polls.pop(rank, None)
 
-    def joined(self, row: int, comm: Any, root: int | None, n_bytes: int, number: int | None = None) -> None:
+    def joined(
+        self, row: int, comm: Intracomm, root: int | None, n_bytes: int, number: int | None = None
+    ) -> None:
         """Note that a call is the communicator's next collective, or the next start of a persistent one."""
         rank, context, top = self._rank[row], int(comm._context), -1
         context = context if number is None else number
@@ -488,7 +491,7 @@ class CallSummary:
     `hub`: Of the run.
     """
 
-    def __init__(self, hub: Any) -> None:
+    def __init__(self, hub: _kernels.Hub) -> None:
         self.hub = hub
         self.places = Places()
         self.persistent = PersistentCollectives()
@@ -498,7 +501,7 @@ class CallSummary:
         self.opened, self.closed, self.polled, self.gave = sums.opened, sums.closed, sums.polled, sums.gave
 
     def joined(
-        self, rank: int, comm: object, root: int | None, n_bytes: int, number: int | None = None
+        self, rank: int, comm: Intracomm, root: int | None, n_bytes: int, number: int | None = None
     ) -> None:
         """Note that a call is a collective."""
         self.sums.joined(rank, n_bytes)

@@ -97,9 +97,9 @@ def _alarm(whole: Callable[..., int]) -> Callable[..., int]:
     return alarm
 
 
-def _setitimer(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _setitimer(whole: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(whole)
-    def setitimer(which: int, seconds: float, interval: float = 0.0, /) -> Any:
+    def setitimer(which: int, seconds: float, interval: float = 0.0, /) -> object:
         machine = _on_rank()
         if machine is None or which != signal.ITIMER_REAL:
             return whole(which, seconds, interval)
@@ -108,18 +108,18 @@ def _setitimer(whole: Callable[..., Any]) -> Callable[..., Any]:
     return setitimer
 
 
-def _getitimer(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _getitimer(whole: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(whole)
-    def getitimer(which: int, /) -> Any:
+    def getitimer(which: int, /) -> object:
         machine = _on_rank()
         return whole(which) if machine is None or which != signal.ITIMER_REAL else machine.alarm_left()
 
     return getitimer
 
 
-def _signal(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _signal(whole: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(whole)
-    def set_handler(signalnum: int, handler: object, /) -> Any:
+    def set_handler(signalnum: int, handler: object, /) -> object:
         machine = _on_rank() if signalnum == signal.SIGALRM else None
         if machine is None:
             return whole(signalnum, handler)
@@ -130,9 +130,9 @@ def _signal(whole: Callable[..., Any]) -> Callable[..., Any]:
     return set_handler
 
 
-def _getsignal(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _getsignal(whole: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(whole)
-    def getsignal(signalnum: int, /) -> Any:
+    def getsignal(signalnum: int, /) -> object:
         machine = _on_rank() if signalnum == signal.SIGALRM else None
         return whole(signalnum) if machine is None else machine.alarm_handler()
 
@@ -152,9 +152,9 @@ def _pause(whole: Callable[[], None]) -> Callable[[], None]:
     return pause
 
 
-def _sigtimedwait(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _sigtimedwait(whole: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(whole)
-    def sigtimedwait(sigset: object, timeout: float, /) -> Any:
+    def sigtimedwait(sigset: object, timeout: float, /) -> object:
         machine = _on_rank()
         if machine is None or timeout < 0:
             return whole(sigset, timeout)

@@ -82,7 +82,7 @@ def _is_own(frame: FrameType) -> bool:
 
 def _clock(whole: Callable[..., object], unit: Callable[[float], object]) -> Callable[..., object]:
     @functools.wraps(whole)
-    def read(*args: object) -> Any:
+    def read(*args: object) -> object:
         host = whole(*args)  # it also looks at the arguments
         now = _seconds()
         return host if now is None else unit(now)
@@ -94,7 +94,7 @@ def _date(whole: Callable[..., object], place: int) -> Callable[..., object]:
     """Return a function of `time` that means the present time where its argument at a place is left out."""
 
     @functools.wraps(whole)
-    def read(*args: object) -> Any:
+    def read(*args: object) -> object:
         given = args[place] if len(args) > place else None
         now = _seconds() if given is None else None
         if now is None:
@@ -124,9 +124,9 @@ def _sleep(whole: Callable[[Any], None]) -> Callable[[Any], None]:
     return sleep
 
 
-def _used(whole: Callable[[int], Any]) -> Callable[[int], Any]:
+def _used(whole: Callable[[int], Any]) -> Callable[[int], object]:
     @functools.wraps(whole)
-    def getrusage(who: int) -> Any:
+    def getrusage(who: int) -> object:
         found = whole(who)
         now = _seconds() if who != resource.RUSAGE_CHILDREN else None
         return found if now is None else resource.struct_rusage((now, 0.0, *found[2:]))
@@ -208,9 +208,9 @@ def _deadline_clock() -> float:
     return _host_monotonic() if owner is None else float(owner.now())
 
 
-def _select(whole: Callable[..., Any]) -> Callable[..., Any]:
+def _select(whole: Callable[..., object]) -> Callable[..., object]:
     @functools.wraps(whole)
-    def waits(rlist: Any, wlist: Any, xlist: Any, timeout: Any = None, /) -> Any:
+    def waits(rlist: object, wlist: object, xlist: object, timeout: Any = None, /) -> object:
         machine, owner = simulated(), owner_of_thread()
         is_sleep = timeout is not None and not (rlist or wlist or xlist)  # an old way to sleep
         if not is_sleep or timeout < 0 or (machine is None and owner is None):

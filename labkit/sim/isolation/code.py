@@ -175,7 +175,7 @@ def _runs(code: types.CodeType) -> bool:
     return not code.co_flags & 0x1 or code.co_name in _AT_ONCE
 
 
-def own_builtins(copy: Callable[[object], object]) -> dict[str, Any]:
+def own_builtins(copy: Callable[[object], object]) -> dict[str, object]:
     """Return built-in names whose ``__import__`` gives a rank its own copies of the program's modules."""
 
     def import_(

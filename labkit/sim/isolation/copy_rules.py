@@ -6,9 +6,11 @@ import dataclasses
 import functools
 import threading
 import types
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "ATOMS",
@@ -51,13 +53,13 @@ ATOMS = frozenset(
 )
 
 
-def list_(copier: Any, value: list[Any]) -> Any:
+def list_(copier: Any, value: Sequence[object]) -> Any:
     made: list[Any] = copier.remember(value, [])
     made.extend(copier.copy(item) for item in value)
     return made
 
 
-def tuple_(copier: Any, value: tuple[Any, ...]) -> Any:
+def tuple_(copier: Any, value: tuple[object, ...]) -> Any:
     made = tuple(copier.copy(item) for item in value)
     found = copier.found(value)
     if found is not None:  # a cycle through the tuple has copied it
@@ -76,7 +78,7 @@ def set_(copier: Any, value: Any) -> Any:
     return copier.remember(value, type(value)(copier.copy(item) for item in value))
 
 
-def array(copier: Any, value: np.ndarray[Any, Any]) -> Any:
+def array(copier: Any, value: NDArray[Any]) -> Any:
     if value.dtype.hasobject:
         made = np.empty_like(value, subok=False)
         copier.remember(value, made)
@@ -87,7 +89,7 @@ def array(copier: Any, value: np.ndarray[Any, Any]) -> Any:
     return copier.remember(value, value.copy(order="K"))
 
 
-def is_changeable(value: np.ndarray[Any, Any]) -> bool:
+def is_changeable(value: NDArray[Any]) -> bool:
     """Whether an array's elements can change: it, or an array it is a view of, is writable."""
     base: object = value
     while isinstance(base, np.ndarray):
@@ -133,7 +135,7 @@ def cell(copier: Any, value: types.CellType) -> Any:
     return made
 
 
-def lock(copier: Any, value: Any) -> Any:
+def lock(copier: Any, value: object) -> Any:
     """Give every rank its own lock, free as in a new process: no other rank could open it."""
     make: Any = threading.RLock if hasattr(value, "_is_owned") else threading.Lock
     return copier.remember(value, make())

@@ -22,7 +22,7 @@ def _patches() -> Iterator[Patch]:
     events = asyncio.events
     read, write = events._get_running_loop, events._set_running_loop
 
-    def running() -> Any:
+    def running() -> object:
         own = process_state.swaps()
         return read() if own is None or "event loop" in own else None  # a notebook's is no rank's
 
@@ -62,7 +62,7 @@ def _simulated(selector: Any) -> Callable[..., object]:
     """Let a loop wait as a rank does: messages, threads and simulated time go on."""
     select, first = selector.select, len(selector.get_map())
 
-    def wait(timeout: float | None = None) -> Any:
+    def wait(timeout: float | None = None) -> object:
         waits = waits_of_rank()
         if waits is None or (timeout is not None and timeout <= 0):
             return select(timeout)
@@ -92,8 +92,8 @@ def _socket_patches() -> Iterator[Patch]:
         yield socket.socket, name, _patient(getattr(socket.socket, name))
 
 
-def _patient(whole: Callable[..., Any]) -> Callable[..., object]:
-    def method(self: Any, *args: object, **kwargs: object) -> Any:
+def _patient(whole: Callable[..., object]) -> Callable[..., object]:
+    def method(self: Any, *args: object, **kwargs: object) -> object:
         machine: Any = current()
         if machine is not None and self.gettimeout() is None:
             while not select.select([self], [], [], 0)[0]:

@@ -26,7 +26,7 @@ import threading
 import types
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from labkit.sim.isolation.code import code_of_dependent, is_installed, names_use
 from labkit.sim.isolation.copy_rules import ATOMS, is_changeable
 from labkit.sim.isolation.mpi4py_name import is_library
 from labkit.sim.isolation.waits import RankLock
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["Isolation", "RankPickle", "is_constant", "is_plain_data", "kept_heap"]
 
@@ -52,10 +55,10 @@ class Isolation:
 
     def __init__(
         self,
-        program: Callable[..., Any],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-        stand_ins: Mapping[int, Callable[[int], Any]] | None = None,
+        program: Callable[..., object],
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+        stand_ins: Mapping[int, Callable[[int], object]] | None = None,
     ) -> None:
         self._program = program
         self._given = (tuple(args), dict(kwargs or {}))
@@ -105,7 +108,7 @@ class Isolation:
 
 
 def _call(
-    program: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], comm: object
+    program: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], comm: Intracomm
 ) -> Any:
     return program(comm, *args, **kwargs)
 
@@ -404,7 +407,7 @@ class Copier:
         self.plan.originals[id(made)] = original
         self.plan.keep.append(made)
 
-    def scope(self, source: dict[str, object]) -> dict[str, Any]:
+    def scope(self, source: dict[str, object]) -> dict[str, object]:
         """Return the rank's dictionary for a module's globals, filled as names are used."""
         scope = self._globals.get(id(source))
         if scope is None:

@@ -84,7 +84,7 @@ def _publish(module: ModuleType) -> None:
 
 
 def _importer(name: str, attribute: str = "") -> Callable[[int], object]:
-    def make(_: int) -> Any:
+    def make(_: int) -> object:
         module = importlib.import_module(name)
         return getattr(module, attribute) if attribute else module
 

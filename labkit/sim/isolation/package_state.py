@@ -13,7 +13,7 @@ import functools
 import sys
 import types
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from labkit import _kernels
@@ -57,7 +57,7 @@ class _Figures:
 
 
 def _delegating(name: str) -> Callable[..., object]:
-    def method(self: _Figures, *arguments: object) -> Any:
+    def method(self: _Figures, *arguments: object) -> object:
         return getattr(self.here(), name)(*arguments)
 
     return method
@@ -112,11 +112,11 @@ class _Content:
         dict.update(self._mapping, _copied(content))
         self._now = content
 
-    def noting(self, name: str) -> Callable[..., Any]:
+    def noting(self, name: str) -> Callable[..., object]:
         whole = getattr(type(self._mapping), name)
 
         @functools.wraps(whole)
-        def change(mapping: object, *arguments: object) -> Any:
+        def change(mapping: object, *arguments: object) -> object:
             if mapping is self._mapping:
                 self.changes()
             return whole(mapping, *arguments)
@@ -138,7 +138,7 @@ def _pandas() -> Iterator[Patch]:
         return
     options, whole = _Options(config), config._get_root
 
-    def root(key: str) -> Any:
+    def root(key: str) -> object:
         if "set_option" in sys._getframe(1).f_code.co_name:
             options.changes()
         return whole(key)
@@ -157,7 +157,7 @@ class _Options(_Content):
         self._now = content
 
 
-def _put(mapping: dict[str, Any], content: dict[str, Any]) -> None:
+def _put(mapping: dict[str, Any], content: Mapping[str, object]) -> None:
     for key, value in content.items():
         if type(value) is dict and type(mapping.get(key)) is dict:
             _put(mapping[key], value)
@@ -270,7 +270,7 @@ def _owning(function: types.FunctionType, names: tuple[str, ...]) -> object:
     scope = function.__globals__
 
     @functools.wraps(function)
-    def call(*arguments: object, **named: object) -> Any:
+    def call(*arguments: object, **named: object) -> object:
         if _kernels.current_rank() >= 0:
             for name in names:
                 _own_global(scope, name)

@@ -60,9 +60,9 @@ ProcessState = Patches(_patches)
 
 
 def _changing(
-    whole: Callable[..., Any], name: str, read: Callable[[], Any], write: Callable[[Any], Any]
-) -> Callable[..., Any]:
-    def change(*args: object, **kwargs: object) -> Any:
+    whole: Callable[..., object], name: str, read: Callable[[], object], write: Callable[[Any], Any]
+) -> Callable[..., object]:
+    def change(*args: object, **kwargs: object) -> object:
         own = _find()
         if own is not None:
             own.add(name, read, write)
@@ -96,7 +96,7 @@ def _put_data(data: object) -> None:
 
 
 def _on_own_environment(whole: Callable[..., object]) -> Callable[..., object]:
-    def change(self: Any, *args: object) -> Any:
+    def change(self: Any, *args: object) -> object:
         own = _find()
         if own is not None and self._data is _data():
             own.add("environment", _data, _put_data)
@@ -128,7 +128,7 @@ def _on_host(rank: int, size: int) -> list[int]:
 
 
 def _with_launcher(whole: Callable[..., object]) -> Callable[..., object]:
-    def get(self: object, key: Any) -> Any:
+    def get(self: object, key: Any) -> object:
         try:
             return whole(self, key)
         except KeyError:
@@ -168,7 +168,7 @@ def _put_filters(state: Any) -> None:
 def _on_own_filters(whole: Callable[..., object]) -> Callable[..., object]:
     """Let what a program's own code catches be its rank's: libraries do not communicate meanwhile."""
 
-    def enter(self: object) -> Any:
+    def enter(self: object) -> object:
         own = _find()
         if own is not None and "warnings" not in own:
             frame = sys._getframe(1)
@@ -232,7 +232,7 @@ class _Reducers:
 
 
 class _Kind:
-    def __init__(self, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+    def __init__(self, read: Callable[[], object], write: Callable[[Any], None]) -> None:
         self.read, self.write = read, write
         self.base = read()
         self.values: dict[Any, Any] = {}
@@ -250,7 +250,7 @@ class Swaps:
     def __contains__(self, name: str) -> bool:
         return name in self._kinds
 
-    def add(self, name: str, read: Callable[[], Any], write: Callable[[Any], None]) -> None:
+    def add(self, name: str, read: Callable[[], object], write: Callable[[Any], None]) -> None:
         """Let each rank have its own value from now on; the present one is everybody's until it changes.
 
         `name`: What it is; added once, again it changes nothing.

@@ -77,7 +77,7 @@ def _handed_over(owner: type, name: str, own: Any) -> object:
     whole = own.__func__ if is_of_class or is_static else own
     begin = None if is_of_class or is_static else _beginning(owner, name)
 
-    def call(*args: Any, **named: Any) -> Any:
+    def call(*args: object, **named: object) -> object:
         waits = waits_of_rank()
         if waits is not None:
             return waits.make(name, whole, args, named, begin)
@@ -98,7 +98,7 @@ def _beginning(owner: type, name: str) -> Callable[..., object] | None:
         return None
     order = [one.name for one in row.parameters if one.name != "status"]
 
-    def begin(self: Any, *args: Any, **named: Any) -> Any:
+    def begin(self: Any, *args: Any, **named: Any) -> object:
         given = dict(zip((one.name for one in row.parameters), args, strict=False)) | named
         status: Status | None = given.pop("status", None)
         if name == "recv" and given.get("buf") is None:

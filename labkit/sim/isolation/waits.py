@@ -19,6 +19,7 @@ from concurrent.futures import thread as _executor
 from types import FrameType
 from typing import Any, NoReturn, Protocol
 
+from labkit import _kernels
 from labkit.comm.handles import exceptions
 from labkit.comm.handles.exceptions import RunEnded
 from labkit.comm.intracomm import COMM_WORLD
@@ -73,7 +74,7 @@ class WorkerPool(Protocol):
 class WaitingSimulation(Protocol):
     """What is asked of the simulation."""
 
-    hub: Any
+    hub: _kernels.Hub
     context: Any
     shared_memory: Interruptions
 
@@ -93,7 +94,7 @@ class WaitingSimulation(Protocol):
 class _Call:
     """A call of MPI that a thread has made, or the rank itself while its threads run."""
 
-    def __init__(self, name: str, function: Callable[..., Any], args: Any, named: Any, begin: Any) -> None:
+    def __init__(self, name: str, function: Callable[..., object], args: Any, named: Any, begin: Any) -> None:
         self.name, self.function, self.args, self.named = name, function, args, named
         #: begins its nonblocking form: returns a request and the status to fill, or None
         self.begin = begin
@@ -195,7 +196,7 @@ class RankWaits:
     # --- in threads -----------------------------------------------------------------------------------------
 
     def call(
-        self, name: str, function: Callable[..., Any], args: object, named: object, begin: object
+        self, name: str, function: Callable[..., object], args: object, named: object, begin: object
     ) -> Any:
         """Have the rank make a call for one of its threads, and return the answer."""
         if self._is_over:
@@ -260,7 +261,7 @@ class RankWaits:
 
     # --- in the rank ----------------------------------------------------------------------------------------
 
-    def make(self, name: str, function: Callable[..., Any], args: Any, named: Any, begin: Any) -> Any:
+    def make(self, name: str, function: Callable[..., object], args: Any, named: Any, begin: object) -> Any:
         """Make a call of the rank's own: those of its threads go on meanwhile."""
         if self._is_inside:  # a part of another call
             return function(*args, **named)
@@ -287,7 +288,7 @@ class RankWaits:
             self._posted.remove(first)
             self._start(first)
 
-    def _inside(self, function: Callable[..., Any], *args: object, **named: object) -> Any:
+    def _inside(self, function: Callable[..., object], *args: object, **named: object) -> Any:
         self._is_inside = True
         try:
             return function(*args, **named)
@@ -493,7 +494,7 @@ class RankWaits:
             self.hub.sleep(end - self.now())
 
 
-def _is_idle(frame: Any) -> bool:
+def _is_idle(frame: FrameType | None) -> bool:
     """Whether a thread of a `ThreadPoolExecutor` waits for work."""
     return frame is not None and frame.f_code is _IDLE
 
@@ -632,7 +633,7 @@ def _threading() -> Iterator[Patch]:
             waits.look(self)
         return bool(is_alive(self))
 
-    def lock() -> Any:
+    def lock() -> object:
         return RankLock() if _is_rank() else allocate_lock()
 
     def recursive() -> object:

@@ -50,7 +50,7 @@ class Rerun:
         """Return what a plain form stands for: of a function, the function itself."""
         return decode(form, self._special)
 
-    def rows(self, index: int, repetition: int) -> list[dict[str, Any]]:
+    def rows(self, index: int, repetition: int) -> list[dict[str, object]]:
         """Run one repetition of a point, and return its rows; raises as `labkit.run`."""
         from labkit.launch.run import run
         from labkit.study.measure import with_seed

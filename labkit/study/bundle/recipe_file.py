@@ -288,7 +288,7 @@ class RecipeWriter:
             "mapping": str(options.get("mapping") or "block"),
         }
 
-    def document(self, host_metrics: Iterable[str]) -> dict[str, Any]:
+    def document(self, host_metrics: Iterable[str]) -> dict[str, object]:
         """Return the recipe as plain data.
 
         Raises ProgramError: A function or value that can neither be written nor pickled.
@@ -465,7 +465,7 @@ def _is_own(kind: type) -> bool:
     return kind.__module__.startswith(_HOMES) and getattr(module, kind.__qualname__, None) is kind
 
 
-def _state(thing: Any) -> dict[str, Any]:
+def _state(thing: Any) -> dict[str, object]:
     """Return an object's attributes without what it only remembers of computations."""
     own = next(vars(kind)["__getstate__"] for kind in type(thing).__mro__ if "__getstate__" in vars(kind))
     if own is not vars(object)["__getstate__"]:

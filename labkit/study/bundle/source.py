@@ -75,7 +75,7 @@ def home_of(value: object) -> tuple[str, str] | None:
 class _Writer:
     """Collects the parts of the module, what is needed first standing first."""
 
-    def __init__(self, names: dict[str, Any], flags: int) -> None:
+    def __init__(self, names: Mapping[str, object], flags: int) -> None:
         self.globals = names
         self.flags = flags
         self.imports: dict[str, str] = {}
@@ -107,7 +107,7 @@ class _Writer:
         if name != defined:
             self.parts.append(f"{name} = {defined}\n")
 
-    def _closed(self, text: str, name: str, free: dict[str, Any]) -> str:
+    def _closed(self, text: str, name: str, free: Mapping[str, object]) -> str:
         """Wrap a function that was defined in another, so that it finds that one's variables."""
         for variable, value in free.items():
             if variable in self._seen:
@@ -181,7 +181,7 @@ def _class_text(kind: type) -> str:
     return textwrap.dedent(inspect.getsource(kind))
 
 
-def _free_variables(function: FunctionType) -> dict[str, Any]:
+def _free_variables(function: FunctionType) -> dict[str, object]:
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return {name: cell.cell_contents for name, cell in cells}
 

@@ -606,7 +606,7 @@ class CellDifference:
 
 
 def compare_rows(
-    data: pd.DataFrame, positions: Sequence[int], again: Iterable[Mapping[str, Any]]
+    data: pd.DataFrame, positions: Sequence[int], again: Iterable[Mapping[str, object]]
 ) -> list[CellDifference]:
     """Compare the rows of one run, by their positions in the bundle's table, with those of its repetition."""
     computed: dict[tuple[str, str], list[Mapping[str, object]]] = {}

@@ -174,7 +174,7 @@ def read_declaration(path: str | os.PathLike[str]) -> Declaration:
     return declaration
 
 
-def _refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str) -> None:
+def _refuse_unknown(table: Mapping[str, object], known: Collection[str], where: str) -> None:
     for key in table:
         if key not in known:
             meant = nearest(key, known, 1, 0.5)
@@ -183,14 +183,14 @@ def _refuse_unknown(table: Mapping[str, Any], known: Collection[str], where: str
             )
 
 
-def _table(content: Mapping[str, Any], key: str, where: str) -> dict[str, Any]:
+def _table(content: Mapping[str, object], key: str, where: str) -> dict[str, Any]:
     table = content.get(key, {})
     if not isinstance(table, dict):
         raise DataError(f"{where}: {key} is a table, [{key}], got {table!r}", code="wrong-type")
     return table
 
 
-def _text(content: Mapping[str, Any], key: str, where: str, needed: bool = False) -> str:
+def _text(content: Mapping[str, object], key: str, where: str, needed: bool = False) -> str:
     value = content.get(key, "")
     if not isinstance(value, str):
         raise DataError(f"{where}: {key} is a text, got {value!r}", code="wrong-type")
@@ -209,7 +209,7 @@ def _names(content: Mapping[str, object], key: str, where: str) -> list[str]:
     return list(value)
 
 
-def _run(table: dict[str, Any], where: str) -> dict[str, Any]:
+def _run(table: dict[str, Any], where: str) -> dict[str, object]:
     _refuse_unknown(table, _RUN, f"{where}, [run]")
     run = dict(table)
     for key in ("warmup", "seed", "jobs"):

@@ -14,7 +14,7 @@ import resource
 import time
 import tomllib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -84,7 +84,7 @@ class _Writer(Harvest):
         peak = max(resource.getrusage(who).ru_maxrss for who in _PROCESSES)
         return {"cpu_s": round(self._cpu_s - before, 3), "peak_bytes": peak * 1024}
 
-    def _computation(self) -> dict[str, Any]:
+    def _computation(self) -> dict[str, object]:
         """Return what has been measured since the last point."""
         if self._records is None:
             return {}
@@ -104,7 +104,7 @@ class Content:
     """
 
     def __init__(
-        self, declaration: Declaration, records: Records | None = None, measured: Mapping[str, Any] = {}
+        self, declaration: Declaration, records: Records | None = None, measured: Mapping[str, object] = {}
     ) -> None:
         self._declaration = declaration
         program = declaration.program
@@ -331,7 +331,7 @@ class DeclaredWork:
         computation = {key: one for entry in entries for key, one in entry.get("computation", {}).items()}
         return Study(data, notes | ({"computation": computation} if computation else {}))
 
-    def _about(self, entries: list[dict[str, Any]], environments: dict[str, Any]) -> dict[str, Any]:
+    def _about(self, entries: list[dict[str, Any]], environments: dict[str, Any]) -> dict[str, object]:
         """Return how the points were run, as a sweep notes it; versions are those of all that ran some."""
         about = dict(self.planned.harvest.about)
         for name in ("labkit", "python"):
@@ -475,7 +475,7 @@ class Results:
             ) from error
         self.current, self._whole_bytes = known, len(own)
 
-    def _lines(self, entries: list[dict[str, Any]]) -> bytes:
+    def _lines(self, entries: Sequence[Mapping[str, object]]) -> bytes:
         by = dict.fromkeys(entry.get("by") for entry in entries)
         abouts = [
             {"id": one, "environment": self.environments[one]} for one in by if one in self.environments
@@ -519,11 +519,11 @@ class Results:
         self.current.add(key)
 
 
-def _text(lines: list[dict[str, Any]]) -> bytes:
+def _text(lines: Sequence[Mapping[str, object]]) -> bytes:
     return "".join(json.dumps(one, default=str, ensure_ascii=False) + "\n" for one in lines).encode()
 
 
-def place_of(point: Point, settings: Mapping[str, Any]) -> str:
+def place_of(point: Point, settings: Mapping[str, object]) -> str:
     """Return what names a point's place in a study: its parameters, and the settings that matter."""
     where = point.on if isinstance(point.on, str) else repr(point.on)
     return _name([point.ranks, where, point.model, point.cells, settings])

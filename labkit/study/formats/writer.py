@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, unit_of
@@ -112,7 +113,7 @@ def _number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else repr(value)
 
 
-def _text(data: pd.DataFrame, notes: Mapping[str, Any], target: Path) -> Path:
+def _text(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path:
     """Extra-P's text: all points first, then a line of data for each of them in every group."""
     parameters, groups = groups_of(data)
     if len(parameters) > 4:
@@ -219,7 +220,7 @@ def experiment_files(
     }
 
 
-def _facts(values: np.ndarray[Any, Any]) -> dict[str, float]:
+def _facts(values: NDArray[Any]) -> dict[str, float]:
     facts = (np.median(values), values.mean(), values.min(), values.max(), values.std(), values.size)
     return dict(zip(_FACTS, (float(one) for one in facts[:-1]), strict=False)) | {"repetitions": values.size}
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.launch.run import machine_of, run
@@ -28,6 +29,11 @@ from labkit.study.guidelines.report import (
 from labkit.study.guidelines.statement import Call, Statement, catalogue
 from labkit.timing import measure
 from labkit.timing.clocks import wait_until
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
+    from labkit.program.sized import Sized
 
 __all__ = ["bench_call", "buffer", "busy_host", "guidelines", "rounds", "whole_numbers"]
 
@@ -248,7 +254,7 @@ _ROUNDS = 3
 _AHEAD_S = 1.0
 
 
-def buffer(count: int) -> Any:
+def buffer(count: int) -> Sized | NDArray[np.float64]:
     """Return a buffer of n numbers: a sized one on a simulated machine."""
     return sized(count, np.float64) if context.simulated() is not None else np.zeros(count)
 
@@ -256,7 +262,7 @@ def buffer(count: int) -> Any:
 class _Buffers:
     """Makes the buffers of an operation."""
 
-    def __init__(self, comm: Any, n_bytes: float) -> None:
+    def __init__(self, comm: Intracomm, n_bytes: float) -> None:
         self.p, self.is_root = comm.Get_size(), comm.Get_rank() == 0
         self.n = math.ceil(n_bytes / _WORD)
         self.counts = [self.n] * self.p
@@ -272,18 +278,18 @@ class _Buffers:
     def all(self) -> Any:
         return self(self.n * self.p)
 
-    def at_root(self, make: Callable[[], Any]) -> Any:
+    def at_root(self, make: Callable[[], object]) -> Any:
         return make() if self.is_root else None
 
 
-def _reduce_local(c: object, b: _Buffers) -> Callable[[], Any]:
+def _reduce_local(c: object, b: _Buffers) -> Callable[[], object]:
     from labkit import MPI
 
     x, y = b.one, b.one
     return lambda: MPI.SUM.Reduce_local(x, y)
 
 
-def _bound(call: Callable[..., Any], *buffers: object) -> Callable[[], Any]:
+def _bound(call: Callable[..., object], *buffers: object) -> Callable[[], object]:
     return lambda: call(*buffers)
 
 
@@ -312,7 +318,7 @@ OPERATIONS: dict[str, Callable[[Any, _Buffers], Callable[[], Any]]] = {
 }
 
 
-def prepare(comm: object, job: Job) -> Callable[[], None]:
+def prepare(comm: Intracomm, job: Job) -> Callable[[], None]:
     """Return what carries out a job: its operations one after the other, each as often as it says."""
     calls = [OPERATIONS[name](comm, _Buffers(comm, n)) for name, n, times in job for _ in range(round(times))]
 
@@ -334,7 +340,7 @@ def check_names(names: Sequence[str]) -> None:
         )
 
 
-def time_jobs(comm: object, jobs: Sequence[Job], seed: int, repeats: int) -> list[tuple[int, list[float]]]:
+def time_jobs(comm: Intracomm, jobs: Sequence[Job], seed: int, repeats: int) -> list[tuple[int, list[float]]]:
     """Time jobs: once on a simulated machine, repeatedly on a real one.
 
     There it goes in rounds, each in another order, so that what disturbs the host for a while disturbs more
@@ -356,7 +362,7 @@ def rounds(repeats: int) -> list[int]:
     return [count for k in range(_ROUNDS) if (count := whole + (k < rest))]
 
 
-def bench_call(comm: Any, call: Callable[[], Any], repeats: int) -> list[float]:
+def bench_call(comm: Intracomm, call: Callable[[], object], repeats: int) -> list[float]:
     """Time a call: repeatedly on a real machine, once on a simulated one, where all ranks begin together."""
     from labkit import MPI
 

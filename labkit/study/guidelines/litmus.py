@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,9 @@ from labkit.text import html as markup
 from labkit.text.html import quantity
 from labkit.text.units import format_bytes
 from labkit.timing.clocks import wait_until
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm, Op
 
 __all__ = ["Litmus", "litmus", "own_broadcast"]
 
@@ -53,7 +56,7 @@ _CONCLUSIONS = {
 }
 
 
-def own_broadcast(comm: Any, data: Any) -> None:
+def own_broadcast(comm: Intracomm, data: object) -> None:
     """Broadcast from rank 0 along a binomial tree: ceil(log2 p) plain messages one after another."""
     rank, size, bit = comm.Get_rank(), comm.Get_size(), 1
     while bit < size and not rank & bit:
@@ -208,7 +211,7 @@ def litmus(
     return _read(sides, pairs, n, limit, is_valid, about, busy)
 
 
-def _program(comm: Any, n: int, repeats: int, with_pairs: bool, library_first: bool) -> Any:
+def _program(comm: Intracomm, n: int, repeats: int, with_pairs: bool, library_first: bool) -> Any:
     """Time both broadcasts, and the messages along the tree's edges."""
     data = buffer(math.ceil(n / 8))
 
@@ -225,7 +228,7 @@ def _program(comm: Any, n: int, repeats: int, with_pairs: bool, library_first: b
     return times[0], times[1], times[2], _pairs(comm, data) if with_pairs else []
 
 
-def _pairs(comm: Any, data: Any) -> list[tuple[tuple[int, int], list[float]]]:
+def _pairs(comm: Intracomm, data: Any) -> list[tuple[tuple[int, int], list[float]]]:
     """Return, of each edge of the tree at its parent, how long messages take: half a ping-pong each."""
     rank, machine = comm.Get_rank(), context.simulated()
     found: list[tuple[tuple[int, int], list[float]]] = []
@@ -260,10 +263,11 @@ def _wall() -> float:
     return time.monotonic()
 
 
-def _most() -> object:
+def _most() -> Op:
     from labkit import MPI
 
-    return MPI.MAX
+    most: Op = MPI.MAX
+    return most
 
 
 def _read(

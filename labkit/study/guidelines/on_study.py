@@ -38,12 +38,12 @@ _INVALID = "the measurements are marked as not valid for a verdict (see the runs
 
 def check_study(
     data: pd.DataFrame,
-    notes: Mapping[str, Any],
+    notes: Mapping[str, object],
     statements: str | Statement | Iterable[str | Statement],
     metric: str | None = None,
     *,
     size: str | None = None,
-    where: Mapping[str, Any] | None = None,
+    where: Mapping[str, object] | None = None,
     margin: float = MARGIN,
 ) -> GuidelineReport:
     """Check guidelines on measurements; see `labkit.study.Study.guideline`."""
@@ -136,7 +136,7 @@ class _Table:
         at += [f"{self._size}={key[2]:g}"] if self._size else []
         return f"{call.name} was not measured at {', '.join([*at, *([key[3]] if key[3] else [])])}"
 
-    def _sample(self, key: Any) -> Sample:
+    def _sample(self, key: object) -> Sample:
         return Sample.of(self._groups[key]["value"].to_numpy(float), self._is_exact)
 
     def doubted(self, found: Comparison, place: Place) -> Comparison:

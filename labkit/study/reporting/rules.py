@@ -169,7 +169,7 @@ class Facts:
     `notes`: Its notes.
     """
 
-    def __init__(self, data: pd.DataFrame, notes: Mapping[str, Any]) -> None:
+    def __init__(self, data: pd.DataFrame, notes: Mapping[str, object]) -> None:
         self.data, self.notes = data, notes
 
     def _mapping(self, name: str) -> dict[str, object]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,9 @@ from labkit.text.units import format_seconds
 from labkit.trace.trace import NOT_SAID, RecordedRun, lacks_trace, phase_numbers
 from labkit.trace.waiting.analysis import find_waiting
 from labkit.trace.waiting.windows import calls_at, sent_in
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["CALL", "COMPUTATION", "KINDS", "LIMIT", "PHASE", "WAIT", "Events", "events_of"]
 
@@ -197,7 +200,7 @@ class Events:
             f"nothing that was left out lasts longer than {format_seconds(self.longest_left_ns * 1e-9)}"
         )
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return what a file says of itself, by name."""
         run = self.run
         return {
@@ -317,7 +320,7 @@ def events_of(run: RecordedRun, limit: int = LIMIT) -> Events:
     )
 
 
-def _slices(run: RecordedRun, waits: Any) -> tuple[list[str], dict[str, Ints]]:
+def _slices(run: RecordedRun, waits: pd.DataFrame) -> tuple[list[str], dict[str, Ints]]:
     """Return the names and the columns of all slices of a run, in no order."""
     import pandas as pd
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -351,7 +351,9 @@ def _by_slice(calls: dict[int, int], slices: dict[int, int]) -> dict[int, list[i
     return found
 
 
-def _collectives(otf2: Any, known: Any, events: Events, places: list[Any]) -> dict[int, tuple[object, ...]]:
+def _collectives(
+    otf2: Any, known: Any, events: Events, places: Sequence[object]
+) -> dict[int, tuple[object, ...]]:
     """Return by slice of a call of a collective what its end says: operation, communicator, root, bytes."""
     calls = events.run.trace.calls
     if calls is None:

@@ -137,7 +137,7 @@ class _Rank:
             depth = sum(one == -1 for _, _, one in self.open)
             self.phases.append((name, begin_s, now_s, depth))
 
-    def post(self, is_send: bool, done: bool, **what: object) -> dict[str, Any]:
+    def post(self, is_send: bool, done: bool, **what: object) -> dict[str, object]:
         here = self.here()
         if here < 0:
             self.lost += 1
@@ -147,7 +147,7 @@ class _Rank:
             self.posts.append(row)
         return row
 
-    def timeline(self) -> dict[str, Any]:
+    def timeline(self) -> dict[str, object]:
         """Return the notes; calls that never ended are over with the rank."""
         joined: dict[int, int] = {}
         for one in self.calls:
@@ -381,7 +381,7 @@ class _Reading:
     def over(self, rank: _Rank, now_s: float) -> dict[str, Any]:
         return {"done": rank.here(), "done_s": round(now_s, 9) if self.within else float("nan")}
 
-    def envelope(self, rank: _Rank, comm: Any, peer: int, tag: int) -> dict[str, Any]:
+    def envelope(self, rank: _Rank, comm: Any, peer: int, tag: int) -> dict[str, object]:
         number, _, others = self.groups(rank, comm)
         if peer >= len(others):
             raise DataError(
@@ -417,7 +417,7 @@ class _Reading:
         """Keep the envelope of a message that Mprobe or Improbe found."""
         rank.found[event.message_id] = self.envelope(rank, event.communicator, event.sender, event.tag)
 
-    def matched(self, rank: _Rank, event: Any) -> dict[str, Any]:
+    def matched(self, rank: _Rank, event: Any) -> dict[str, object]:
         if event.message_id not in rank.found:
             raise DataError(
                 f"rank {rank.number} receives message {event.message_id}, which none of its MpiProbe events "

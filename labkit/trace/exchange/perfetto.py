@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +64,7 @@ def _lines(events: Events) -> Iterator[str]:
             yield f'{{"ph":"C","name":"{name}","pid":{_PROCESS},"ts":{_us(at)},"args":{{"value":{value}}}}}'
 
 
-def _named(what: str, rank: int, **args: object) -> dict[str, Any]:
+def _named(what: str, rank: int, **args: object) -> dict[str, object]:
     return {"ph": "M", "name": what, "pid": _PROCESS, "tid": rank + 1, "args": args}
 
 

@@ -21,11 +21,14 @@ import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from labkit.errors import DataError
 from labkit.text.files import remove_partial, writing
 from labkit.trace.formats.text import first_line, list_of_files, open_out, pieces
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = [
     "DEFAULT_LIMIT_BYTES",
@@ -218,7 +221,7 @@ def read_actions(
     trace: str | os.PathLike[str],
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
     still: Callable[[], None] | None = None,
-) -> Any:
+) -> _kernels.ActionTrace:
     """Read a time-independent trace in SimGrid's format.
 
     `trace`: A file with the lines of all ranks, or a list of files, one for each rank in order (a list of one
@@ -286,7 +289,7 @@ def read_goal(
     path: str | os.PathLike[str],
     limit_bytes: int = DEFAULT_LIMIT_BYTES,
     still: Callable[[], None] | None = None,
-) -> Any:
+) -> _kernels.GoalProgram:
     """Read GOAL text, packed with gzip or not.
 
     `limit_bytes`: What the operations may take in memory.

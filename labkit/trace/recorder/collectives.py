@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from labkit.comm.buffers import Simple
 from labkit.comm.collective.native import ANYTHING, Call, block, single, table
 from labkit.comm.surface import METHODS, NAMED, Method, made
 from labkit.trace.recorder.ledger import Known, Ledger, Sizes, noted_methods
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
 
 __all__ = ["OF_BLOCKS", "PLAIN", "ROOTED", "Collectives", "sent_bytes"]
 
@@ -59,7 +62,7 @@ class Collectives:
         ledger, is_rooted = self.ledger, name in ROOTED
         is_plain, has_blocks = not ledger.has_lines and name in PLAIN, name in OF_BLOCKS
 
-        def noted(comm: object, *arguments: Any) -> Any:
+        def noted(comm: Comm, *arguments: Any) -> object:
             known = ledger.known(comm)
             if is_plain and type(arguments[0]) is np.ndarray:  # for the times its size says all, at once
                 n_bytes = arguments[0].nbytes // (known.size if has_blocks else 1)
@@ -78,7 +81,7 @@ class Collectives:
         return noted
 
     def _with_counts(
-        self, comm: Any, sendbuf: object, recvbuf: object, recvcounts: object, op: object
+        self, comm: Comm, sendbuf: object, recvbuf: object, recvcounts: object, op: object
     ) -> tuple[object, ...]:
         """Complete the counts: mpi4py asks all ranks, too; asked here, the answer can be noted."""
         if recvcounts is None and not self.ledger.log.is_busy and not self.sizes.is_in_place(sendbuf):

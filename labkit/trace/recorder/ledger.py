@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import update_wrapper
-from types import CodeType, FrameType
-from typing import Any
+from types import CodeType, FrameType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from labkit.comm.handles.datatypes import DATATYPES, Datatype
 from labkit.comm.surface import Method, made
 from labkit.errors import UnsupportedError
 from labkit.trace.counters import EVENTS, Columns, is_counted, refused, summed_columns
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm
 
 __all__ = ["Known", "Ledger", "Places", "RankSummary", "Sizes", "Undetermined", "guarded", "noted_methods"]
 
@@ -215,7 +218,7 @@ class Ledger:
 
     def __init__(
         self,
-        mpi: Any,
+        mpi: ModuleType,
         flops_per_s: float,
         is_measuring: bool,
         has_lines: bool = True,
@@ -317,7 +320,7 @@ class Ledger:
 
     # -- communicators --------------------------------------------------------------------------------------
 
-    def known(self, comm: Any) -> Known:
+    def known(self, comm: Comm) -> Known:
         """Return what is known of a communicator.
 
         Raises Undetermined: It was made where no recorded call made it.
@@ -334,14 +337,14 @@ class Ledger:
             )
         return found
 
-    def made(self, parent: Known, comm: Any) -> None:
+    def made(self, parent: Known, comm: Comm) -> None:
         """Note a communicator that all ranks of another one made together; COMM_NULL for those outside."""
         parent.made += 1
         if comm != self.null:
             ranks = self.world_ranks(comm.Get_group())
             self._register(comm, f"{parent.key}/{parent.made}/{ranks}", ranks)
 
-    def made_by_group(self, parent: Known, comm: Any, tag: int) -> None:
+    def made_by_group(self, parent: Known, comm: Comm, tag: int) -> None:
         """Note a communicator that its members alone made."""
         ranks = self.world_ranks(comm.Get_group())
         key = (parent.key, tuple(ranks), tag)
@@ -364,7 +367,7 @@ class Ledger:
         parent.made += 1
         return self._numbered(f"{parent.key}/{parent.made}/collective", parent.ranks, parent.rank)
 
-    def _register(self, comm: Any, key: str, ranks: list[int]) -> None:
+    def _register(self, comm: Comm, key: str, ranks: list[int]) -> None:
         self._known[comm.handle] = self._numbered(key, ranks, comm.Get_rank())
 
     def _numbered(self, key: str, ranks: list[int], rank: int) -> Known:
@@ -457,7 +460,7 @@ class Ledger:
             self.notes["several threads of a rank called MPI: the trace has their calls in one order"] = None
         return list(self.notes)
 
-    def timeline(self) -> dict[str, Any]:
+    def timeline(self) -> dict[str, object]:
         """Return the calls and the messages of this rank with their times, as arrays, and their names.
 
         Where they were summed up, the sums; with counters, these sums besides.
@@ -501,7 +504,7 @@ class Sizes:
     `mpi`: ``mpi4py.MPI``.
     """
 
-    def __init__(self, mpi: Any) -> None:
+    def __init__(self, mpi: ModuleType) -> None:
         self._datatype: Any = mpi.Datatype
         self._bottom: object = mpi.BOTTOM
         self._in_place: object = mpi.IN_PLACE
@@ -585,7 +588,10 @@ _Call = Callable[..., Any]
 
 
 def noted_methods(
-    ledger: Ledger, own: dict[str, Any], rows: Iterable[Method], note: Callable[[Method, _Call], _Call | None]
+    ledger: Ledger,
+    own: dict[str, Any],
+    rows: Iterable[Method],
+    note: Callable[[Method, _Call], _Call | None],
 ) -> dict[str, Any]:
     """Return what stands for methods of a class."""
     methods: dict[str, Any] = {}
@@ -606,7 +612,7 @@ def guarded(ledger: Ledger, name: str, original: _Call, noted: _Call) -> _Call:
     number, log = ledger.number(name), ledger.log
     begin, here, end = log.enter, ledger.here, log.leave
 
-    def call(self_: object, *arguments: object, **named: object) -> Any:
+    def call(self_: object, *arguments: object, **named: object) -> object:
         if log.is_busy:
             return original(self_, *arguments, **named)
         log.is_busy = True  # `Ledger.enter` and `leave`, here for their cost: two frames of Python a call

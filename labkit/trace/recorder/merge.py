@@ -128,7 +128,7 @@ def recording_header(
     leave_out: Sequence[str] = (),
     is_summed: bool = False,
     counters: Sequence[str] = (),
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Return what the ranks of a recorded run must know: as what is to be recorded, lines, times, or both."""
     if recording is not None and leave_out:
         raise MachineError(

@@ -12,8 +12,8 @@ import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from types import FunctionType
-from typing import Any
+from types import FunctionType, ModuleType
+from typing import TYPE_CHECKING, Any
 
 from labkit.comm.collective.calls import phase_line
 from labkit.comm.surface import METHODS, Method
@@ -23,12 +23,15 @@ from labkit.trace.recorder.ledger import Known, Ledger, Sizes, noted_methods
 from labkit.trace.recorder.requests import Communicators, Post, Requests, received_bytes
 from labkit.trace.recorder.windows import refused_calls, refused_classes, stand_in, timed_calls, window_class
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm, Status
+
 __all__ = ["MessageCalls", "Objects", "Recorder", "write_notes"]
 
 _TIMES, _TRIES = 100, 3
 
 
-def call_cost_s(comm: Any) -> float:
+def call_cost_s(comm: Comm) -> float:
     """Return the CPU time by which a recorded call takes longer than the library's own."""
     own = [vars(kind)["Barrier"] for kind in type(comm).__mro__ if "Barrier" in vars(kind)]
     native = next(method for method in own if not isinstance(method, FunctionType))
@@ -71,7 +74,7 @@ class MessageCalls:
     `status`: ``mpi4py.MPI.Status``.
     """
 
-    def __init__(self, ledger: Ledger, sizes: Sizes, requests: Requests, status: Any) -> None:
+    def __init__(self, ledger: Ledger, sizes: Sizes, requests: Requests, status: type[Status]) -> None:
         self.ledger, self.sizes, self.requests, self.status = ledger, sizes, requests, status
 
     def calls(self, own: dict[str, object]) -> dict[str, Any]:
@@ -100,7 +103,7 @@ class MessageCalls:
         is_synchronous, is_buffered = (row.base.lower() == f"{mode}send" for mode in "sb")
         is_blocking, is_init, is_buffer = row.form == "blocking", row.form == "persistent", row.is_buffer
 
-        def noted(comm: object, data: object, dest: int, tag: int) -> Any:
+        def noted(comm: Comm, data: object, dest: int, tag: int) -> object:
             known = ledger.known(comm)
             ledger.dumped.clear()
             result = original(comm, data, dest, tag)
@@ -133,7 +136,7 @@ class MessageCalls:
         ledger, is_buffer, is_init = self.ledger, row.is_buffer, row.form == "persistent"
         log = ledger.log
 
-        def noted(comm: Any, buf: Any, source: int, tag: int, status: Any) -> Any:
+        def noted(comm: Comm, buf: object, source: int, tag: int, status: Status | None) -> object:
             known = ledger.known(comm)
             got = self.status() if status is None else status
             result = original(comm, buf, source, tag, got)
@@ -152,7 +155,7 @@ class MessageCalls:
                 )
             return result
 
-        def begun(comm: object, buf: object, source: int, tag: int) -> Any:
+        def begun(comm: Comm, buf: object, source: int, tag: int) -> object:
             known = ledger.known(comm)
             result = original(comm, buf, source, tag)
             if source == ledger.no_proc:
@@ -169,15 +172,15 @@ class MessageCalls:
         ledger, is_buffer = self.ledger, row.is_buffer
 
         def noted(
-            comm: object,
+            comm: Comm,
             data: object,
             dest: int,
             sendtag: int,
             buffer: object,
             source: int,
             recvtag: int,
-            status: Any,
-        ) -> Any:
+            status: Status | None,
+        ) -> object:
             known = ledger.known(comm)
             got = self.status() if status is None else status
             ledger.dumped.clear()
@@ -194,8 +197,14 @@ class MessageCalls:
 
     def _replace(self, row: Method, original: _Call) -> _Call:
         def noted(
-            comm: object, buf: object, dest: int, sendtag: int, source: int, recvtag: int, status: Any
-        ) -> Any:
+            comm: Comm,
+            buf: object,
+            dest: int,
+            sendtag: int,
+            source: int,
+            recvtag: int,
+            status: Status | None,
+        ) -> object:
             known = self.ledger.known(comm)
             got = self.status() if status is None else status
             result = original(comm, buf, dest, sendtag, source, recvtag, got)
@@ -212,7 +221,7 @@ class MessageCalls:
         size: int,
         origin: tuple[int, int],
         room: int,
-        status: object,
+        status: Status,
         unequal: tuple[int, int] | None,
     ) -> None:
         """Note a send and a receive that were over together; with oneself nothing moves."""
@@ -236,7 +245,7 @@ class MessageCalls:
     def _look(self, row: Method, original: _Call) -> _Call:
         ledger, is_blocking = self.ledger, row.form == "blocking"
 
-        def noted(comm: Any, source: int, tag: int, status: Any) -> Any:
+        def noted(comm: Comm, source: int, tag: int, status: Status | None) -> object:
             known = ledger.known(comm)
             got = self.status() if status is None else status
             result = original(comm, source, tag, got)
@@ -272,7 +281,7 @@ class Objects:
         is_rooted, has_blocks = name in ROOTED, name in ("alltoall", "scatter") and ledger.has_times
         is_refused = self.is_naive and ledger.has_lines and name in _REDUCTIONS
 
-        def noted(comm: Any, *arguments: Any) -> Any:
+        def noted(comm: Comm, *arguments: Any) -> object:
             if is_refused:
                 raise ledger.missing(f"Comm.{name}", "mpi4py.rc.fast_reduce is off")
             known = ledger.known(comm)
@@ -391,7 +400,7 @@ class Recorder:
 
     def __init__(
         self,
-        mpi: Any,
+        mpi: ModuleType,
         computation: str = "measured",
         scale: float = 1.0,
         instead: dict[Any, Any] | None = None,
@@ -421,7 +430,7 @@ class Recorder:
         """Whether kernels that charge their cost must not, as their work is measured."""
         return not self._is_charged
 
-    def install(self, dumps: Any = None, loads: Any = None) -> None:
+    def install(self, dumps: object = None, loads: object = None) -> None:
         """Replace mpi4py's names; the program must not have seen them.
 
         `dumps`, `loads`: How mpi4py pickles here; default: as it does by itself.
@@ -489,17 +498,17 @@ class Recorder:
             made[name] = self._classes[base] = kind(name, (*above, base), calls)
         return made
 
-    def _recorded(self, comm: object) -> Any:
+    def _recorded(self, comm: Comm) -> Any:
         """Return a communicator of mpi4py's as one whose calls are noted; return ours unchanged."""
         made = self._classes.get(type(comm))
         return comm if made is None or comm == self.ledger.null else made(comm)
 
-    def _watched_pickling(self, dumps: Any, loads: Any) -> Any:
+    def _watched_pickling(self, dumps: object, loads: object) -> Any:
         """Return what stands for ``MPI.pickle``: mpi4py's own then reports the sizes of what it handles."""
         ledger, native = self.ledger, self._mpi.pickle
         pickling: Any = self._mpi.Pickle
 
-        def watch(self_: Any, *arguments: Any, **named: Any) -> None:
+        def watch(self_: object, *arguments: object, **named: object) -> None:
             """Do as `Pickle.__init__` does, and be watched."""
             pickling.__init__(self_, *arguments, **named)
 
@@ -592,7 +601,7 @@ class Recorder:
         if self.ledger.summary is not None:
             self.ledger.log.begin_sums()
 
-    def record(self) -> dict[str, Any]:
+    def record(self) -> dict[str, object]:
         """Return what the lines mean to other ranks, as plain data."""
         log = self.ledger.log
         return {

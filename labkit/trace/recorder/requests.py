@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from labkit.comm.buffers import Vector
 from labkit.comm.surface import MAKERS, METHODS, REQUESTS, Method, made, over
 from labkit.trace.recorder.ledger import Known, Ledger, Sizes, guarded, noted_methods
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Comm, Status, Topocomm
 
 __all__ = ["Communicators", "Post", "Requests", "received_bytes"]
 
@@ -15,7 +19,7 @@ __all__ = ["Communicators", "Post", "Requests", "received_bytes"]
 _Call = Callable[..., Any]
 
 
-def received_bytes(status: Any, unequal: tuple[int, int] | None) -> int:
+def received_bytes(status: Status, unequal: tuple[int, int] | None) -> int:
     """Return what a receive got: the counted element, where it is sent as another number of bytes."""
     size: int = status.count
     return size if unequal is None else size // unequal[0] * unequal[1]
@@ -31,7 +35,9 @@ class Post:
 
     __slots__ = ("fields", "known", "unequal")
 
-    def __init__(self, known: Known, fields: tuple[Any, ...], unequal: tuple[int, int] | None = None) -> None:
+    def __init__(
+        self, known: Known, fields: tuple[object, ...], unequal: tuple[int, int] | None = None
+    ) -> None:
         self.known, self.fields, self.unequal = known, fields, unequal
 
     def begin(self, log: Any) -> int:
@@ -39,7 +45,7 @@ class Post:
         number: int = log.post(*self.fields, False)
         return number
 
-    def match(self, ledger: Ledger, number: int, status: Any) -> None:
+    def match(self, ledger: Ledger, number: int, status: Status) -> None:
         """Note what a receive got."""
         if self.fields[0]:
             return
@@ -57,10 +63,14 @@ class Requests:
     """
 
     def __init__(
-        self, ledger: Ledger, mpi: Any, message: Any = None, disown: Callable[[Any], None] | None = None
+        self,
+        ledger: Ledger,
+        mpi: ModuleType,
+        message: Any = None,
+        disown: Callable[[Any], None] | None = None,
     ) -> None:
         self.ledger = ledger
-        self.status: Any = mpi.Status
+        self.status: type[Status] = mpi.Status
         self.undefined: int = mpi.UNDEFINED
         self._native_message: Any = mpi.Message
         self._native: tuple[Any, Any] = (mpi.Request, mpi.Prequest)
@@ -90,7 +100,7 @@ class Requests:
         self._disown(request)
         return made
 
-    def operating(self, result: Any, operation: int | None) -> Any:
+    def operating(self, result: object, operation: int | None) -> Any:
         """Return what a call gave whose messages are not the program's; its requests are waited for."""
         if isinstance(result, self._native[1]):
             made = self.persistent(result)
@@ -113,7 +123,7 @@ class Requests:
         made._number = post.begin(self.ledger.log)
         return made
 
-    def message(self, found: Any, known: Known, status: Any) -> Any:
+    def message(self, found: object, known: Known, status: Status) -> Any:
         """Return what a probe gave: a matched message gets its source."""
         if not isinstance(found, self._native_message):
             return found
@@ -163,7 +173,7 @@ class Requests:
         is_one, has_one_status = row.kind == "one", row.kind in ("one", "any")
         is_together = row.base == "Wait" or (row.base == "Waitall" and row.form == "blocking")
 
-        def call(whom: Any, status: Any) -> Any:
+        def call(whom: Any, status: Any) -> object:
             if ledger.log.is_busy:
                 return original(whom, status)
             ledger.enter(number)
@@ -226,7 +236,9 @@ class Requests:
 
     # -- matched messages -----------------------------------------------------------------------------------
 
-    def _receive(self, original: _Call, arguments: tuple[object, ...], message: Any, status: Any) -> Any:
+    def _receive(
+        self, original: _Call, arguments: tuple[object, ...], message: Any, status: Status | None
+    ) -> Any:
         """Receive a matched message, and note it."""
         ledger = self.ledger
         if ledger.log.is_busy:
@@ -244,7 +256,7 @@ class Requests:
         finally:
             ledger.leave()
 
-    def _begin_receive(self, original: _Call, arguments: tuple[Any, ...], message: Any) -> Any:
+    def _begin_receive(self, original: _Call, arguments: tuple[object, ...], message: Any) -> Any:
         """Begin to receive a matched message, and note it."""
         ledger = self.ledger
         if ledger.log.is_busy:
@@ -266,7 +278,7 @@ class Requests:
         receive, begin = self._receive, self._begin_receive
 
         def probe(name: str) -> Any:
-            def call(cls: object, comm: Any, *arguments: Any, **named: Any) -> Any:
+            def call(cls: object, comm: Comm, *arguments: Any, **named: Any) -> Any:
                 return getattr(comm, name)(*arguments, **named)
 
             return classmethod(call)
@@ -345,7 +357,7 @@ class Communicators:
     def _make(self, original: _Call, is_split: bool) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: object, *arguments: object, **named: object) -> Any:
+        def noted(comm: Comm, *arguments: object, **named: object) -> object:
             known = ledger.known(comm)
             ledger.joined(known, _COLOR_AND_KEY_BYTES if is_split else 0)
             result = original(comm, *arguments, **named)
@@ -362,7 +374,7 @@ class Communicators:
     def _make_group(self, original: _Call) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: object, group: object, tag: int = 0) -> Any:
+        def noted(comm: Comm, group: object, tag: int = 0) -> object:
             known = ledger.known(comm)
             result = original(comm, group, tag)
             if result != ledger.null:
@@ -375,7 +387,7 @@ class Communicators:
     def _free(self, original: _Call) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: Any) -> None:
+        def noted(comm: Comm) -> None:
             known, handle = ledger.known(comm), comm.handle
             ledger.joined(known, 0)
             original(comm)
@@ -396,7 +408,7 @@ class Communicators:
     def _neighbors(self, original: _Call, sizes_of: _Call) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: Any, sendbuf: object, recvbuf: object) -> Any:
+        def noted(comm: Topocomm, sendbuf: object, recvbuf: object) -> object:
             known = ledger.known(comm)
             sources, targets = comm.inoutedges
             sent, received = sizes_of(sendbuf, recvbuf, len(sources), len(targets))
@@ -412,7 +424,7 @@ class Communicators:
     def _objects(self, original: _Call, is_gather: bool) -> _Call:
         ledger = self.ledger
 
-        def noted(comm: Any, sendobj: object) -> Any:
+        def noted(comm: Topocomm, sendobj: object) -> object:
             known = ledger.known(comm)
             sources, targets = edges = comm.inoutedges
             ledger.dumped.clear()
@@ -455,7 +467,7 @@ class Communicators:
     def _noted(
         self,
         known: Known,
-        comm: object,
+        comm: Comm,
         edges: tuple[list[int], list[int]],
         sent: Sequence[int],
         received: Sequence[int],

@@ -47,7 +47,7 @@ class Staged:
         """Whether node-local kernels must not charge their cost."""
         return bool(self._settings["has_lines"] and self._settings["computation"] != "charged")
 
-    def install(self, mpi: Any, dumps: Callable[..., bytes] | None) -> None:
+    def install(self, mpi: ModuleType | None, dumps: Callable[..., bytes] | None) -> None:
         """Stand between the program and mpi4py, now or once the program imports it."""
         if mpi is None:
             when_imported(lambda module: self.install(module, dumps))
@@ -82,7 +82,9 @@ class Staged:
         if self._clocks is not None:
             self._samples.append(self._clocks.compare())
 
-    def _initialising(self, mpi: Any, original: Callable[..., object], dumps: Any) -> Callable[..., object]:
+    def _initialising(
+        self, mpi: ModuleType, original: Callable[..., object], dumps: Any
+    ) -> Callable[..., object]:
         def initialise(*arguments: object) -> object:
             result = original(*arguments)
             if self._recorder is None:
@@ -120,7 +122,7 @@ class Staged:
             if self._settings["has_lines"]:
                 self._write()
 
-    def timeline(self) -> dict[str, Any] | None:
+    def timeline(self) -> dict[str, object] | None:
         """Return the calls with their times, and how this rank's clock goes; None where none were wanted."""
         if self._recorder is None or not self._settings["has_times"]:
             return None

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,9 @@ from labkit.timing.clocks import Clocks
 from labkit.trace.recorder.windows import ACCESSES, WindowCall
 from labkit.trace.trace import ConcurrentOperations, PhaseClock, Trace
 from labkit.trace.waiting.kinds import base_of, is_begun, kind_number
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["clocks_of", "join_calls", "trace_of", "window_waits"]
 
@@ -70,7 +73,7 @@ def targets_of(window_calls: Iterable[WindowCall], names: Column) -> dict[int, i
     return {one.call: one.ranks[0] for one in window_calls if one.ranks and names[one.call] in ACCESSES}
 
 
-def window_waits(calls: Columns, names: Column, window_calls: Sequence[WindowCall]) -> Any:
+def window_waits(calls: Columns, names: Column, window_calls: Sequence[WindowCall]) -> pd.DataFrame | None:
     """Find what ranks waited for at posts, completions and locks.
 
     `calls`: rank, begin_s and end_s of all calls.
@@ -586,7 +589,7 @@ def _between(calls: Columns, spans: Sequence[tuple[float, float]]) -> Columns:
     return {name: np.concatenate(c) for name, c in (("rank", rank), ("begin_s", begins), ("end_s", ends))}
 
 
-def _beside(table: Any, calls: Columns, waits: Columns) -> ConcurrentOperations | None:
+def _beside(table: pd.DataFrame, calls: Columns, waits: Columns) -> ConcurrentOperations | None:
     """Return the nonblocking collectives: from their calls to the ends of the calls that ended them."""
     import pandas as pd
 

@@ -6,6 +6,7 @@ What is accessed is not noted, only that it is. `labkit.trace.recorder.timeline`
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, NamedTuple
 
 from labkit.comm.surface import METHODS, NAMED, WINDOW_CALLS
@@ -122,7 +123,9 @@ def timed_calls(
     return {name: _timed(ledger, own[name], operating, wrap) for name in _COMM if name in own}
 
 
-def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: Any) -> Callable[..., Any]:
+def _timed(
+    ledger: Ledger, original: Callable[..., object], operating: Any, wrap: Any
+) -> Callable[..., object]:
     name = original.__name__
     reason = _COMM[name]
     is_persistent = reason == _PERSISTENT
@@ -131,7 +134,7 @@ def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: A
     parameters = [one.name for one in NAMED[name].parameters] if name in NAMED else []
     at = parameters.index("root") if "root" in parameters else -1
 
-    def noted(comm: Any, *arguments: Any, **named: Any) -> Any:
+    def noted(comm: Any, *arguments: Any, **named: Any) -> object:
         operation, known = None, None
         if is_collective and not comm.is_inter:
             known = ledger.known(comm)
@@ -158,7 +161,7 @@ def _timed(ledger: Ledger, original: Callable[..., Any], operating: Any, wrap: A
     return guarded(ledger, name, original, noted)
 
 
-def refused_classes(ledger: Ledger, mpi: Any) -> dict[str, Any]:
+def refused_classes(ledger: Ledger, mpi: ModuleType) -> dict[str, object]:
     """Return classes of mpi4py whose constructors refuse, by name; where only times are wanted, they note."""
     made: dict[str, Any] = {}
     for name, (calls, reason) in _CLASSES.items():
@@ -187,7 +190,7 @@ def stand_in(native: Any, name: str, calls: dict[str, object]) -> Any:
 
 
 def _remark(ledger: Ledger, name: str, original: Callable[..., object]) -> Callable[..., object]:
-    def call(_: object, *arguments: object, **named: object) -> Any:
+    def call(_: object, *arguments: object, **named: object) -> object:
         ledger.notes[f"what MPI.{name} moves is not in the trace"] = None
         return original(*arguments, **named)
 
@@ -201,7 +204,7 @@ def _refusal(ledger: Ledger, call: str, reason: str) -> Callable[..., object]:
     return refuse
 
 
-def window_class(ledger: Ledger, mpi: Any, operating: Callable[[Any, int | None], Any]) -> Any:
+def window_class(ledger: Ledger, mpi: ModuleType, operating: Callable[[Any, int | None], Any]) -> Any:
     """Return what stands for ``MPI.Win``: its windows note their calls."""
     native = mpi.Win
     known: dict[int, Known] = {}
@@ -218,13 +221,15 @@ def window_class(ledger: Ledger, mpi: Any, operating: Callable[[Any, int | None]
     return stand_in(native, "Win", calls)
 
 
-def _maker(ledger: Ledger, mpi: Any, known: dict[int, Known], native: object, name: str) -> tuple[Any, Any]:
+def _maker(
+    ledger: Ledger, mpi: ModuleType, known: dict[int, Known], native: object, name: str
+) -> tuple[Any, Any]:
     at = MAKERS[name]
 
     def original(cls: object, *arguments: object, **named: object) -> Any:
         return vars(native)[name].__get__(None, cls)(*arguments, **named)
 
-    def make(cls: Any, *arguments: Any, **named: Any) -> Any:
+    def make(cls: Any, *arguments: Any, **named: Any) -> object:
         ledger.notes["what MPI.Win moves is not in the trace"] = None
         comm = named.get("comm", arguments[at] if len(arguments) > at else mpi.COMM_SELF)
         parent = ledger.known(comm)
@@ -236,7 +241,11 @@ def _maker(ledger: Ledger, mpi: Any, known: dict[int, Known], native: object, na
 
 
 def _noted(
-    ledger: Ledger, mpi: Any, known: dict[int, Known], original: Any, operating: Callable[[Any, Any], Any]
+    ledger: Ledger,
+    mpi: ModuleType,
+    known: dict[int, Known],
+    original: Any,
+    operating: Callable[[Any, Any], Any],
 ) -> Any:
     name = original.__name__
     at, word = _TARGETED.get(name), _WORDS.get(name, "rank")
@@ -250,7 +259,7 @@ def _noted(
             return tuple(ledger.world_ranks(arguments[0] if arguments else named["group"]))
         return tuple(window.ranks) if name == "Lock_all" else ()
 
-    def note(win: Any, *arguments: Any, **named: Any) -> Any:
+    def note(win: Any, *arguments: object, **named: object) -> object:
         window = known.get(win.handle)
         if window is None:  # made where nothing is noted
             return operating(original(win, *arguments, **named), None)

@@ -314,5 +314,5 @@ def _still_in(calls: pd.DataFrame | None, names: object) -> NDArray[np.int32]:
     return found
 
 
-def _column(table: Any, name: str, kind: type[np.generic]) -> NDArray[Any]:
+def _column(table: pd.DataFrame, name: str, kind: type[np.generic]) -> NDArray[Any]:
     return np.ascontiguousarray(table[name].to_numpy(kind))

@@ -252,9 +252,7 @@ def _is_factor(given: Any) -> bool:
         return False
 
 
-def _in_phase(
-    run: RecordedRun, waiting: Waiting, name: str
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _in_phase(run: RecordedRun, waiting: Waiting, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Return by rank what is computed in a phase and the phases in it, in all and on the critical path."""
     inside = np.array([f" > {name} > " in f" > {phase} > " for phase in waiting.paths["phase"]], bool)
     if not isinstance(name, str) or not inside.any():
@@ -275,7 +273,7 @@ def _in_phase(
 
 def _on_ranks(
     run: RecordedRun, phase: str, factor: float, ranks: Iterable[int] | None
-) -> tuple[np.ndarray[Any, Any], str]:
+) -> tuple[NDArray[Any], str]:
     factors = np.full(run.ranks, factor)
     amount = f"{factor:g} times" if factor >= _NEXT_TO_NONE else "next to none of"
     change = f"{amount} the computation in phase {phase}"
@@ -289,7 +287,7 @@ def _on_ranks(
     return factors, f"{change} on {ranks_text(chosen)}"
 
 
-def _levelled(name: str, spent: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _levelled(name: str, spent: NDArray[Any]) -> NDArray[Any]:
     some = spent > 0
     return np.where(some, spent[some].mean() / np.where(some, spent, 1.0), 1.0)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import product
 from types import CodeType, FunctionType, MethodType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from labkit.process.fingerprint import engine_digest, fingerprint, labkit_digest
 from labkit.process.imports import is_installed
 from labkit.program import context
 from labkit.real.collectives.messages import mpi_of
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = [
     "Codelet",
@@ -69,7 +72,7 @@ class Codelet:
         both = [name for name in self.attributes if name in other.attributes]
         return [name for name in both if self.attributes[name] != other.attributes[name]]
 
-    def started(self, comm: object, *args: object, **kwargs: object) -> Finish:
+    def started(self, comm: Intracomm, *args: object, **kwargs: object) -> Finish:
         """Begin it; the function returned ends it."""
         if self.begin is not None:
             return self.begin(comm, *args, **kwargs)
@@ -192,30 +195,30 @@ def _no_call(*args: object, **kwargs: object) -> None:
 # The machine of a rank, real or simulated, as tuning at run time needs it: clock, module, name.
 
 
-def is_simulated(comm: object) -> bool:
+def is_simulated(comm: Intracomm) -> bool:
     """Whether the ranks are simulated."""
     return context.simulated() is not None and type(comm).__module__.partition(".")[0] == "labkit"
 
 
-def clock_of(comm: object) -> Callable[[], float]:
+def clock_of(comm: Intracomm) -> Callable[[], float]:
     """Return the rank's clock, in seconds."""
     clock: Callable[[], float] = mpi_of(comm).Wtime
     return clock
 
 
-def simulated_machine(comm: object) -> str:
+def simulated_machine(comm: Intracomm) -> str:
     """Return the platform's specification; empty on a real machine."""
     return str(context.simulated().calls.choose.machine) if is_simulated(comm) else ""
 
 
-def most_of(comm: Any, values: list[float]) -> list[float]:
+def most_of(comm: Intracomm, values: list[float]) -> list[float]:
     """Return the maximum of each number over the ranks."""
     mine, most = np.array(values, np.float64), np.empty(len(values))
     comm.Allreduce(mine, most, op=mpi_of(comm).MAX)
     return [float(value) for value in most]
 
 
-def machine_of(comm: Any) -> tuple[str, int]:
+def machine_of(comm: Intracomm) -> tuple[str, int]:
     """Return a name for what the ranks run on, and how many consecutive ranks share a host; the same on all.
 
     Two runs of the same name may learn from each other: the same simulated platform (its content, mapping,

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import inf, log2
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from labkit.errors import CacheWarning, DataError
 from labkit.text.units import format_bytes
+
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
 
 __all__ = ["History", "Record", "RememberedChoice", "farthest_similar", "records_of"]
 
@@ -69,7 +72,7 @@ class History:
     `path`: Is made where it is not there.
     """
 
-    def __init__(self, path: Path, comm: Any, key: str, n_bytes: float) -> None:
+    def __init__(self, path: Path, comm: Intracomm, key: str, n_bytes: float) -> None:
         self.path, self._comm, self._key, self._n_bytes = path, comm, key, n_bytes
 
     def find(self, names: Sequence[str], similar: float) -> RememberedChoice | None:
@@ -133,10 +136,10 @@ class History:
 
         self._by_rank_0(write)
 
-    def _read(self, look: Callable[[], Any]) -> Any:
+    def _read(self, look: Callable[[], object]) -> Any:
         """Look into the file; None, with a warning, where the disk is too full to make it."""
 
-        def read() -> Any:
+        def read() -> object:
             try:
                 return look()
             except DataError as error:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from math import ceil
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from labkit.tuning.runtime.explanation import Decision, Explanation, Row
 from labkit.tuning.runtime.history import History, RememberedChoice
 from labkit.tuning.runtime.plan import BruteForce, Plan, Search, search_of
 
+if TYPE_CHECKING:
+    from mpi4py.MPI import Intracomm
+
 __all__ = ["BegunCall", "Request", "Timer"]
 
 
@@ -46,7 +49,7 @@ class Request:
     """
 
     def __init__(
-        self, comm: Any, functions: FunctionSet | Callable[[Any, int], FunctionSet], plan: Plan
+        self, comm: Intracomm, functions: FunctionSet | Callable[[Any, int], FunctionSet], plan: Plan
     ) -> None:
         self._comm = comm.Dup()
         self._machine, self._node = machine_of(self._comm)
@@ -209,7 +212,7 @@ class Request:
 class BegunCall:
     """A call that was begun."""
 
-    def __init__(self, finish: Callable[[], Any]) -> None:
+    def __init__(self, finish: Callable[[], object]) -> None:
         self._finish: Callable[[], Any] | None = finish
 
     def wait(self) -> Any:
@@ -241,7 +244,7 @@ class Timer:
     Raises DataError: There is no request, or `every` is no whole number from 1 on.
     """
 
-    def __init__(self, comm: Any, requests: Sequence[Request], every: int, plan: Plan) -> None:
+    def __init__(self, comm: Intracomm, requests: Sequence[Request], every: int, plan: Plan) -> None:
         wrong = [one for one in requests if not isinstance(one, Request)]
         if not requests or wrong:
             raise DataError(
@@ -365,7 +368,7 @@ class Tuning:
 
     def __init__(
         self,
-        comm: object,
+        comm: Intracomm,
         what: str,
         codelets: Sequence[Codelet],
         left_out: Sequence[str],
