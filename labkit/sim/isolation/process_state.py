@@ -235,7 +235,7 @@ class _Kind:
     def __init__(self, read: Callable[[], object], write: Callable[[Any], None]) -> None:
         self.read, self.write = read, write
         self.base = read()
-        self.values: dict[Any, Any] = {}
+        self.values: dict[object, Any] = {}
 
 
 class Swaps:
