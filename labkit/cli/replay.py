@@ -31,11 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="PROBLEM=NAME",
         help="algorithm of a collective, as in allreduce=ring; may be given again",
     )
-    add(
-        "--mapping",
-        metavar="HOW",
-        help="hosts of the ranks: block, cyclic, random:SEED, or a file, a host a line",
-    )
+    add("--mapping", metavar="HOW", help="hosts of the ranks: block, cyclic, random:SEED, a file of hosts")
     add(
         "--timeout",
         default="60",
