@@ -126,7 +126,7 @@ def pump(most: int) -> None:
             took[every] = run.makespan_s
             if is_traced:
                 empty, report = (run.trace.messages["bytes"] == 0).mean(), run.report()
-                spent = report.total("synchronisation") / report.total("time")
+                spent = report.total("synchronization") / report.total("time")
                 print(
                     f"  {p:5} ranks: {empty:.0%} of the messages are empty, {spent:.0%} of the time in them"
                 )

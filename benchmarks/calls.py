@@ -1,7 +1,7 @@
 """The cost of a collective call of a Python rank to this computer, by the short way and by the general one.
 
 The general way is taken by messages in list form, ``[buf, type]``: Python reads, checks and looks up. The
-short way is that of whole arrays, from the second call of a form on: the compiled entry recognises it. CPU
+short way is that of whole arrays, from the second call of a form on: the compiled entry recognizes it. CPU
 microseconds of a call; alone: one rank, so that nothing but the call is left; of many: each rank's share
 where all wait for each other, with the switch to the next rank and the engine's messages in it. The
 difference of a long and a short run, so that starting the ranks is not in it; best of three.

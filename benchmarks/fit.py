@@ -1,4 +1,4 @@
-"""Speed of fits and verdicts, in models a second, and the CPU time of one judgement by kind of data.
+"""Speed of fits and verdicts, in models a second, and the CPU time of one judgment by kind of data.
 
 python benchmarks/fit.py
 """
@@ -27,7 +27,7 @@ def rate(work: Callable[[], object], count: int) -> float:
 
 
 def kinds() -> dict[str, np.ndarray]:
-    """Return series at p = 16 ... 4096 that exercise every part of a judgement, with and without a model."""
+    """Return series at p = 16 ... 4096 that exercise every part of a judgment, with and without a model."""
     p, noise = 2.0 ** np.arange(4, 13), np.random.default_rng(1)
     places = np.arange(p.size)
     return {
@@ -45,8 +45,8 @@ def kinds() -> dict[str, np.ndarray]:
     }
 
 
-def one_judgement(y: np.ndarray, count: int = 40) -> float:
-    """Return the median CPU time of a judgement, in ms, of series that differ by 0.1 %."""
+def one_judgment(y: np.ndarray, count: int = 40) -> float:
+    """Return the median CPU time of a judgment, in ms, of series that differ by 0.1 %."""
     rng, p, took = np.random.default_rng(2), 2.0 ** np.arange(4, 13), []
     for _ in range(count):
         series = y * (1 + 1e-3 * rng.normal(size=p.size))
@@ -74,7 +74,7 @@ def main() -> None:
         print(f"{name:40} {value:10,.0f} models/s   {1e3 / value:8.3f} ms each")
     print()
     for name, series in kinds().items():
-        print(f"one judgement: {name:32} {one_judgement(series):6.2f} ms")
+        print(f"one judgment: {name:32} {one_judgment(series):6.2f} ms")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 Twenty runs with one fault each and twenty without any, of three programs on three machines, held against the
 noiseless simulation of the machine as it should be. What is "measured" is simulated as well, with jitter that
 takes 1 % of the time, and with computations that scatter by 2 %. A fault is located if the first finding
-names its host, its link (or the two neighbours that it joins) or its call. With ``--real`` four more runs are
+names its host, its link (or the two neighbors that it joins) or its call. With ``--real`` four more runs are
 on real MPI, with delays in the program.
 """
 
@@ -43,7 +43,7 @@ def charge(seconds: float) -> None:
 
 
 def halo(comm: Any, seed: int, stall: Any, spend: Any = charge) -> None:
-    """Neighbours around a ring, and two reductions."""
+    """Neighbors around a ring, and two reductions."""
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     edge, many = np.zeros(5000), np.zeros(20000)
     for step in range(STEPS):
@@ -207,7 +207,7 @@ def _order(built: Any) -> Any:
 
 
 def _end(link: str) -> tuple[str, ...]:
-    """Return the host or the neighbours to which alone a link belongs: to name them is to name the link."""
+    """Return the host or the neighbors to which alone a link belongs: to name them is to name the link."""
     if cable := re.fullmatch(r"(\d+) -> (\d+) \(.*\)", link):
         return (f"from rank {cable.group(1)} to rank {cable.group(2)}",)
     own = re.fullmatch(r"(?:up|down) (\d+)|host (\d+) -> switch \S+|switch \S+ -> host (\d+)", link)

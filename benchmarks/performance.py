@@ -159,9 +159,9 @@ def sample_sort(ranks: int) -> dict[str, float]:
     }
 
 
-def unsynchronised(on: str, ranks: int, tolerance: float) -> dict[str, float]:
-    """Microseconds a message of the load of ``benchmarks/unsynchronised.py``."""
-    import unsynchronised as load
+def unsynchronized(on: str, ranks: int, tolerance: float) -> dict[str, float]:
+    """Microseconds a message of the load of ``benchmarks/unsynchronized.py``."""
+    import unsynchronized as load
 
     return {"value": load.measure(on, ranks, tolerance, True)["us"]}
 
@@ -317,7 +317,7 @@ CELLS: dict[str, Callable[..., dict[str, float]]] = {
             barrier,
             recorded,
             sample_sort,
-            unsynchronised,
+            unsynchronized,
             charged_ep,
         ),
         *(counter, halo, traced, on_real_mpi, real_sort),
@@ -338,12 +338,12 @@ ROWS: list[tuple[str, str, str, list[Any]]] = [
     ("the same with `summary=True`", "s", "recorded", ["summary"]),
     ("sample sort on *juqueen*, p = 512, a message", "us", "sample_sort", [512]),
     (
-        "unsynchronised linear alltoall, star, p = 64, exact, a message",
+        "unsynchronized linear alltoall, star, p = 64, exact, a message",
         "us",
-        "unsynchronised",
+        "unsynchronized",
         ["star:64", 64, 0.0],
     ),
-    ("the same, p = 256, tolerance 0.001", "us", "unsynchronised", ["star:256", 256, 1e-3]),
+    ("the same, p = 256, tolerance 0.001", "us", "unsynchronized", ["star:256", 256, 1e-3]),
     ("EP, p = 4096, torus", "s", "charged_ep", [4096, "16x16x16"]),
     ("one-sided counter, p = 256, ten increments each", "s", "counter", [256]),
     ("halo of 66^3, p = 8, ten times, two-sided", "s", "halo", ["two-sided"]),
@@ -365,9 +365,9 @@ ROWS: list[tuple[str, str, str, list[Any]]] = [
 LARGE_ROWS: list[tuple[str, str, str, list[Any]]] = [
     ("sample sort on *juqueen*, p = 2048, a message", "us", "sample_sort", [2048]),
     (
-        "unsynchronised linear alltoall, star, p = 256, exact, a message",
+        "unsynchronized linear alltoall, star, p = 256, exact, a message",
         "us",
-        "unsynchronised",
+        "unsynchronized",
         ["star:256", 256, 0.0],
     ),
     ("EP, p = 65,536, torus", "s", "charged_ep", [65536, "64x32x32"]),
@@ -389,7 +389,7 @@ LIMITS = """
 - **Sample sort** with few keys: as much time goes to the ranks' Python and NumPy as to messages. In the
   engine, the tables of counts have p entries for each rank, and nearly each message reads an entry that
   is in no cache.
-- **Unsynchronised load, exact**: on a star all bottlenecks lie within two steps of each other, so nearly
+- **Unsynchronized load, exact**: on a star all bottlenecks lie within two steps of each other, so nearly
   every message changes the rates of all flows a little, and exact rates mean that all are computed. A
   tolerance leaves out the changes below it.
 - **Real sorts**: half of the keys are sorted in half of the time; the rest is one exchange and one

@@ -86,7 +86,7 @@ def peak_bytes() -> int:
 
 
 def main() -> None:
-    """Make a trace up, analyse it, and say what that took."""
+    """Make a trace up, analyze it, and say what that took."""
     given = [int(float(text)) for text in sys.argv[1:3]]
     messages, ranks = [*given, *(1_000_000, 1024)[len(given) :]]
     run = made_up(messages, ranks)

@@ -1,13 +1,13 @@
-"""Allgather by neighbour exchange: ranks swap two blocks with their left and right neighbours in turn.
+"""Allgather by neighbor exchange: ranks swap two blocks with their left and right neighbors in turn.
 
-First the pairs (0, 1), (2, 3), ... swap their blocks. Then everyone swaps with its other neighbour, and so
+First the pairs (0, 1), (2, 3), ... swap their blocks. Then everyone swaps with its other neighbor, and so
 on in turn, each time the two blocks that came last (in the first turn, the pair's own two).
 
 **Cost**: p/2 rounds; all but the first carry two blocks of n bytes: ``p/2*alpha + (p-1)*n*beta``.
 
 **Requires**: an even number of ranks.
 
-**Properties**: half of the ring's start-ups, still only neighbours, minimal volume.
+**Properties**: half of the ring's start-ups, still only neighbors, minimal volume.
 
 **Reference**: J. Chen, L. Zhang, Y. Zhang, W. Yuan: Performance evaluation of allgather algorithms on
 terascale Linux cluster with fast Ethernet. HPC Asia 2005. doi:10.1109/HPCASIA.2005.75
@@ -49,7 +49,7 @@ def rounds(group: Group) -> Iterator[Step]:
 
 
 def _pair(rank: Numbers, side: Numbers, distance: int, is_even: NDArray[np.bool_]) -> Numbers:
-    """Return the first block of the pair that a rank got last, from its neighbour on this side."""
+    """Return the first block of the pair that a rank got last, from its neighbor on this side."""
     own = np.where(is_even, rank, rank - 1)
     return own if distance == 0 else own + side * 2 * ((distance + 1) // 2)
 

@@ -1,7 +1,7 @@
 """Allgather by recursive halving: everyone passes all it has to a rank half as far away each time.
 
 In the round with distance d = p/2, p/4, ..., 1 ranks r and r XOR d swap all they have: first what is far
-away, one block, at last half of everything with the neighbour. If p is no power of two, the dimensions are
+away, one block, at last half of everything with the neighbor. If p is no power of two, the dimensions are
 its prime factors f, and everyone sends to all f - 1 others of its line.
 
 With the switch `swapped` everyone first gives its block to the rank whose digits are its own backwards (for

@@ -1,12 +1,12 @@
-"""Allgather around a ring: every block travels from neighbour to neighbour until all have it.
+"""Allgather around a ring: every block travels from neighbor to neighbor until all have it.
 
-In each of p - 1 rounds every rank passes the block that came last to its right neighbour.
+In each of p - 1 rounds every rank passes the block that came last to its right neighbor.
 
 **Cost**: p - 1 rounds of one block of n bytes: ``(p-1) * (alpha + n*beta)``.
 
 **Requires**: nothing; any number of ranks.
 
-**Properties**: minimal volume; only neighbours talk; no work buffer; works as it is for blocks of
+**Properties**: minimal volume; only neighbors talk; no work buffer; works as it is for blocks of
 different sizes.
 
 **Reference**: R. Thakur, R. Rabenseifner, W. Gropp: Optimization of collective communication operations

@@ -1,6 +1,6 @@
 """Allgather around a ring, all receives posted before: a block is passed on as soon as it is there.
 
-Rank r posts the receives of all blocks from its left neighbour at once, in the order in which they will
+Rank r posts the receives of all blocks from its left neighbor at once, in the order in which they will
 come. It sends its own block to the right, and then each block when it has arrived, without waiting for its
 own sends.
 
@@ -8,7 +8,7 @@ own sends.
 
 **Requires**: nothing; any number of ranks.
 
-**Properties**: minimal volume between neighbours; no message waits for its receive, and a slow send does not
+**Properties**: minimal volume between neighbors; no message waits for its receive, and a slow send does not
 keep the next block from being received.
 
 **Reference**: A. Faraj, X. Yuan: Automatic generation and tuning of MPI collective communication routines.

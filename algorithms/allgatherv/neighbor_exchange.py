@@ -1,4 +1,4 @@
-"""Allgatherv by neighbour exchange: ranks swap two blocks with their neighbours in turn.
+"""Allgatherv by neighbor exchange: ranks swap two blocks with their neighbors in turn.
 
 The schedule is that of the allgather of the same name; only the sizes differ, and they are bound at run
 time.

@@ -1,4 +1,4 @@
-"""Allgatherv around a ring: blocks of different sizes travel from neighbour to neighbour.
+"""Allgatherv around a ring: blocks of different sizes travel from neighbor to neighbor.
 
 The schedule is that of the ring allgather; only the sizes differ, and they are bound at run time.
 

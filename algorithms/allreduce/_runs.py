@@ -1,4 +1,4 @@
-"""Runs of neighbouring ranks, each with one speaker: so many of them that a power of the radix is left."""
+"""Runs of neighboring ranks, each with one speaker: so many of them that a power of the radix is left."""
 
 from __future__ import annotations
 

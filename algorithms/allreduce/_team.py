@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 Numbers = NDArray[np.int64]
-#: a neighbour's number in the core: ``partner(number, round)``
+#: a neighbor's number in the core: ``partner(number, round)``
 Partner = Callable[[Numbers, int], Numbers]
 
 

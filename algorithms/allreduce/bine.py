@@ -1,8 +1,8 @@
 """Allreduce by recursive doubling over a Bine butterfly: all is exchanged, with near partners.
 
-Ranks are labelled by their digits in base -2 (`bine_labels`); in each round, everyone exchanges its partial
+Ranks are labeled by their digits in base -2 (`bine_labels`); in each round, everyone exchanges its partial
 result with the label that differs in one bit. Partners are 1, 1, 3, 5, 11, ... ranks apart, to both sides. If
-p is no power of two, neighbours fold in pairs first.
+p is no power of two, neighbors fold in pairs first.
 
 **Cost**: as recursive doubling: with q = 2**k <= p k rounds of n bytes, each combined, and the fold.
 

@@ -1,7 +1,7 @@
 """Allreduce over a Bine butterfly: reduce-scatter by halving, allgather by doubling.
 
 As Rabenseifner's algorithm, but the halves are kept by the bits of labels in base -2 (`bine_labels`), so
-that partners are 1, 1, 3, 5, 11, ... ranks apart, to both sides. If p is no power of two, neighbours fold
+that partners are 1, 1, 3, 5, 11, ... ranks apart, to both sides. If p is no power of two, neighbors fold
 in pairs.
 
 **Cost**: as Rabenseifner: with q = 2**k <= p 2k rounds, ``2(q-1)/q*n`` bytes, and the fold.

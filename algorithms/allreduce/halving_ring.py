@@ -8,7 +8,7 @@ If p is no power of two, the circulant rounds take the place of the halving ones
 
 **Requires**: a commutative operator; any number of ranks.
 
-**Properties**: minimal volume; the second phase uses links between neighbours only.
+**Properties**: minimal volume; the second phase uses links between neighbors only.
 
 **Reference**: R. Rabenseifner: Optimization of collective reduction operations. ICCS 2004, LNCS 3036.
 doi:10.1007/978-3-540-24685-5_1

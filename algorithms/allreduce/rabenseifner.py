@@ -11,7 +11,7 @@ two rounds, 2n bytes and n bytes combined more, by halves three rounds, 2n bytes
 
 **Requires**: nothing; any number of ranks, any associative operator. Parameter: `halves`.
 
-**Properties**: minimal volume in few rounds; operands in rank order, because neighbours combine first.
+**Properties**: minimal volume in few rounds; operands in rank order, because neighbors combine first.
 
 **Reference**: R. Rabenseifner: Optimization of collective reduction operations. ICCS 2004, LNCS 3036.
 doi:10.1007/978-3-540-24685-5_1

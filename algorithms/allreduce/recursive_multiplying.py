@@ -1,6 +1,6 @@
 """Allreduce by recursive multiplying: groups of k exchange all they have, round after round.
 
-Runs of neighbours stand for p ranks: with q the largest power of k in p, every run of p/q ranks, rounded up
+Runs of neighbors stand for p ranks: with q the largest power of k in p, every run of p/q ranks, rounded up
 or down, first hands its operands to its first rank, which tells them the result at the end. In the round
 with distance d = 1, k, k**2, ... the k ranks whose numbers differ in that digit only send each other all
 they have, and combine.

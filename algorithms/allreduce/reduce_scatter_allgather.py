@@ -1,6 +1,6 @@
 """Allreduce as reduce-scatter and allgather of any radix.
 
-Runs of neighbours stand for p ranks: with q the largest power of k in p, every run of p/q ranks, rounded up
+Runs of neighbors stand for p ranks: with q the largest power of k in p, every run of p/q ranks, rounded up
 or down, first hands its operands to its first rank, which tells them the result at the end. In the round
 with distance d = 1, k, k**2, ... the k ranks whose numbers differ in that digit only share the range of
 blocks they all work on: each gets a k-th of it from the others, and combines. The same rounds backwards

@@ -1,4 +1,4 @@
-"""Allreduce around a ring: a reduce-scatter, then an allgather, both between neighbours only.
+"""Allreduce around a ring: a reduce-scatter, then an allgather, both between neighbors only.
 
 The message is cut into p blocks. For p - 1 rounds every rank passes a block to its right and combines the
 block that arrives from its left: block b travels once around and is then complete at rank b - 1. For p - 1
@@ -9,7 +9,7 @@ more rounds the complete blocks travel around once more.
 
 **Requires**: a commutative operator (each block's operands start at another rank).
 
-**Properties**: volume and combinations are minimal; only neighbours talk, so no link is shared on a ring
+**Properties**: volume and combinations are minimal; only neighbors talk, so no link is shared on a ring
 or torus. The start-ups grow with p: for long messages.
 
 **Reference**: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of

@@ -8,7 +8,7 @@ trees.
 
 **Requires**: a commutative operator; any number of ranks. Parameter: `node`.
 
-**Properties**: between nodes only neighbours talk, and the message goes twice.
+**Properties**: between nodes only neighbors talk, and the message goes twice.
 
 **Reference**: N. T. Karonis, B. R. de Supinski, I. Foster, W. Gropp, E. Lusk, J. Bresnahan: Exploiting
 hierarchy in parallel computer networks to optimize collective operation performance. IPDPS 2000.

@@ -1,7 +1,7 @@
 """Allreduce by Swing: everyone exchanges all it has with ranks that swing from side to side.
 
 In round s even ranks exchange with the rank rho(s) to the right, odd ones with that to the left, where
-rho(s) is the sum of (-2)**i over i = 0 ... s: 1, -1, 3, -5, 11, ... If p is no power of two, neighbours
+rho(s) is the sum of (-2)**i over i = 0 ... s: 1, -1, 3, -5, 11, ... If p is no power of two, neighbors
 fold in pairs.
 
 **Cost**: as recursive doubling: with q = 2**k <= p k rounds of n bytes, each combined, and the fold.

@@ -4,7 +4,7 @@ In round s a rank exchanges with the partner that Swing gives it (1, 1, 3, 5, 11
 side in turn): of the blocks that it still works on it sends those that the partner reaches in later rounds,
 and combines the others. The same rounds backwards collect the blocks. A block's place follows from the
 choices on the way to its owner, so that what a message carries lies together. If p is no power of two,
-neighbours fold in pairs.
+neighbors fold in pairs.
 
 **Cost**: as Rabenseifner: with q = 2**k <= p 2k rounds, ``2(q-1)/q*n`` bytes, and the fold.
 

@@ -1,7 +1,7 @@
 """Broadcast along a binary tree, in segments: every rank passes each segment to at most two others.
 
 Ranks are numbered from the root on, level by level; see `labkit.schedule.trees.kary`, or, with the switch
-`heap`, `labkit.schedule.trees.heap`: neighbours in a level are then below the same parent.
+`heap`, `labkit.schedule.trees.heap`: neighbors in a level are then below the same parent.
 
 **Cost**: with m segments and p = 2**d - 1 ranks the last one has the first segment after 2(d-1) messages,
 and another one every two: ``2*(d + m - 2) * (alpha + n/m*beta)``; in general with the latest first arrival

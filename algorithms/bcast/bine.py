@@ -1,7 +1,7 @@
 """Broadcast along a Bine tree: a binomial tree whose messages go less far.
 
-Ranks are numbered from the root on and labelled by their digits in base -2 (`bine_labels`); in each round,
-every holder sends to the label that differs in one bit, the highest first. Neighbours in the tree are
+Ranks are numbered from the root on and labeled by their digits in base -2 (`bine_labels`); in each round,
+every holder sends to the label that differs in one bit, the highest first. Neighbors in the tree are
 1, 1, 3, 5, 11, ... ranks apart, to both sides, instead of 1, 2, 4, 8, 16, ... If p is no power of two, the
 ranks beyond the largest one in it are served at the end.
 

@@ -3,7 +3,7 @@
 Each half of the message goes down its own tree over all ranks but the root, in segments. The first tree
 numbers them in order, so that odd numbers are leaves; the second one is its mirror image, or is shifted by
 one where a mirror would keep the parity: there the others are leaves. Both edges into a rank, and both out
-of it, get different colours, 0 and 1, and an edge is used in rounds of its colour only: in every round a rank
+of it, get different colors, 0 and 1, and an edge is used in rounds of its color only: in every round a rank
 receives at most one segment and sends at most one.
 
 **Cost**: with m segments in each half, and L rounds until everybody has the first segments of both, about

@@ -10,7 +10,7 @@ waiting for it, so that it is ready for the next one (two segments are under way
 (segments whose receive is posted ahead: 1).
 
 **Properties**: every port carries the message once: nearly ``n*beta`` for long messages and few ranks; the
-best m is sqrt((p-2)*n*beta/alpha). Only neighbours talk.
+best m is sqrt((p-2)*n*beta/alpha). Only neighbors talk.
 
 **Reference**: J. Pjesivac-Grbovic et al.: Performance analysis of MPI collective operations. Cluster
 Computing 10(2), 2007. doi:10.1007/s10586-007-0012-0

@@ -9,7 +9,7 @@ parts, which follow one another: after the first p - 1 steps every link of the r
 **Requires**: nothing; any number of ranks, any root.
 
 **Properties**: every rank sends the message at most once, so for long messages it takes less than two
-messages' time, whatever p is; for short ones the 2p - 2 start-ups count. Only neighbours talk.
+messages' time, whatever p is; for short ones the 2p - 2 start-ups count. Only neighbors talk.
 
 **Reference**: E. Chan, M. Heimlich, A. Purkayastha, R. van de Geijn: Collective communication: theory,
 practice, and experience. Concurrency and Computation 19(13), 2007. doi:10.1002/cpe.1206

@@ -7,7 +7,7 @@ the parts travel around the ring until all have all.
 
 **Requires**: nothing; any number of ranks, any root.
 
-**Properties**: twice the message through every port, whatever p is, and between neighbours only in the
+**Properties**: twice the message through every port, whatever p is, and between neighbors only in the
 longer phase; the start-ups grow with p.
 
 **Reference**: M. Barnett, S. Gupta, D. Payne, L. Shuler, R. van de Geijn, J. Watts: Interprocessor

@@ -2,8 +2,8 @@
 
 Numbered from the root on, level by level, the numbers below the root's first child are the odd ones, those
 below its second child the even ones. The first half of the message goes down to the odd ones, the second
-one to the even ones, in segments; then neighbours 2i + 1 and 2i + 2 swap halves. A last number without a
-neighbour gets its second half from the root.
+one to the even ones, in segments; then neighbors 2i + 1 and 2i + 2 swap halves. A last number without a
+neighbor gets its second half from the root.
 
 **Cost**: with m segments in each half and the latest first arrival d:
 ``(d + 2(m-1) + 1)*alpha + ((d + 2(m-1))/2m +  1/2)*n*beta`` (p > 2).

@@ -2,7 +2,7 @@
 
 Ranks are numbered from the root on. In the round with distance d = 1, 2, 4, ... partners that still work on
 the same range of blocks give each other one half of it and combine the other. The same rounds backwards
-gather the blocks: of two partners the one with the higher number sends. If p is no power of two, neighbours
+gather the blocks: of two partners the one with the higher number sends. If p is no power of two, neighbors
 fold first: in the first p - q pairs the second rank hands its operand to the first one.
 
 **Cost**: with q = 2**k <= p < 2q: 2k rounds, ``2(q-1)/q*n`` bytes, ``(q-1)/q*n`` bytes combined; if p > q one

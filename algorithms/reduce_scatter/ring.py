@@ -8,7 +8,7 @@ block sets the pace.
 
 **Requires**: a commutative operator; any number of ranks, any counts, zero included.
 
-**Properties**: only neighbours talk; one large block delays everybody.
+**Properties**: only neighbors talk; one large block delays everybody.
 
 **Reference**: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of
 workstations. JPDC 69(2), 2009. doi:10.1016/j.jpdc.2008.09.002

@@ -1,6 +1,6 @@
 """Reduce-scatter by recursive halving over a Bine butterfly: partners are near.
 
-Ranks and blocks are labelled by their digits in base -2 (`bine_labels`), and the blocks brought into the
+Ranks and blocks are labeled by their digits in base -2 (`bine_labels`), and the blocks brought into the
 order of the labels. In each round, everyone exchanges half of the blocks that it still works on with the
 label that differs in one bit, and combines the other half; partners are 1, 1, 3, 5, 11, ... ranks apart.
 

@@ -1,4 +1,4 @@
-"""Reduce-scatter by a butterfly: recursive halving with neighbours first, so that operands keep their order.
+"""Reduce-scatter by a butterfly: recursive halving with neighbors first, so that operands keep their order.
 
 In the round with distance d = 1, 2, 4, ... the partners r and r XOR d give each other the blocks whose
 numbers end like the other's number in the last bits, and combine those that they keep, the lower rank's

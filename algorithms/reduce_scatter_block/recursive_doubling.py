@@ -2,7 +2,7 @@
 
 In the round with distance d = 1, 2, 4, ... partners r and r XOR d, each with partial results over its group
 of d ranks, exchange those of all blocks outside the sender's group, and combine those that they still need:
-their own block, and what lies outside both groups. If p is no power of two, neighbours fold in pairs first;
+their own block, and what lies outside both groups. If p is no power of two, neighbors fold in pairs first;
 with the switch `subtrees` nobody does: who finds no partner in a round gets what it lacks from others of its
 group (`labkit.schedule.doubling`), as in MPICH.
 

@@ -7,7 +7,7 @@ with its own operand. It ends at rank b, complete.
 
 **Requires**: a commutative operator (each block's operands start at another rank).
 
-**Properties**: volume and combinations are minimal; only neighbours talk, so no link is shared on a ring
+**Properties**: volume and combinations are minimal; only neighbors talk, so no link is shared on a ring
 or torus. The start-ups grow with p: for long messages.
 
 **Reference**: P. Patarasuk, X. Yuan: Bandwidth optimal all-reduce algorithms for clusters of

@@ -7,7 +7,7 @@ from typing import Any
 
 from cases import FINE, FULL, GIGABIT, STAR, Case, blocking_mix, pairs, posted_mix
 from named import NAMED
-from topology_cases import every_pair, neighbours, title
+from topology_cases import every_pair, neighbors, title
 
 __all__ = ["matrix_cases"]
 
@@ -68,7 +68,7 @@ def rings() -> Iterator[Case]:
         for model, size in (("raw", 8), ("lv08", 4_194_304)):
             cfg = FULL if size > 8 and spec.startswith("dragonfly") else ()
             yield Case(
-                f"ring-{size}B-{title(spec)}-{model}", 64, spec, model, neighbours(spec, 64, size), {}, cfg
+                f"ring-{size}B-{title(spec)}-{model}", 64, spec, model, neighbors(spec, 64, size), {}, cfg
             )
 
 
@@ -78,7 +78,7 @@ def dragonflies() -> Iterator[Case]:
             yield every_pair(spec, model, {})
     for model, size in (("lab", 100_000), ("smpi", 2**20), ("cm02", 1000)):
         cfg = FULL if model == "smpi" else ()
-        yield Case(f"ring-{size}B-{title(FLY)}-{model}", 120, FLY, model, neighbours(FLY, 120, size), {}, cfg)
+        yield Case(f"ring-{size}B-{title(FLY)}-{model}", 120, FLY, model, neighbors(FLY, 120, size), {}, cfg)
     yield case("alltoall_linear 5000", 120, FLY, "smpi", NO_CROSS)
     yield case("alltoall_bruck 1000", 120, FLY, "smpi", {}, FINE + FULL)
     yield case("allreduce 60000", 120, FLY, "lab", {})

@@ -3,7 +3,7 @@
 SimGrid (3.32, 4.1) revises penalties after a transfer's end only where its source can still reach over other
 transfers: what else entered its destination keeps a penalty that counts the ended transfer. `STALE` is the
 smallest such program, measured beside ours in `tests/unit/machines/test_infiniband.py`; the
-unsynchronised mixes here are those in which that does not happen.
+unsynchronized mixes here are those in which that does not happen.
 """
 
 from __future__ import annotations

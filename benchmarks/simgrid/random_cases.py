@@ -35,7 +35,7 @@ def edge_size(draw: random.Random, edges: list[int], largest: int) -> int:
 
 
 def windows(draw: random.Random, p: int, edges: list[int]) -> str:
-    """Rounds of a window of sends to some neighbours, received in another order, and Sendrecv in between.
+    """Rounds of a window of sends to some neighbors, received in another order, and Sendrecv in between.
 
     Every message of a round has a tag of its own: SimGrid keeps eager ones in a queue of their own.
     """

@@ -7,7 +7,7 @@ from typing import Any
 
 from cases import FINE, FULL, Case, blocking_mix, posted_mix
 
-__all__ = ["every_pair", "neighbours", "title", "topology_cases"]
+__all__ = ["every_pair", "neighbors", "title", "topology_cases"]
 
 EXTRAS = "limiter=1.5GBps,loopback_bw=6GBps,loopback_lat=100ns"
 #: Small machines on which every host sends to every other one.
@@ -60,7 +60,7 @@ def every_pair(spec: str, model: str, options: dict[str, Any]) -> Case:
     return Case(f"everypair-{title(spec)}-{model}{tail}", ranks, spec, model, program, options)
 
 
-def neighbours(spec: str, ranks: int, size: int) -> str:
+def neighbors(spec: str, ranks: int, size: int) -> str:
     """Everybody to the right, then everybody with the rank opposite."""
     text = ""
     for r in range(ranks):
@@ -110,7 +110,7 @@ def collectives_on_trees() -> Iterator[Case]:
     yield Case("bcast-1MiB-rails-lab", 64, RAILS, "lab", f"*: bcast {2**20} 0; mark\n")
 
 
-def unsynchronised() -> Iterator[Case]:
+def unsynchronized() -> Iterator[Case]:
     for spec, model in ((TORUS, "smpi"), (LIMITED, "lab"), (TREE, "smpi"), (RAILS, "lab"), (SLIM, "smpi")):
         seed = len(spec)
         program = posted_mix(seed, 64, 300, is_any=False, wait="waitall", largest=300_000)
@@ -127,7 +127,7 @@ def topology_cases() -> Iterator[Case]:
     for spec in (TORUS, LIMITED, "torus:64"):
         for model, size in (("lab", 100_000), ("smpi", 2**20), ("cm02", 1000)):
             name = f"ring-{size}B-{title(spec)}-{model}"
-            yield Case(name, 64, spec, model, neighbours(spec, 64, size))
+            yield Case(name, 64, spec, model, neighbors(spec, 64, size))
     yield from collectives_on_tori()
     yield from collectives_on_trees()
-    yield from unsynchronised()
+    yield from unsynchronized()

@@ -60,7 +60,7 @@ def ring(p: int, rounds: int, size: int) -> list[str]:
 
 
 def halo(p: int, rounds: int, size: int) -> list[str]:
-    """Both neighbours at once, then a waitall, then work."""
+    """Both neighbors at once, then a waitall, then work."""
 
     def program(rank: int) -> list[str]:
         right, left = (rank + 1) % p, (rank - 1) % p

@@ -59,7 +59,7 @@ def ask(folder: Path, name: str, xml: str) -> dict[str, Any]:
     runs = {}
     for program, (text, model) in programs(name).items():
         # Its clock's grain of 1 ns, its lazy updates and its sharing's precision show in loads that are not
-        # synchronised (README.md).
+        # synchronized (README.md).
         fine = ("surf/precision:1e-13", "network/optim:Full", "maxmin/precision:1e-9")
         measured = driver.run(text, ranks, machine, models.get(model), folder, fine)
         runs[program] = {

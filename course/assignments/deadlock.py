@@ -42,7 +42,7 @@ def _blocks(seed: int, ranks: int, width: int, label: str, nth: int | None = Non
     own = []
     for rank in range(ranks):
         rows = 1 + source.number("rows", ranks, rank, label) % 3
-        # on two ranks both neighbours are one: who swaps its first and its last row must be seen; and two
+        # on two ranks both neighbors are one: who swaps its first and its last row must be seen; and two
         # rows alone are equal after a step, all that follows is rounding
         rows = max({1: 3, 2: 2}.get(ranks, 1), rows)
         values = source.array(rows * width, "float64", ranks, rank, width, label).reshape(rows, width)
@@ -228,8 +228,8 @@ ASSIGNMENT = Assignment(
         Correct("stop", "All ranks stop after the same step", 2, _stop, _oracle,
                 "A rank that stops sends nothing any more. Who is waiting for it?"),
         Correct("any_number", "Any number of ranks, 1 and 2 included", 2, _any_number, _oracle,
-                "On two ranks both neighbours are the same rank; on one it is the rank itself."),
-        Costs("volume", "A rank receives its neighbours' rows, and no more", 1, _volume_cases, _oracle,
+                "On two ranks both neighbors are the same rank; on one it is the rank itself."),
+        Costs("volume", "A rank receives its neighbors' rows, and no more", 1, _volume_cases, _oracle,
               [Bound("received", _received, "two rows, and 400 + 200 p bytes, a step and one step more")],
               "Nobody needs other rows than those beside its own."),
         Costs("together", "All ranks exchange their rows at the same time", 2, _cost_cases, _oracle,

@@ -135,7 +135,7 @@ def _any_costs(seed: int) -> list[Case]:
     y = np.arange(n)
     for words, is_dear in (
         (", every p-th one dear", y % ranks == ranks // 2), (", the last ones dear", y >= n - 2 * ranks),
-        (", two neighbours of every 2 p dear", y // 2 % ranks == 1),
+        (", two neighbors of every 2 p dear", y // 2 % ranks == 1),
     ):  # fmt: skip
         cases.append(_costing(seed, ranks, is_dear, words))
     # who deals the rows out at random is lucky now and then, but not each time
@@ -177,7 +177,7 @@ ASSIGNMENT = Assignment(
              "Who computes a row that another rank computes, too?"),
         SpeedUp("speedup", "Efficiency of at least 60 % on 8 to 16 ranks", 4, _large, _oracle,
                 ((0.6, 1.0), (0.5, 0.5)),
-                "Neighbouring rows take similar times: who gets all the dear ones? Deal them out, or hand "
+                "Neighboring rows take similar times: who gets all the dear ones? Deal them out, or hand "
                 "them out one by one."),
         SpeedUp("any_costs", "65 % whatever the rows cost", 2, _any_costs, _oracle, ((0.65, 1.0),),
                 "A fixed pattern has its bad case. Who is free should get the next row.", is_bonus=True,

@@ -16,7 +16,7 @@ __all__ = ["ASSIGNMENT"]
 
 #: the machine, and what is broadcast on it
 _TORUS, _SIDE, _MIB = "torus:4x4x4,bw=100MBps,lat=1us", 4, 1 << 20
-#: simulated times: of any tree of whole messages, of the task, and of trees of neighbours that use many links
+#: simulated times: of any tree of whole messages, of the task, and of trees of neighbors that use many links
 _TREE_S, _TASK_S, _BEST_S = 0.200, 0.060, 0.020
 
 _STATEMENT = """\
@@ -106,7 +106,7 @@ ASSIGNMENT = Assignment(
               "Whoever has the data can pass it on: no rank need send more than six whole messages."),
         Costs("pieces", "1 MiB on the torus within 60 ms", 3, _timed, everybody_has_it, _within(_TASK_S),
               "A rank need not have the last byte before it passes on the first one: cut it in pieces."),
-        Costs("neighbours", "1 MiB on the torus within 20 ms", 2, _timed, everybody_has_it, _within(_BEST_S),
-              "Which links does a message take? Messages between neighbours never share one.", is_bonus=True),
+        Costs("neighbors", "1 MiB on the torus within 20 ms", 2, _timed, everybody_has_it, _within(_BEST_S),
+              "Which links does a message take? Messages between neighbors never share one.", is_bonus=True),
     ),
 )  # fmt: skip

@@ -79,7 +79,7 @@ EXERCISES = {
         "a function exchange(window, group, puts)",
         _tried,
         lambda tried: not tried.fails_at and tried.spread_s < 0.5,
-        "every halo is right, and a late rank makes its neighbours wait, not everybody.",
+        "every halo is right, and a late rank makes its neighbors wait, not everybody.",
         "try it in a program of your own, with 3, 4, 5 and 8 ranks: does it end, is the halo right, and may "
         "it be called again?",
         (

@@ -27,7 +27,7 @@ class _Tried:
     hangs : str
         "short", "long", "one" (rank) or "": on what it hangs, the worst first.
     is_right : bool
-        Whether every rank got its left neighbour's object where it ended.
+        Whether every rank got its left neighbor's object where it ended.
     borrowed : bool
         Whether it called a collective or sendrecv.
     grows : bool
@@ -87,9 +87,9 @@ _ALLOWED = {
 EXERCISES = {
     "exchange": choice(
         "B",
-        "whoever receives first has a neighbour who sends first, on both sides; if p is odd, the last and "
+        "whoever receives first has a neighbor who sends first, on both sides; if p is odd, the last and "
         "the first "
-        "rank both send first, and the last one waits for a neighbour that is not waiting for it.",
+        "rank both send first, and the last one waits for a neighbor that is not waiting for it.",
         "draw the wait-for graph for two ranks.",
         A="that is the program of the beginning. What happens from 64 KiB on?",
         C="who is the first to send?",
@@ -122,7 +122,7 @@ EXERCISES = {
         lambda tried: not tried.hangs and tried.is_right and not tried.borrowed and not tried.grows,
         "it ends for one rank and for many, for short and for long messages, and all messages travel at "
         "once.",
-        "a rank got another's object than that of its left neighbour, or an error came (irecv needs a "
+        "a rank got another's object than that of its left neighbor, or an error came (irecv needs a "
         "buffer for "
         "long objects).",
         (
@@ -141,7 +141,7 @@ EXERCISES = {
             ),
             Trap(
                 lambda tried: tried.hangs == "one",
-                "it works from two ranks on. One rank is its own neighbour: whom does its send wait for?",
+                "it works from two ranks on. One rank is its own neighbor: whom does its send wait for?",
             ),
             Trap(
                 lambda tried: tried.is_right and tried.grows,

@@ -1,6 +1,6 @@
 // Cost of one message from C++, end to end: post, match, flow, completion.
 //
-//     engine_bench [ranks] [unsynchronised | hosts [ranks per host] | cores [ranks per host]]
+//     engine_bench [ranks] [unsynchronized | hosts [ranks per host] | cores [ranks per host]]
 //
 // Prints one line per workload: messages, CPU nanoseconds per message, live bytes per rank.
 #include <sys/resource.h>
@@ -249,7 +249,7 @@ void run_hosts(Rank ranks, Rank ranks_per_host) {
 }
 
 /// One giant component of flows that all end at different times.
-void run_unsynchronised(Rank ranks) {
+void run_unsynchronized(Rank ranks) {
   for (const bool cross_traffic : {false, true}) {
     for (const double tolerance : {0.0, 1e-3, 1e-2}) {
       char name[80];
@@ -266,8 +266,8 @@ void run_unsynchronised(Rank ranks) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc > 2 && std::strcmp(argv[2], "unsynchronised") == 0) {
-    run_unsynchronised(std::atoi(argv[1]));
+  if (argc > 2 && std::strcmp(argv[2], "unsynchronized") == 0) {
+    run_unsynchronized(std::atoi(argv[1]));
     return 0;
   }
   if (argc > 2 && std::strcmp(argv[2], "hosts") == 0) {

@@ -1,4 +1,4 @@
-// _kernels.analyse_transfers: which link held which transfer of a recorded run.
+// _kernels.analyze_transfers: which link held which transfer of a recorded run.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -40,7 +40,7 @@ std::vector<Transfer> transfers_of(const BoundPlatform& bound, const Column<std:
   return transfers;
 }
 
-nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<std::int32_t>& source,
+nb::dict analyze(const BoundPlatform& bound, const Model& model, const Column<std::int32_t>& source,
                  const Column<std::int32_t>& destination, const Column<std::uint64_t>& bytes,
                  const Column<double>& start_s, const Column<double>& arrived_s, const Column<std::uint32_t>& way,
                  double end_s, std::uint32_t bins, std::uint64_t work) {
@@ -48,7 +48,7 @@ nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<st
   TransferAnalysis found;
   {
     nb::gil_scoped_release released;
-    found = analyse_transfers(*bound.platform, model, transfers, {end_s, bins, work});
+    found = analyze_transfers(*bound.platform, model, transfers, {end_s, bins, work});
   }
   nb::dict out;
   out["latency_s"] = column(found.latency_s, [](double seconds) { return seconds; });
@@ -66,7 +66,7 @@ nb::dict analyse(const BoundPlatform& bound, const Model& model, const Column<st
 }
 
 const Registration registration(20, [](nb::module_& module) {
-  module.def("analyse_transfers", &analyse, "platform"_a, "model"_a, "source"_a, "destination"_a, "bytes"_a,
+  module.def("analyze_transfers", &analyze, "platform"_a, "model"_a, "source"_a, "destination"_a, "bytes"_a,
              "start_s"_a, "arrived_s"_a, "way"_a, "end_s"_a, "bins"_a, "work"_a,
              "What held each transfer, and the links' use; see labkit.trace.explanation.");
 });

@@ -1,4 +1,4 @@
-// _kernels.analyse_waits: who waited for whom, and where that comes from.
+// _kernels.analyze_waits: who waited for whom, and where that comes from.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
@@ -105,7 +105,7 @@ nb::dict tree_columns(const Timeline& line) {
   return tree;
 }
 
-nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict& message_table,
+nb::dict analyze(std::int32_t ranks, const nb::dict& call_table, const nb::dict& message_table,
                  const nb::dict& blocked_table, const nb::dict& phase_table, const Column<double>& begins_s,
                  const Column<double>& ends_s, const nb::dict& given, const Column<std::int32_t>& begun_by) {
   const Table calls_of(call_table), messages_of(message_table), blocked_of(blocked_table), phases_of(phase_table);
@@ -153,7 +153,7 @@ nb::dict analyse(std::int32_t ranks, const nb::dict& call_table, const nb::dict&
 }
 
 const Registration registration(20, [](nb::module_& module) {
-  module.def("analyse_waits", &analyse, "ranks"_a, "calls"_a, "messages"_a, "blocked"_a, "phases"_a, "begins_s"_a,
+  module.def("analyze_waits", &analyze, "ranks"_a, "calls"_a, "messages"_a, "blocked"_a, "phases"_a, "begins_s"_a,
              "ends_s"_a, "given"_a, "begun_by"_a, "Wait states, delay costs and the critical path; see labkit.trace.waiting.");
 });
 

@@ -159,7 +159,7 @@ const char* call_name(int number) {
 
 }  // namespace labkit::waits
 
-/// Begin to note; called once, when MPI has been initialised. Returns 1 if the page is there.
+/// Begin to note; called once, when MPI has been initialized. Returns 1 if the page is there.
 LABKIT_MPI labkit_waits_open(const char* path, const RankPage::Constants* constants) {
   return rank_page().open(path, *constants) ? 1 : 0;
 }

@@ -258,7 +258,7 @@ def calibrate(
 
     Ping-pong, sends to late and to early receivers, bursts and exchanges are measured at random sizes on a
     logarithmic axis, in an order that is shuffled again in every round; medians over the rounds are cut into
-    straight pieces whose number and places are found, not given; then the neighbourhood of every break is
+    straight pieces whose number and places are found, not given; then the neighborhood of every break is
     measured more finely. Last, the same experiments are simulated on the fitted machine: the residuals.
 
     Parameters
@@ -274,7 +274,7 @@ def calibrate(
     repeats : int
         Measurements of each experiment and size.
     refine : int
-        How many times the neighbourhood of the breaks is measured again.
+        How many times the neighborhood of the breaks is measured again.
     window : int
         Messages of a burst.
     pairs : int

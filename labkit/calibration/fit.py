@@ -44,7 +44,7 @@ ENVELOPE_BYTES = 16
 _LEAST_WIRE = 0.05
 
 #: Sizes whose spreads are looked at together: one spread of a few repetitions says little.
-_NEIGHBOURS = 9
+_NEIGHBORS = 9
 
 #: Sizes that measure the bandwidth of a saturated link.
 _LARGE = 0.25
@@ -489,9 +489,9 @@ def _wire(trip: pd.DataFrame, curves: dict[str, Piecewise], detached: Threshold,
 
 
 def _noise(rows: pd.DataFrame, tolerance: float) -> _Floats:
-    """Return the relative noise of each size's median: a running median over its neighbours' spreads."""
+    """Return the relative noise of each size's median: a running median over its neighbors' spreads."""
     one_median = 1.2533 * rows["spread"] / np.sqrt(rows["repeats"])
-    smooth = one_median.rolling(_NEIGHBOURS, center=True, min_periods=1).median().to_numpy(float)
+    smooth = one_median.rolling(_NEIGHBORS, center=True, min_periods=1).median().to_numpy(float)
     return np.asarray(np.hypot(smooth, tolerance), float)
 
 

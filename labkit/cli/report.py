@@ -170,7 +170,7 @@ def report_html(book: nbformat.NotebookNode, name: str, digest: str = "") -> str
         title=title,
         body=body,
         warnings=warnings,
-        colours=HtmlFormatter(style="default").get_style_defs(".highlight"),
+        colors=HtmlFormatter(style="default").get_style_defs(".highlight"),
         footer=f"{written}, SHA-256 {digest}" if digest else written,
     )
 

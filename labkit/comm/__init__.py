@@ -5,8 +5,8 @@ simulated      of mpi4py
 ============== ===============================================================================================
 messages       blocking, nonblocking, persistent, partitioned, buffers and objects, probes, Isendrecv
 datatypes      derived ones too, in every call; Pack and Unpack, external32; MPI.buffer, addresses
-collectives    blocking, nonblocking, persistent, of neighbours, between groups; objects: blocking
-requests       Wait, Test and their forms over lists, Get_status, Cancel, Free; generalised requests
+collectives    blocking, nonblocking, persistent, of neighbors, between groups; objects: blocking
+requests       Wait, Test and their forms over lists, Get_status, Cancel, Free; generalized requests
 communicators  Dup, Idup, Split, Split_type, Create, Create_group; grids, graphs; intercommunicators
 besides        groups, operators, hints, error handlers, classes and codes, attributes, sessions
 windows        all flavors and epochs, accumulates, requests, attributes (`labkit.comm.rma`)

@@ -170,7 +170,7 @@ def note_import() -> None:
             warnings.warn(f"mpi4py.rc.{name}: unexpected value {value!r}", stacklevel=3)
     own["is_late"] = rc.get("initialize", True) is False
     if own["is_late"]:
-        _refuse_calls("MPI is not initialised yet: mpi4py.rc.initialize is False, so call MPI.Init() first")
+        _refuse_calls("MPI is not initialized yet: mpi4py.rc.initialize is False, so call MPI.Init() first")
     if (handler := _HANDLERS.get(rc.get("errors", "exception"))) is not None:
         own["errors"] = handler
         watch_errors()
@@ -198,7 +198,7 @@ def _state() -> str:
 
 
 def Init() -> None:
-    """Initialise MPI explicitly, where ``mpi4py.rc.initialize = False``; refused where it is initialised."""
+    """Initialize MPI explicitly, where ``mpi4py.rc.initialize = False``; refused where it is initialized."""
     _initialize("Init", _LEVELS["single"])
 
 
@@ -212,10 +212,10 @@ def Init_thread(required: int = 3) -> int:
 def _initialize(name: str, required: int) -> int:
     state = _state()
     if state != "before":
-        happened = "is initialised already" if state == "between" else "has been finalised"
+        happened = "is initialized already" if state == "between" else "has been finalised"
         raise make_error(
             16,
-            f"{name}: MPI {happened}; mpi4py initialises it on import, unless mpi4py.rc.initialize = False",
+            f"{name}: MPI {happened}; mpi4py initializes it on import, unless mpi4py.rc.initialize = False",
         )
     own = own_settings()
     assert own is not None
@@ -243,7 +243,7 @@ def _refuse_calls(why: str) -> None:
 
 
 def Is_initialized() -> bool:
-    """Whether MPI has been initialised, on import or explicitly."""
+    """Whether MPI has been initialized, on import or explicitly."""
     return _state() != "before"
 
 

@@ -193,9 +193,9 @@ class Graph:
     Attributes
     ----------
     index : tuple of int
-        Where the neighbours of each node end in `edges`.
+        Where the neighbors of each node end in `edges`.
     edges : tuple of int
-        The neighbours, node after node.
+        The neighbors, node after node.
     """
 
     index: tuple[int, ...]
@@ -230,7 +230,7 @@ class Graph:
         return len(self.index)
 
     def neighbors_of(self, node: int) -> list[int]:
-        """Return the neighbours of a node.
+        """Return the neighbors of a node.
 
         Raises
         ------
@@ -250,7 +250,7 @@ class Graph:
 
 @dataclass(frozen=True)
 class Node:
-    """What one rank knows of a distributed graph: its neighbours, and the weights of the edges or None."""
+    """What one rank knows of a distributed graph: its neighbors, and the weights of the edges or None."""
 
     sources: tuple[int, ...]
     destinations: tuple[int, ...]
@@ -303,12 +303,12 @@ def _is_constant(value: object, constant: Constant) -> bool:
 
 
 def check_peers(peers: Sequence[int], size: int) -> None:
-    """Refuse neighbours that the communicator does not have."""
+    """Refuse neighbors that the communicator does not have."""
     for peer in peers:
         if peer != PROC_NULL and not 0 <= peer < size:
             raise MPIException(
                 _ERR_RANK,
-                f"neighbour {peer} is not a rank of this communicator, which has ranks 0 to {size - 1}",
+                f"neighbor {peer} is not a rank of this communicator, which has ranks 0 to {size - 1}",
             )
 
 
@@ -319,9 +319,9 @@ def gathered_nodes(
     targets: tuple[int, ...],
     weights: tuple[int, ...] | None,
 ) -> Node:
-    """Find the calling rank's neighbours in a graph of which every rank gave some edges.
+    """Find the calling rank's neighbors in a graph of which every rank gave some edges.
 
-    The edges are gathered at every rank, in messages as real MPI's; a rank's neighbours are in the order of
+    The edges are gathered at every rank, in messages as real MPI's; a rank's neighbors are in the order of
     the ranks that gave the edges.
     """
     heads = np.repeat(np.array(sources, np.int32), np.array(degrees, np.int64))

@@ -303,9 +303,9 @@ class Intracomm(ObjectCollectives, Comm):
         Parameters
         ----------
         index : sequence of int
-            Where the neighbours of each node end in `edges`.
+            Where the neighbors of each node end in `edges`.
         edges : sequence of int
-            The neighbours, node after node.
+            The neighbors, node after node.
         reorder : bool
             Whether ranks may be renumbered; they are not.
         """

@@ -202,11 +202,11 @@ def _collectives() -> Iterator[Method]:
     )
     yield from _forms("Alltoallw", "collective", ("sendbuf", "recvbuf"), doc, "alltoallv")
     for name, doc in (
-        ("allgather", "Send a buffer to every neighbour, and receive a block from each."),
-        ("allgatherv", "Send a buffer to every neighbour, and receive a block of any size from each."),
-        ("alltoall", "Send a block to each neighbour, and receive one from each."),
-        ("alltoallv", "Send a block of any size to each neighbour, and receive one from each."),
-        ("alltoallw", "Exchange blocks with the neighbours, each with its own size and datatype."),
+        ("allgather", "Send a buffer to every neighbor, and receive a block from each."),
+        ("allgatherv", "Send a buffer to every neighbor, and receive a block of any size from each."),
+        ("alltoall", "Send a block to each neighbor, and receive one from each."),
+        ("alltoallv", "Send a block of any size to each neighbor, and receive one from each."),
+        ("alltoallw", "Exchange blocks with the neighbors, each with its own size and datatype."),
     ):
         yield from _forms(f"Neighbor_{name}", "neighbor", ("sendbuf", "recvbuf"), doc)
     reduced = ("sendobj", "op")
@@ -224,8 +224,8 @@ def _collectives() -> Iterator[Method]:
     ):
         yield _row(name, "collective", "blocking", parameters, doc, name)
     for name, doc in (
-        ("allgather", "Send an object to every neighbour; what they sent."),
-        ("alltoall", "Send the i-th object to the i-th neighbour; what they sent."),
+        ("allgather", "Send an object to every neighbor; what they sent."),
+        ("alltoall", "Send the i-th object to the i-th neighbor; what they sent."),
     ):
         yield _row(f"neighbor_{name}", "neighbor", "blocking", ("sendobj",), doc, f"neighbor_{name}")
 

@@ -1,4 +1,4 @@
-"""Communicators whose ranks have neighbours: Cartesian grids, graphs, and graphs known by their nodes."""
+"""Communicators whose ranks have neighbors: Cartesian grids, graphs, and graphs known by their nodes."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _ERR_TOPOLOGY = 11
 
 
 class Topocomm(NeighborCollectives, Intracomm):
-    """A communicator whose ranks have neighbours.
+    """A communicator whose ranks have neighbors.
 
     Attributes
     ----------
     inedges, outedges : list of int
-        Ranks that this one receives from, and sends to, in the order of the neighbour collectives.
+        Ranks that this one receives from, and sends to, in the order of the neighbor collectives.
     """
 
     __module__ = MODULE_NAME
@@ -53,7 +53,7 @@ class Topocomm(NeighborCollectives, Intracomm):
     inedges = property(lambda self: self.inoutedges[0], doc="Ranks that this one receives from.")
     outedges = property(lambda self: self.inoutedges[1], doc="Ranks that this one sends to.")
     degrees = property(
-        lambda self: tuple(len(edges) for edges in self.inoutedges), doc="Numbers of neighbours."
+        lambda self: tuple(len(edges) for edges in self.inoutedges), doc="Numbers of neighbors."
     )
     indegree = property(lambda self: self.degrees[0], doc="How many ranks this one receives from.")
     outdegree = property(lambda self: self.degrees[1], doc="How many ranks this one sends to.")
@@ -141,7 +141,7 @@ class Graphcomm(Topocomm):
     Attributes
     ----------
     index, edges : list of int
-        Where the neighbours of each rank end in `edges`; the neighbours.
+        Where the neighbors of each rank end in `edges`; the neighbors.
     nnodes, nedges, nneighbors : int
     neighbors : list of int
         Of this rank.
@@ -171,19 +171,19 @@ class Graphcomm(Topocomm):
 
     topo = property(Get_topo, doc="Index and edges.")
     index = property(lambda self: self.Get_topo()[0], doc="Where each rank's edges end.")
-    edges = property(lambda self: self.Get_topo()[1], doc="The neighbours, rank after rank.")
+    edges = property(lambda self: self.Get_topo()[1], doc="The neighbors, rank after rank.")
 
     def Get_neighbors_count(self, rank: int) -> int:
-        """Return the number of a rank's neighbours."""
+        """Return the number of a rank's neighbors."""
         return len(self.Get_neighbors(rank))
 
-    nneighbors = property(lambda self: self.Get_neighbors_count(self.rank), doc="Number of neighbours.")
+    nneighbors = property(lambda self: self.Get_neighbors_count(self.rank), doc="Number of neighbors.")
 
     def Get_neighbors(self, rank: int) -> list[int]:
-        """Return the neighbours of a rank."""
+        """Return the neighbors of a rank."""
         return self._graph().neighbors_of(operator.index(rank))
 
-    neighbors = property(lambda self: self.Get_neighbors(self.rank), doc="Neighbours of this rank.")
+    neighbors = property(lambda self: self.Get_neighbors(self.rank), doc="Neighbors of this rank.")
 
 
 class Distgraphcomm(Topocomm):

@@ -53,7 +53,7 @@ def cell_name(shell: Any, file: str) -> str:
 
 
 def has_colors(shell: object) -> bool:
-    """Whether a shell shows colours."""
+    """Whether a shell shows colors."""
     return str(getattr(shell, "colors", "")).lower() != "nocolor"
 
 

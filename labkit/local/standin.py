@@ -380,7 +380,7 @@ class StandIns:
 # It is kept as pieces: a number of keys, one after the other, of one mixture. A pass cuts
 # the pieces at the borders of the ranks, divides each among the values of the digit as its mixture says, and
 # puts the parts in the order of the digit, and for one digit in the order in which they stood, as a stable
-# sort does. Neighbours of one mixture are one piece again: keys of which all ranks have the same distribution
+# sort does. Neighbors of one mixture are one piece again: keys of which all ranks have the same distribution
 # stay a piece per rank, however many they are.
 #
 # Which keys these are is definite: what a pass divides are keys in a row, of which nothing is known but the
@@ -755,6 +755,6 @@ class Passes:
 
 
 def _joined(mixtures: Counts, ends: Counts) -> tuple[Counts, Counts]:
-    """Take neighbours of one mixture together."""
+    """Take neighbors of one mixture together."""
     is_last = np.append(mixtures[1:] != mixtures[:-1], True)[: len(mixtures)]
     return mixtures[is_last], ends[is_last]

@@ -27,7 +27,7 @@ class Layout:
     """A drawing: named points, and each cable as one line or, round an end, two stubs.
 
     `cables`: (name, name), in rising order of drawing, to the lines that draw it.
-    `tints`: Colours of cables, by their names as in `cables`; others are grey.
+    `tints`: Colors of cables, by their names as in `cables`; others are grey.
     `notes`: The text next to the drawing.
     `said`: How to read it.
     `links`: Cable to the names of the links that it consists of, where these are not named after its ends.
@@ -68,7 +68,7 @@ class Layout:
             self.tints[a, b] = tint
 
     def lines(self, a: str, b: str) -> list[list[Point]]:
-        """The lines of the cable between two neighbours, or a straight one where none is drawn."""
+        """The lines of the cable between two neighbors, or a straight one where none is drawn."""
         return self.cables.get((a, b)) or self.cables.get((b, a)) or [[self.at(a), self.at(b)]]
 
 

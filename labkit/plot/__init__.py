@@ -11,7 +11,7 @@
     gantt           what the ranks of a recorded run did over time
     sends           who sent how much to whom
     critical_path   the chain of events that the makespan consists of
-    heat            the machine of a run, its cables coloured by their use
+    heat            the machine of a run, its cables colored by their use
     utilisation     how much of the busiest links was in use, over time
     waits, delays   who waited where, and what that goes back to: tables; the time line
     report          metrics, call paths and machine side by side, as Cube does
@@ -23,7 +23,7 @@
     guess           a prediction made before a run, compared with the outcome
     card, regions   what a collective costs; its fastest algorithm over ranks and bytes
     tuning          what a tuned call measured, and what decided
-    plan            when each message of a synthesised collective is under way
+    plan            when each message of a synthesized collective is under way
     page, render_page
                     figures and tables as one page of HTML: a file, a text
 

@@ -49,7 +49,7 @@ def card(subject: Card, *, width: int = 520, height: int = 300) -> Figure:
     Returns
     -------
     Figure
-        In colour the algorithms that are the fastest somewhere; the others are grey.
+        In color the algorithms that are the fastest somewhere; the others are grey.
 
     Raises
     ------

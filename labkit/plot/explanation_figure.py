@@ -37,7 +37,7 @@ _TAKES = "a figure of an explanation takes a recorded run"
 
 
 def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520) -> Figure:
-    """Draw the machine of a run, its cables coloured by how much of their capacity was used.
+    """Draw the machine of a run, its cables colored by how much of their capacity was used.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ def heat(explanation: Explanation | Run, *, width: int = 760, height: int = 520)
     )
     if hidden is not None and layout.host_points is not None and hidden[1] > 0.5 * top:
         reading += f" Not drawn: links inside zones, {hidden[0]} {format_share(hidden[1])} the busiest."
-    return Figure(fig, reading, f"Picture of the machine with its cables coloured by use. {reading}")
+    return Figure(fig, reading, f"Picture of the machine with its cables colored by use. {reading}")
 
 
 def _need_links(explanation: Explanation) -> Bottlenecks:

@@ -200,7 +200,7 @@ def gantt(
     arrows : bool, optional
         Whether each message is an arrow from its sender to its receiver; by default up to 300 are.
     cells : bool, optional
-        Whether neighbouring ranks and times are drawn together, in the colour of what took most of a
+        Whether neighboring ranks and times are drawn together, in the color of what took most of a
         cell's time, with the exact shares of all ranks below; by default beyond 128 ranks or 6000 bars.
     width, height : int
         Pixels; by default the height follows the number of ranks.
@@ -293,7 +293,7 @@ def _canvas(span: Range1d, run: Run, width: int, height: int) -> figure:
 
 
 def time_bars(what: Activity, run: Run, span: Range1d, width: int, height: int) -> Any:
-    """Draw a bar for everything that a rank did, in the colours of `labkit.trace.activity`."""
+    """Draw a bar for everything that a rank did, in the colors of `labkit.trace.activity`."""
     fig = _canvas(span, run, width, height or min(160 + 22 * what.ranks, 760))
     items = []
     for kind, state in enumerate(STATES):
@@ -451,7 +451,7 @@ def _arrows(fig: figure, run: Run) -> bool:
 
 
 def _cells(what: Activity, run: Run, span: Range1d, width: int, height: int) -> tuple[Any, str]:
-    """Draw cells of neighbouring ranks and times in the colour of their largest share."""
+    """Draw cells of neighboring ranks and times in the color of their largest share."""
     size = -(-what.ranks // MOST_ROWS)
     groups = -(-what.ranks // size)
     shares = what.cells(groups, _BINS)
@@ -492,7 +492,7 @@ def _cells(what: Activity, run: Run, span: Range1d, width: int, height: int) -> 
     _legend(fig, items)
     together = f"{size} ranks" if size > 1 else "a rank"
     said = (
-        f" Each cell is {together} for {quantity(step, 's', 3)}, in the colour of what took most of it; "
+        f" Each cell is {together} for {quantity(step, 's', 3)}, in the color of what took most of it; "
         "below: the shares of all ranks."
     )
     return fig, said

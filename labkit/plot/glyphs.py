@@ -128,7 +128,7 @@ def place(value: Any, factors: Any) -> float:
 
 
 def limits(column: object, mapper: Any) -> tuple[float, float]:
-    """Return the values at the two ends of a colour mapper."""
+    """Return the values at the two ends of a color mapper."""
     values = np.asarray(column, dtype=float)
     low = float(np.nanmin(values)) if mapper.low is None else float(mapper.low)
     high = float(np.nanmax(values)) if mapper.high is None else float(mapper.high)
@@ -136,7 +136,7 @@ def limits(column: object, mapper: Any) -> tuple[float, float]:
 
 
 def mapped(column: object, mapper: Any) -> list[str]:
-    """Return the colours of values."""
+    """Return the colors of values."""
     values = np.asarray(column, dtype=float)
     if not values.size:
         return []
@@ -151,7 +151,7 @@ def mapped(column: object, mapper: Any) -> list[str]:
 
 
 def _colors(columns: Columns, kind: str) -> object:
-    """Return colours with their opacity, as matplotlib reads them."""
+    """Return colors with their opacity, as matplotlib reads them."""
     from matplotlib.colors import to_rgba
 
     colors, alphas = columns.all(f"{kind}_color"), columns.all(f"{kind}_alpha", 1.0)
@@ -247,7 +247,7 @@ def _draw_boxes(axes: Axes, columns: Columns, corners: Any) -> Drawn:
             hatch=hatch,
         )
         axes.add_collection(made, autolim=True)
-        if hatch and columns.has("hatch_color"):  # one colour is that of the hatch: the outline comes on top
+        if hatch and columns.has("hatch_color"):  # one color is that of the hatch: the outline comes on top
             outline = PolyCollection(
                 list(points[keep]),
                 facecolors="none",

@@ -1,4 +1,4 @@
-"""Measured against predicted times: every pair as a point over the run, what is off in colour."""
+"""Measured against predicted times: every pair as a point over the run, what is off in color."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def misfits(found: Misfits, *, width: int = 860) -> Figure:
     Returns
     -------
     Figure
-        Each finding in its own colour; of very many other pairs every n-th is drawn.
+        Each finding in its own color; of very many other pairs every n-th is drawn.
 
     Raises
     ------

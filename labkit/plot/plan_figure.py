@@ -1,4 +1,4 @@
-"""A synthesised collective in time: a lane for each pair of ranks, a bar for each message."""
+"""A synthesized collective in time: a lane for each pair of ranks, a bar for each message."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MOST_LISTED = 8
 
 
 def plan(made: Synthesized, *, width: int = 620) -> Figure:
-    """Draw when each message of a synthesised collective is under way, and what it carries.
+    """Draw when each message of a synthesized collective is under way, and what it carries.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def plan(made: Synthesized, *, width: int = 620) -> Figure:
     -------
     Figure
         A lane for each pair of ranks that send to each other, one direction of it; a bar for each message, by
-        the planned times, in the colour of the first chunk that it carries; hatched where the receiver
+        the planned times, in the color of the first chunk that it carries; hatched where the receiver
         combines. The dashed line is the lower bound.
 
     Raises

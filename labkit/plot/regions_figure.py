@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["regions"]
 
-#: colours without a hatch first; the next ones have one
+#: colors without a hatch first; the next ones have one
 _LOOKS = [(color, hatch) for hatch in HATCHES for color in COLORS]
 _BORDER, _DOT = "#111111", "#ffffff"
 #: the tree loses nothing worth a mark
@@ -39,7 +39,7 @@ def regions(tuned: Tuned, *, width: int = 560) -> Figure:
     Returns
     -------
     Figure
-        A field for each point that was simulated, in the colour of the fastest algorithm; black lines part
+        A field for each point that was simulated, in the color of the fastest algorithm; black lines part
         the fields for which the tree takes different ones; a white dot is where the tree's choice is slower
         than the fastest.
 
@@ -127,7 +127,7 @@ def _cells(tuned: Tuned, size_of: dict[object, str]) -> pd.DataFrame:
 
 
 def _borders(cells: pd.DataFrame, rows: list[str], columns: list[str]) -> dict[str, list[tuple[str, float]]]:
-    """Return segments between neighbouring fields for which the tree takes different algorithms."""
+    """Return segments between neighboring fields for which the tree takes different algorithms."""
     taken = cells.set_index(["x", "y"])["taken"].to_dict()
     ends: dict[str, list[tuple[str, float]]] = {"x0": [], "y0": [], "x1": [], "y1": []}
     for i, x in enumerate(columns):

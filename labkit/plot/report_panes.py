@@ -141,7 +141,7 @@ SCALES = ("absolute", "percent of the whole", "percent of the choice")
 _ROWS = 26
 
 
-# The pane of the machine: its hosts in the colours of what happened there, or all ranks as cells.
+# The pane of the machine: its hosts in the colors of what happened there, or all ranks as cells.
 
 #: hosts and cables that a drawing has at most: more cannot be distinguished in it
 _HOSTS, _CABLES = 1100, 4000
@@ -342,7 +342,7 @@ def report(
     Returns
     -------
     Figure
-        Machines of up to 1,100 hosts with a drawing show it, hosts in the colours of their ranks' sums; else
+        Machines of up to 1,100 hosts with a drawing show it, hosts in the colors of their ranks' sums; else
         ranks are cells. Of more than 26 call paths the largest are shown, with those around them.
 
     Raises
@@ -529,7 +529,7 @@ class View:
         return self.shown.by_rank(self.metric, self.row, inclusive=self.inclusive)
 
     def by_host(self, drawing: object) -> Any:
-        """Return the values that the third pane's colours are for."""
+        """Return the values that the third pane's colors are for."""
         values = self.by_rank()
         if drawing is None or not self.shown.hosts:
             return values
@@ -547,7 +547,7 @@ class View:
         return self.base is not self.shown
 
     def color(self, values: Any) -> Callable[[float], str]:
-        """Return the colours for values of this size: pale to dark, or blue below and red above zero."""
+        """Return the colors for values of this size: pale to dark, or blue below and red above zero."""
         top = float(np.abs(values).max(initial=0.0))
         if self.shown.is_difference:
             middle = len(RdBu11) // 2

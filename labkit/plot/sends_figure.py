@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __all__ = ["payloads", "send_tables", "sends"]
 
 
-#: rows of the matrix; of more ranks, neighbours are summed up
+#: rows of the matrix; of more ranks, neighbors are summed up
 MOST_ROWS = 128
-#: a colour scale over more than this is logarithmic
+#: a color scale over more than this is logarithmic
 _WIDE = 20.0
 
 
@@ -53,7 +53,7 @@ def sends(run: Run, *, phase: str | None = None, size: int = 330) -> Figure:
     Returns
     -------
     Figure
-        Rows are senders, columns receivers; beyond 128 ranks each cell stands for a block of neighbours.
+        Rows are senders, columns receivers; beyond 128 ranks each cell stands for a block of neighbors.
 
     Raises
     ------

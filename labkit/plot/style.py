@@ -68,7 +68,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif"
 #: the mean width of its letters in labels
 LETTER_PX = 6.4
 
-#: Okabe and Ito's palette, in an order whose neighbours differ most
+#: Okabe and Ito's palette, in an order whose neighbors differ most
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F3C8D", "#5F5F5F")
 DASHES = ("solid", "dashed", "dotdash", "dotted", "dashdot", "solid", "dashed", "dotdash")
 #: hatches, dashes and markers that distinguish lines, points and bars without color
@@ -153,7 +153,7 @@ def share_text(tick: float) -> str:
 
 
 def share_ticks() -> CustomJSTickFormatter:
-    """Return what writes the ticks of an axis of shares, or of a bar of their colours."""
+    """Return what writes the ticks of an axis of shares, or of a bar of their colors."""
     return CustomJSTickFormatter(code=SHARE_JS)
 
 
@@ -187,7 +187,7 @@ def wrap(text: str, width: int) -> list[str]:
 
 
 def ink_on(color: str) -> str:
-    """Return the colour of letters that can be read on a colour: dark or white.
+    """Return the color of letters that can be read on a color: dark or white.
 
     Examples
     --------

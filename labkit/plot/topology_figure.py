@@ -21,7 +21,7 @@ from labkit.text.html import quantity
 __all__ = ["Cables", "draw_layout", "topology", "way"]
 
 
-_LABELLED = 64
+_LABELED = 64
 
 
 def topology(
@@ -147,7 +147,7 @@ def _heated(
     mapper: LinearColorMapper | None,
     form: str,
 ) -> None:
-    """Draw the cables in the colours of their values, the largest last."""
+    """Draw the cables in the colors of their values, the largest last."""
     rows = [(value_of(*ends), ends, line) for ends, several in layout.cables.items() for line in several]
     rows.sort(key=lambda row: row[0])
     top = max((row[0] for row in rows), default=0.0) or 1.0
@@ -220,7 +220,7 @@ def _write(fig: figure, layout: Layout, ends: set[str], points: int) -> None:
     """Label hosts (the ends of a route only, where it is crowded), and the notes."""
     is_tree = layout.is_tree
     is_fly = len(layout.switches) > 1 and not is_tree
-    crowded = len(layout.hosts) > (_LABELLED // 2 if is_tree or is_fly else _LABELLED)
+    crowded = len(layout.hosts) > (_LABELED // 2 if is_tree or is_fly else _LABELED)
     chosen = {n: p for n, p in layout.hosts.items() if not crowded or n in ends}
     radii = [x * x + y * y for x, y in layout.hosts.values()]
     is_round = max(radii) - min(radii) < 1e-9 * max(radii) and len(radii) > 2

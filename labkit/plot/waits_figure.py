@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["delays", "waits"]
 
-#: rows of the tables; columns, beyond which neighbouring ranks are drawn together
+#: rows of the tables; columns, beyond which neighboring ranks are drawn together
 _ROWS, _COLUMNS = 9, 64
 #: letters of a line of a label
 _WIDE = 50
@@ -57,7 +57,7 @@ def waits(run: Run | Waiting, *, width: int = 860) -> Figure:
     Returns
     -------
     Figure
-        Of many ranks neighbours are drawn together, as their sum.
+        Of many ranks neighbors are drawn together, as their sum.
 
     Raises
     ------
@@ -68,12 +68,12 @@ def waits(run: Run | Waiting, *, width: int = 860) -> Figure:
     causes, waited = waiting.delays.copy(), waiting.waits
     causes["cost_s"] = causes["direct_s"] + causes["indirect_s"]
     causes["what"] = _places(causes["phase"], causes["call"])
-    labelled = waited.assign(what=_states(waited))
+    labeled = waited.assign(what=_states(waited))
     most = max(waiting.ranks, 1)
     size = -(-most // _COLUMNS)
     panels = [
         _table(causes, "cost_s", f"{waiting.program}: what the waiting goes back to", most, size, width),
-        _table(labelled, "seconds", "who waited, as what", most, size, width),
+        _table(labeled, "seconds", "who waited, as what", most, size, width),
     ]
     panels[1].x_range = panels[0].x_range
     panels[1].xaxis.axis_label = "rank" if size == 1 else f"rank ({size} in each column)"

@@ -145,7 +145,7 @@ def _listen(directory: str) -> None:
         os.kill(os.getpid(), STACK_SIGNAL)
 
 
-# The location of a process: one in another container or on another host cannot be signalled from here.
+# The location of a process: one in another container or on another host cannot be signaled from here.
 
 
 def whereabouts() -> dict[str, str]:

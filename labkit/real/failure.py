@@ -91,7 +91,7 @@ def _texts(printed: Iterable[bytes]) -> list[str]:
 
 
 # Open MPI 4 writes [[36896,1],1] and 5 writes [prterun-host-36896@1,1]: the rank is behind the last comma.
-_SIGNALLED = re.compile(r"process rank (\d+) with PID \d+ on node \S+\s+exited\s+on\s+signal (\d+)")
+_SIGNALED = re.compile(r"process rank (\d+) with PID \d+ on node \S+\s+exited\s+on\s+signal (\d+)")
 _EXITED = re.compile(r"Process name: \[.*,(\d+)\]\s+Exit code:\s+(\d+)")
 _IMPROPER = re.compile(r"process rank (\d+) with PID [1-9]\d* on node \S+\s+exiting\s+improperly")
 _ABORTED = (
@@ -130,7 +130,7 @@ def read_ending(text: str, ranks_by_pid: Mapping[int, int]) -> Ending | None:
         if found := pattern.search(text):
             rank, code = (int(found[2]), int(found[1])) if is_turned else (int(found[1]), int(found[2]))
             return Ending(rank, abort=code)
-    if found := _SIGNALLED.search(text):
+    if found := _SIGNALED.search(text):
         return Ending(int(found[1]), signal=int(found[2]))
     if found := _EXITED.search(text):
         return Ending(int(found[1]), status=int(found[2]))

@@ -31,7 +31,7 @@ class RealMpi(Machine):
     With `coll`, collectives on buffers and on objects take labkit's algorithms, over mpi4py's messages
     (``"allreduce=ring"``, ``"ompi"``, a file of rules), or the library's own, forced by its switches
     (``"allreduce=library:ring"``; Open MPI, MPICH); what is left open is the library's choice. Nonblocking
-    ones go on in a thread. Persistent ones, ``Alltoallw`` and those of neighbours are the library's, and
+    ones go on in a thread. Persistent ones, ``Alltoallw`` and those of neighbors are the library's, and
     reductions of objects mpi4py's own.
 
     Its options, in addition to those of every machine:

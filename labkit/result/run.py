@@ -390,7 +390,7 @@ class Run(SuggestsNames):
         return run_html(self)
 
     # Explanation, waits, profile, trials, files for other tools: each needs trace=True. Spawned ranks of a
-    # simulated run are analysed and exported with the others; on real MPI what they do is not recorded.
+    # simulated run are analyzed and exported with the others; on real MPI what they do is not recorded.
 
     def _run(self) -> Self:
         """Return the run, with the ranks that it has spawned among its ranks."""

@@ -3,7 +3,7 @@
 from labkit.scaling.beyond import Limit, Outlook, limit, outlook
 from labkit.scaling.description import find_changes, fit, fit_many
 from labkit.scaling.expectation import Expectation, read_expectation
-from labkit.scaling.judgement import Guideline, check_guideline, judge
+from labkit.scaling.judgment import Guideline, check_guideline, judge
 from labkit.scaling.model import Model
 from labkit.scaling.samples import Samples, read_samples
 from labkit.scaling.search import PAPER, WIDE, ruler, space_for

@@ -352,7 +352,7 @@ def _ticks(leading: Fraction) -> set[Fraction]:
 
 
 def _lower(exponent: Fraction) -> set[Fraction]:
-    """Return the exponents of the next lower class: 0, 1 and E's own with its two neighbours."""
+    """Return the exponents of the next lower class: 0, 1 and E's own with its two neighbors."""
     lowest = min(Fraction(0), exponent)
     candidates = {Fraction(0), Fraction(1), exponent - 1, exponent, exponent + 1}
     return {c for c in candidates if c >= lowest}

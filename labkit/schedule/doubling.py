@@ -111,16 +111,16 @@ def times(
     return at
 
 
-# The core of a team: as many members as the largest power of two has; the others fold into a neighbour.
+# The core of a team: as many members as the largest power of two has; the others fold into a neighbor.
 
 
 @dataclass(frozen=True)
 class Core:
-    """Who is in the core: of each of the first pairs of neighbours, 2i and 2i + 1, only one.
+    """Who is in the core: of each of the first pairs of neighbors, 2i and 2i + 1, only one.
 
     `size`, `extra`: Members of the core, and how many pairs there are.
     `number`: The number in the core.
-    `is_out`, `has_out`: Whether a member has handed its part to its neighbour before, or taken one over.
+    `is_out`, `has_out`: Whether a member has handed its part to its neighbor before, or taken one over.
     `neighbor`: The other one of the pair, by its number in the team.
     `kept`: Whether the first (0) or the second (1) of a pair is in the core.
     """
@@ -195,7 +195,7 @@ def log_ceil(size: int, radix: int) -> int:
 def bine_labels(size: int) -> NDArray[np.int64]:
     """Return labels under which Bine trees and butterflies are binomial trees and hypercubes.
 
-    A number (modulo `size`, a power of two) has digits in base -2; neighbours of a Bine network differ in
+    A number (modulo `size`, a power of two) has digits in base -2; neighbors of a Bine network differ in
     all of the lowest digits. In the Gray code of the digits that is one bit. Labels that differ in bit j
     belong to numbers ``(1 - (-2)**(j+1)) / 3`` apart, 1, 1, 3, 5, 11 ..., instead of 1, 2, 4, 8, 16 ...
 

@@ -1,6 +1,6 @@
 """The group: what an algorithm sees while it describes its schedule.
 
-An algorithm is written once, vectorised over an array of ranks. The simulator asks for all ranks at
+An algorithm is written once, vectorized over an array of ranks. The simulator asks for all ranks at
 once; a real process asks for itself alone. The same lines answer both.
 """
 

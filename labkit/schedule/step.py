@@ -199,7 +199,7 @@ class Step:
     """Columns that a generator hands over together. Steps join with ``+``.
 
     A rank goes through its entries column by column, at its own pace: neither columns nor steps
-    synchronise ranks, only messages and waits do.
+    synchronize ranks, only messages and waits do.
     """
 
     columns: tuple[Column, ...]

@@ -120,7 +120,7 @@ def knomial(size: int, radix: int, is_rising: bool = False) -> Tree:
 
 @lru_cache(maxsize=64)
 def kary(size: int, radix: int) -> Tree:
-    """Return the k-ary tree, level by level, neighbours in a level below different parents.
+    """Return the k-ary tree, level by level, neighbors in a level below different parents.
 
     So the subtrees below 0 are those of equal numbers modulo `radix`, and differ by one at most.
 

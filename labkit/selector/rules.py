@@ -257,7 +257,7 @@ def check_schedule(operation: str, name: str) -> None:
     """Refuse what is not in the registry, and what is no schedule."""
     if operation.startswith("neighbor_"):
         raise ScheduleError(
-            f"{operation}={name}: collectives of all ranks are chosen; those of neighbours are no schedules: "
+            f"{operation}={name}: collectives of all ranks are chosen; those of neighbors are no schedules: "
             "lk.tune.neighborhood chooses among the forms of such an exchange"
         )
     if registry.get(operation, without_bytes(operation, name)).schedule is None:

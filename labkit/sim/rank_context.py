@@ -73,7 +73,7 @@ class RankContext:
         self.packing = self.calibration.packing
         #: what ranks have set and done manually of MPI's start and end (`labkit.comm.environment`), by rank
         self.own_states: dict[int, dict[str, object]] = {}
-        #: whether MPI is initialised before the program begins: a function gets its communicator
+        #: whether MPI is initialized before the program begins: a function gets its communicator
         self.is_early = True
         #: the pool of workers of a script that was started with one (`labkit.comm.futures`)
         self.futures: object = None

@@ -29,7 +29,7 @@ from labkit.scaling import (
     outlook,
 )
 from labkit.scaling.description import TOLERANCE, fit_samples
-from labkit.scaling.judgement import judge_samples
+from labkit.scaling.judgment import judge_samples
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.scaling.search import Space
 from labkit.sim.measured import Records

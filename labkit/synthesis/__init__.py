@@ -26,7 +26,7 @@ __all__ = [
     "synthesize",
 ]
 
-#: what can be synthesised
+#: what can be synthesized
 COLLECTIVES = (
     "allgather",
     "allreduce",
@@ -90,7 +90,7 @@ def synthesize(
     Raises
     ------
     ScheduleError
-        A collective that cannot be synthesised, or amounts that are none.
+        A collective that cannot be synthesized, or amounts that are none.
     PlatformError
         A machine that is unknown, too small or not connected.
 
@@ -195,7 +195,7 @@ def _members(
         is_other = problem in PROBLEMS
         hint = "" if is_other else nearest(str(problem), allowed)
         known = " It is a collective, but not one of these." if is_other else ""
-        what = f"{problem!r} cannot be synthesised{hint}"
+        what = f"{problem!r} cannot be synthesized{hint}"
         raise ScheduleError(f"{what}; what can: {', '.join(COLLECTIVES)}.{known}")
     whole = {"n_bytes": (n_bytes, 0), "root": (root, 0)} | ({} if chunks is None else {"chunks": (chunks, 1)})
     for name, (value, least) in whole.items():

@@ -111,7 +111,7 @@ _MOST_EDGES = 500_000
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be synthesised.
+    """What is to be synthesized.
 
     `parts`: Into how many chunks a message or each block is cut; None: that is searched for.
     """
@@ -341,7 +341,7 @@ def _along(task: Task, best: _Way) -> list[int]:
 # several times over (a packing of spanning trees by weights that grow with the load). Trees that are light
 # only
 # may be deep, so that a rank's distance from the root counts, too. Then the times: whenever the links to a
-# neighbour are free, the lowest chunk goes that is ready.
+# neighbor are free, the lowest chunk goes that is ready.
 #
 # References
 # ----------
@@ -589,7 +589,7 @@ def _to_its_own(one: Transfer, ranks: int, parts: int) -> Transfer:
 
 
 def _by_place(fabric: Fabric) -> list[int]:
-    """Return the ranks in an order in which near ones follow each other: a nearest-neighbour walk."""
+    """Return the ranks in an order in which near ones follow each other: a nearest-neighbor walk."""
     order, left = [0], set(range(1, fabric.size))
     while left:
         here = order[-1]

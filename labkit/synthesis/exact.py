@@ -68,7 +68,7 @@ def _closure(generators: tuple[Renaming, ...], p: int) -> set[Renaming] | None:
 
 
 def _renamings(fabric: Fabric) -> list[Renaming]:
-    """Return all renamings that keep direct neighbours, bandwidths, and which ways share a link."""
+    """Return all renamings that keep direct neighbors, bandwidths, and which ways share a link."""
     p = fabric.size
     kind = [[_kind(fabric, u, v) for v in range(p)] for u in range(p)]
     found: list[Renaming] = []

@@ -228,7 +228,7 @@ class _Spreading:
         if batch == 1:
             return (best,)
         taken = [best]
-        for chunk in (*range(best + 1, self.count), *range(best)):  # neighbours travel as one piece
+        for chunk in (*range(best + 1, self.count), *range(best)):  # neighbors travel as one piece
             if len(taken) == batch:
                 break
             if useful >> chunk & 1:

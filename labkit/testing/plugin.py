@@ -166,7 +166,7 @@ def made_with(study: Study) -> dict[str, object]:
 def probe(model: str) -> str:
     """Return what the engine computes for a fixed program: the same to the bit until the engine changes.
 
-    Neighbours exchange a message above and one below the eager limit, then all ranks reduce: start-ups,
+    Neighbors exchange a message above and one below the eager limit, then all ranks reduce: start-ups,
     shared links and the model's numbers are in it, collectives' algorithms too.
     """
     import labkit

@@ -1,4 +1,4 @@
-"""Small pieces of HTML that every rich display uses; they inherit a notebook's colours."""
+"""Small pieces of HTML that every rich display uses; they inherit a notebook's colors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
     "table",
 ]
 
-#: Okabe-Ito colours; the sign and the text show the same without color
+#: Okabe-Ito colors; the sign and the text show the same without color
 MATCH_COLORS = {
     "exact": "#00795a",
     "approximate": "#0067a5",

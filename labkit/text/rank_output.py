@@ -66,7 +66,7 @@ class Block:
         return ranks_text(list(self.ranks))
 
     def lines(self) -> list[Piece]:
-        """Return the lines, without what moves a cursor or changes a colour."""
+        """Return the lines, without what moves a cursor or changes a color."""
         found = []
         for is_error, text in self.pieces:
             for line in text.replace("\r\n", "\n").removesuffix("\n").split("\n"):
@@ -152,7 +152,7 @@ def _block_html(block: Block, where: str) -> str:
 
 
 def _lines_html(lines: Sequence[Piece]) -> str:
-    """Write lines, those of standard error marked by colour and by their title."""
+    """Write lines, those of standard error marked by color and by their title."""
     parts = []
     at = 0
     while at < len(lines):

@@ -305,7 +305,7 @@ class Series:
         )
 
 
-# Confidence intervals of what repeated measurements centre on: the median (from ranks), or the mean.
+# Confidence intervals of what repeated measurements center on: the median (from ranks), or the mean.
 
 
 #: what an interval can be of

@@ -2,7 +2,7 @@
 
 A rank computes, waits, or is in its own part of calls (`labkit.trace.states`). A wait ends with a message:
 until that message could start, the rank waited for the other side; from then on for the message itself. So it
-is with a collective that a real run has recorded as a whole. Where the waits of a run have been analysed
+is with a collective that a real run has recorded as a whole. Where the waits of a run have been analyzed
 (`labkit.Run.waits`), they have the names and the times that the analysis gives them.
 """
 
@@ -79,7 +79,7 @@ class State:
     """Something that a rank does for a time.
 
     `name`: In legends and readings of time lines.
-    `color`, `hatch`: Of its bars: colours far apart in lightness too; the hatch is one of Bokeh's.
+    `color`, `hatch`: Of its bars: colors far apart in lightness too; the hatch is one of Bokeh's.
     `reading`: As the reason for a part of a critical path.
     `step`: The kind of the critical path's steps that are drawn so; "" for none.
     `holds`: Of a wait state: which of the waits (`Waits`) are in it, as an array of bool.
@@ -94,7 +94,7 @@ class State:
 
     @property
     def hatch_color(self) -> str:
-        """The colour of the hatch's lines: seen on the bar's own."""
+        """The color of the hatch's lines: seen on the bar's own."""
         red, green, blue = (int(self.color[at : at + 2], 16) for at in (1, 3, 5))
         return "#707070" if 0.3 * red + 0.59 * green + 0.11 * blue > 190 else "white"
 
@@ -132,7 +132,7 @@ STATES = [
 ]
 COMPUTING, CALLS, MESSAGE, COLLECTIVE, BEGINNING = range(5)
 
-#: waits are pale; neighbours in the table of wait states differ in tint and hatch
+#: waits are pale; neighbors in the table of wait states differ in tint and hatch
 _PALE = ("#CDE7DC", "#F5E6B8", "#DCD3EC", "#CFE3F3", "#F6D5C6", "#E3E8B4", "#EBD0E0")
 _LINES = (
     "vertical_line",
@@ -205,7 +205,7 @@ class Activity:
         return spent / (self.ranks * self.makespan_s) if self.makespan_s > 0 else spent
 
     def cells(self, groups: int, bins: int) -> NDArray[np.float64]:
-        """Return the share of every kind in the time of neighbouring ranks, in equal parts of the run.
+        """Return the share of every kind in the time of neighboring ranks, in equal parts of the run.
 
         `groups`: Ranks are cut into that many groups of equal size; the last may be smaller.
         `bins`: Parts of the makespan.

@@ -304,7 +304,7 @@ Columns = dict[str, NDArray[Any]]
 
 
 def gives_nothing(call: str, n_bytes: int) -> bool:
-    """Whether a rank gives nothing to a collective call: it only synchronises.
+    """Whether a rank gives nothing to a collective call: it only synchronizes.
 
     An object is never without bytes, but it is its root's alone.
 

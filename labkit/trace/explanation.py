@@ -285,7 +285,7 @@ def find_bottlenecks(
     rows = trace.messages
     links = int(built.link_count)
     bins = max(1, min(bins, CELLS // max(links, 1)))
-    found = _kernels.analyse_transfers(
+    found = _kernels.analyze_transfers(
         built,
         model,
         rows["source"].to_numpy(np.int32),

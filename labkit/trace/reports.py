@@ -617,22 +617,22 @@ def _add_counts(metrics: list[Metric], values: dict[str, Any], profile: Any, tab
     metrics += [
         Metric("visits", "visits", "", "the number of times a rank entered it"),
         Metric("messages", "messages", "", "messages sent"),
-        Metric("empty_messages", "without payload", "", "messages that only synchronise", "messages"),
+        Metric("empty_messages", "without payload", "", "messages that only synchronize", "messages"),
         Metric("bytes", "bytes sent", "B", "payload of messages sent"),
-        Metric("empty_collectives", "empty collectives", "", "calls of collectives that only synchronise"),
+        Metric("empty_collectives", "empty collectives", "", "calls of collectives that only synchronize"),
     ]
     for name in ("visits", "messages", "empty_messages", "bytes", "empty_collectives"):
         values[name] = table(profile, profile[name].to_numpy())
     for name, label in (("p2p_sync_s", "point to point"), ("collective_sync_s", "collective")):
         if name in profile and (spent := profile[name].to_numpy(np.float64)).any():
-            if "synchronisation" not in values:
+            if "synchronization" not in values:
                 meaning = "time in calls that move no payload, wait states included"
-                metrics.append(Metric("synchronisation", "synchronisation", "s", meaning))
-                values["synchronisation"] = 0.0
+                metrics.append(Metric("synchronization", "synchronization", "s", meaning))
+                values["synchronization"] = 0.0
             meaning = f"time in {label} calls that move no payload, wait states included"
-            metrics.append(Metric(name.removesuffix("_s"), label, "s", meaning, "synchronisation"))
+            metrics.append(Metric(name.removesuffix("_s"), label, "s", meaning, "synchronization"))
             values[name.removesuffix("_s")] = table(profile, spent)
-            values["synchronisation"] = values["synchronisation"] + table(profile, spent)
+            values["synchronization"] = values["synchronization"] + table(profile, spent)
     given = profile["collective_bytes"].to_numpy()
     if given.any():
         meaning = "payload given to collectives, whose messages a real run does not show"

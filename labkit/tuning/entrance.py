@@ -187,7 +187,7 @@ class Tune:
 
     - ``allreduce(comm, algorithms=None, **plan)``, and so for each collective on buffers;
     - ``neighborhood(comm, *arrays, width=1, send=None, recv=None, forms=None, **plan)``: an exchange with
-      neighbours, in 23 forms;
+      neighbors, in 23 forms;
     - ``request(comm, functions, **plan)``: a custom `FunctionSet`;
     - ``timer(comm, *requests, every=1, **plan)``: a region with communication and computation, whose
       requests are tuned together.
@@ -262,7 +262,7 @@ class Tune:
         forms: Sequence[str] | None = None,
         **plan: object,
     ) -> Request:
-        """Make a request for an exchange with neighbours: of halos on a grid, of any regions on a graph.
+        """Make a request for an exchange with neighbors: of halos on a grid, of any regions on a graph.
 
         A call, ``exchange(array)``, sends the array's regions and fills those that are received; with one
         array ``exchange()`` is enough.
@@ -287,7 +287,7 @@ class Tune:
         """Make a timer for a region that these requests are in.
 
         `comm`: Of all ranks of the region.
-        `every`: Passes between two synchronisations.
+        `every`: Passes between two synchronizations.
         `**plan`: See `lk.tune`, without `timing`.
         Raises DataError: An option has a value that is not allowed.
         """

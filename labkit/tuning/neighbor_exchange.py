@@ -1,4 +1,4 @@
-"""The function set of an exchange with neighbours."""
+"""The function set of an exchange with neighbors."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ __all__ = ["FORMS", "EdgeMessage", "Pattern", "neighborhood_set"]
 _Array = NDArray[Any]
 
 
-# The pattern of a neighbourhood exchange: who exchanges which region of an array with whom, in which steps.
+# The pattern of a neighborhood exchange: who exchanges which region of an array with whom, in which steps.
 #
 # On a grid a step is a shift along one dimension: all ranks send to one side and receive from the other.
 # On a
-# graph a step is a colour: ranks a and b of p meet in step (a + b) mod p, where nobody has two partners. All
+# graph a step is a color: ranks a and b of p meet in step (a + b) mod p, where nobody has two partners. All
 # ranks go through the same steps in the same order, so that pairs one after another cannot block each other.
 
 
@@ -137,7 +137,7 @@ def graph_pattern(
     for name, (regions, edges) in ends.items():
         if len(regions) != len(edges):
             raise DataError(
-                f"{name}= has {len(regions)} regions, and the rank has {len(edges)} such neighbours",
+                f"{name}= has {len(regions)} regions, and the rank has {len(edges)} such neighbors",
                 code="count-mismatch",
             )
     steps = [ExchangeStep() for _ in range(ranks)]
@@ -146,7 +146,7 @@ def graph_pattern(
         for edge, (region, other) in enumerate(zip(regions, edges, strict=True)):
             if other < 0:
                 continue
-            tag = met[other] = met.get(other, -1) + 1  # several edges to one neighbour, in their order
+            tag = met[other] = met.get(other, -1) + 1  # several edges to one neighbor, in their order
             step = steps[(me + other) % ranks]
             step.sends_first = me <= other
             part = EdgeMessage(other, tag, edge, _box(shape, region, name))
@@ -171,7 +171,7 @@ def _box(shape: tuple[int, ...], region: object, name: str) -> Region:
 
 
 def _agreed(comm: Topocomm, pattern: Pattern) -> Pattern:
-    """Send each neighbour this rank's region, and refuse ends that do not fit, on all ranks."""
+    """Send each neighbor this rank's region, and refuse ends that do not fit, on all ranks."""
     requests = [comm.isend(part.region, part.rank, 2 * part.tag) for part in pattern.sends]
     requests += [comm.isend(part.region, part.rank, 2 * part.tag + 1) for part in pattern.receives]
     for part in pattern.receives:
@@ -216,15 +216,15 @@ def _forms() -> Iterator[tuple[str, dict[str, Hashable]]]:
                     },
                 )
     for pattern in ("aao", "pair"):
-        for synchronisation in ("Winfence", "PostStart"):
+        for synchronization in ("Winfence", "PostStart"):
             for transfer in ("Put", "Get"):
                 yield (
-                    f"{synchronisation}{transfer}_{pattern}",
+                    f"{synchronization}{transfer}_{pattern}",
                     {
                         "pattern": pattern,
                         "copies": "types",
                         "sides": "one",
-                        "synchronisation": synchronisation,
+                        "synchronization": synchronization,
                         "transfer": transfer,
                     },
                 )
@@ -451,7 +451,7 @@ def _begun(
     exchange: Exchange, step: ExchangeStep, attributes: dict[str, Hashable], packs: bool
 ) -> Callable[[], None]:
     if attributes["sides"] == "one":
-        fences = attributes["synchronisation"] == "Winfence"
+        fences = attributes["synchronization"] == "Winfence"
         return exchange.one_sided(step, fences, attributes["transfer"] == "Put")
     calls = attributes["calls"]
     if calls == "S_R":
@@ -503,7 +503,7 @@ def neighborhood_set(
     mpi = mpi_of(comm)
     if not isinstance(comm, mpi.Topocomm):
         raise DataError(
-            "an exchange with neighbours takes a communicator with a topology: comm.Create_cart(...) or "
+            "an exchange with neighbors takes a communicator with a topology: comm.Create_cart(...) or "
             f"comm.Create_dist_graph_adjacent(...); got a {type(comm).__name__}",
             code="wrong-type",
         )

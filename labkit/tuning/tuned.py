@@ -230,7 +230,7 @@ def _best_split(grid: _Grid, leaf: Leaf) -> tuple[Leaf, Leaf] | None:
 
 
 def _joined(leaves: list[Leaf], along: str) -> list[Leaf]:
-    """Join neighbours along ranks or bytes that take the same; sort by ranks, then bytes."""
+    """Join neighbors along ranks or bytes that take the same; sort by ranks, then bytes."""
     across = "ranks" if along == "bytes" else "bytes"
     found: list[Leaf] = []
     for leaf in sorted(leaves, key=lambda leaf: (getattr(leaf, across), getattr(leaf, along))):

@@ -46,7 +46,7 @@ def test_text_breaks_between_words_and_the_dark_theme_is_readable(visitor):
         visitor.shot(f"dark_{index:02d}")
 
 
-#: texts whose colour is too near to what is behind them (WCAG: a contrast below 3)
+#: texts whose color is too near to what is behind them (WCAG: a contrast below 3)
 FAINT = """area => {
   const light = ([r, g, b]) => {
     const [x, y, z] = [r, g, b].map((v) => (v /= 255) <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)

@@ -234,7 +234,7 @@ LEAVE = """async (theme) => {
   await jupyterapp.commands.execute("apputils:change-theme", {theme})
 }"""
 
-#: whether a canvas holds more than one colour
+#: whether a canvas holds more than one color
 IS_DRAWN = """canvas => {
   if (!canvas.width || !canvas.height) return false
   const context = canvas.getContext("2d")

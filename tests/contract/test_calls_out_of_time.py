@@ -38,7 +38,7 @@ CALLS = [
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize(
-    ("text", "why"), [(AFTER, "has called MPI.Finalize() at"), (BEFORE, "MPI is not initialised yet")]
+    ("text", "why"), [(AFTER, "has called MPI.Finalize() at"), (BEFORE, "MPI is not initialized yet")]
 )
 def test_calls_are_refused(tmp_path, text, why, call) -> None:
     path = tmp_path / "prog.py"

@@ -227,7 +227,7 @@ def test_start_and_end_of_mpi_by_hand(labkit, tmp_path):
     )
     done = labkit("", behind=("late.py",))
     assert done.returncode == 1
-    assert "Init: MPI is initialised already" in done.stderr
+    assert "Init: MPI is initialized already" in done.stderr
 
 
 POOL = """

@@ -109,7 +109,7 @@ class Frozen:
     text: str = "x"
 
 
-class Colour(enum.Enum):
+class Color(enum.Enum):
     RED = 1
     BLUE = "b"
 
@@ -249,12 +249,12 @@ def instances_travel(comm):
 
 @case
 def enums_tuples_and_frozen_records_travel(comm):
-    colour = around(comm, Colour.RED)
+    color = around(comm, Color.RED)
     flags = around(comm, Flag.A | Flag.B)
     pair = around(comm, Pair(comm.rank))
     frozen_ = around(comm, Frozen(comm.rank))
     return (
-        (colour is Colour.RED, Colour("b").name, colour in {Colour.RED}),
+        (color is Color.RED, Color("b").name, color in {Color.RED}),
         (flags == Flag.A | Flag.B, type(flags) is Flag),
         (type(pair) is Pair, pair._asdict(), pair == (pair.first, 5)),
         (type(frozen_) is Frozen, frozen_ < Frozen(100), hash(frozen_) == hash(Frozen(frozen_.key))),
@@ -280,11 +280,11 @@ def exceptions_travel_and_are_caught(comm):
 
 @case
 def classes_functions_and_modules_travel(comm):
-    classes = around(comm, [Base, Derived, Colour, Odd, Pair, Square])
+    classes = around(comm, [Base, Derived, Color, Odd, Pair, Square])
     functions = around(comm, [rebuild, max_of, np.sum, len, MPI.SUM, MPI.INT])
     method = around(comm, Derived.build)
     return (
-        [a is b for a, b in zip(classes, [Base, Derived, Colour, Odd, Pair, Square], strict=True)],
+        [a is b for a, b in zip(classes, [Base, Derived, Color, Odd, Pair, Square], strict=True)],
         [
             a is b or a == b
             for a, b in zip(functions, [rebuild, max_of, np.sum, len, MPI.SUM, MPI.INT], strict=True)
@@ -314,7 +314,7 @@ def abstract_and_meta(comm):
 
 @case
 def nested_messages(comm):
-    mine = {"p": Pair(comm.rank, [Record("a")]), "e": {Colour.RED: [shared]}, "t": (Base(1),) * 2}
+    mine = {"p": Pair(comm.rank, [Record("a")]), "e": {Color.RED: [shared]}, "t": (Base(1),) * 2}
     got = comm.allgather(mine)
     return [
         (type(one["p"]) is Pair, type(one["p"].second[0]) is Record, one["t"][0] is one["t"][1],

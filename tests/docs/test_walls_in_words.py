@@ -173,7 +173,7 @@ SENTENCES: dict[str, list[str]] = {
         "test_no_false_pass.py::test_what_grows_with_p_is_found_however_small_it_is_packed"
     ],
     "What a function does to its arguments changes nothing of what it is judged by": [
-        "test_no_false_pass.py::test_what_a_function_does_to_its_arguments_changes_nothing_of_the_judgement"
+        "test_no_false_pass.py::test_what_a_function_does_to_its_arguments_changes_nothing_of_the_judgment"
     ],
 }
 

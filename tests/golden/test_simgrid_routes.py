@@ -40,19 +40,19 @@ def ends(name: str, machine: ClusterSpec) -> tuple[str, ...]:
 
 
 def dragonfly_ends(
-    first: str, arrow: str, second: str, colour: str | None, fly: DragonflySpec
+    first: str, arrow: str, second: str, color: str | None, fly: DragonflySpec
 ) -> tuple[str, ...]:
     """SimGrid numbers routers through; green and black cables go by chassis, group and place."""
     routers = [place_of(node) for node in (first, second) if node.startswith("router")]
-    if colour is None:
+    if color is None:
         own = router_number(routers[0], fly)
         host = next(int(node.split()[1]) for node in (first, second) if node.startswith("host"))
         way = "" if arrow == "-" else "UP" if first.startswith("host") else "DOWN"
         return "local", str(own), str(host - own * fly.counts[-1]), way
     (a, b), way = sorted(routers), "" if arrow == "-" else "UP" if routers[0] < routers[1] else "DOWN"
-    if colour == "green":
+    if color == "green":
         return "green", str(a[1]), str(a[2]), str(b[2]), way
-    if colour == "black":
+    if color == "black":
         return "black", str(a[0]), str(a[1]), str(b[1]), str(a[2]), way
     return "blue", str(a[0]), str(b[0]), str(router_number(a, fly)), str(router_number(b, fly)), way
 

@@ -218,7 +218,7 @@ def test_what_cannot_be_is_refused():
         return str(caught.value)
 
     assert "which needs a simulated machine" in words("best")
-    assert "those of neighbours are no schedules: lk.tune.neighborhood" in words("neighbor_alltoall=ring")
+    assert "those of neighbors are no schedules: lk.tune.neighborhood" in words("neighbor_alltoall=ring")
     assert "Open MPI has no switch for allreduce=swing; it has" in words("allreduce=library:swing")
     assert "bcast has no switch for radix" in words("bcast=library:knomial:radix=2")
     assert "labkit's: bcast=linear" in words("bcast=library:linear", "star:2")

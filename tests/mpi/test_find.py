@@ -36,7 +36,7 @@ def test_bundled_is_the_default(monkeypatch):
     assert lk.run(program, 2, "mpi").machine["mpiexec"] == launcher.path
 
 
-def test_path_of_the_bundled_mpiexec_is_recognised(monkeypatch):
+def test_path_of_the_bundled_mpiexec_is_recognized(monkeypatch):
     path = find_launcher("bundled").path
     monkeypatch.setenv("LABKIT_MPI", path)
     assert find_launcher().is_bundled
@@ -53,7 +53,7 @@ def test_system_wins_when_asked_for(monkeypatch, tmp_path):
     assert launcher.library == "libmpi.so.40"
 
 
-def test_mpich_is_recognised(tmp_path):
+def test_mpich_is_recognized(tmp_path):
     text = "echo 'HYDRA build details:'; echo '    Version:                                 4.0.2'\n"
     launcher = find_launcher(fake(tmp_path, "mpiexec", text))
     assert (launcher.kind, launcher.version) == ("mpich", (4, 0, 2))

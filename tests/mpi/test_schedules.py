@@ -49,7 +49,7 @@ def test_every_algorithm_over_real_messages(ranks: int) -> None:
 
 
 def a_made_one(comm, made):
-    """Carry out what was synthesised for a machine with a slow cable."""
+    """Carry out what was synthesized for a machine with a slow cable."""
     import numpy as np
 
     mine, got = np.full(20_000, float(comm.rank)), np.empty(20_000 * comm.size)
@@ -58,7 +58,7 @@ def a_made_one(comm, made):
 
 
 @pytest.mark.slow
-def test_a_synthesised_collective_over_real_messages() -> None:
+def test_a_synthesized_collective_over_real_messages() -> None:
     cables = [(0, 1), (1, 2), (2, 3, {"bw": "1Gbps"}), (3, 0)]
     machine = lk.graph(cables, range(4), bw="10Gbps", lat="1us")
     made = lk.synthesize("allgather", on=machine, n_bytes=160_000)

@@ -146,7 +146,7 @@ def _remembered(comm, path):
 
 
 @pytest.mark.slow
-def test_exchanges_with_neighbours():
+def test_exchanges_with_neighbors():
     both = [name for name in FORMS if name != "Neighbor_alltoallw"]
     for dims, periods, shape, forms in (
         ([3], [True], (5, 4), FORMS), ([2, 2], [True, False], (5, 4, 2), both),

@@ -11,7 +11,7 @@ from labkit.machines import platform
 from tests.support.message_program import run_program
 
 
-def unsynchronised(p: int, seed: int, rounds: int) -> str:
+def unsynchronized(p: int, seed: int, rounds: int) -> str:
     """Every rank sleeps, posts everything to everybody with sizes of its own, waits; so often."""
     rng = random.Random(seed)
     sizes = [[rng.randrange(131072) for _ in range(p)] for _ in range(p)]
@@ -31,7 +31,7 @@ def unsynchronised(p: int, seed: int, rounds: int) -> str:
 @pytest.mark.parametrize("model", ["lab", "smpi", "raw"])
 @pytest.mark.parametrize("machine", ["star", "star:48,bb_bw=20GBps,bb_lat=1us", "star:48,sharing=shared"])
 def test_exact_repairs_give_the_times_of_complete_solutions(machine: str, model: str) -> None:
-    text = unsynchronised(32, 7, 2)
+    text = unsynchronized(32, 7, 2)
     repaired = run_program(text, 32, platform(machine), model)
     filled = run_program(text, 32, platform(machine), model, fills_only=True)
     assert repaired.repairs > 0  # else nothing is compared
@@ -41,7 +41,7 @@ def test_exact_repairs_give_the_times_of_complete_solutions(machine: str, model:
 
 
 def test_a_tolerance_keeps_what_it_promises() -> None:
-    text = unsynchronised(56, 3, 1)
+    text = unsynchronized(56, 3, 1)
     exact = run_program(text, 56, platform("star"), "lab")
     for tolerance in (1e-3, 1e-2):
         loose = run_program(text, 56, platform("star"), "lab", tolerance=tolerance)
@@ -52,6 +52,6 @@ def test_a_tolerance_keeps_what_it_promises() -> None:
 
 
 def test_the_same_program_gives_the_same_bits() -> None:
-    text = unsynchronised(32, 11, 1)
+    text = unsynchronized(32, 11, 1)
     first, second = (run_program(text, 32, platform("star"), "lab", tolerance=1e-3) for _ in range(2))
     assert first.finish_s.tobytes() == second.finish_s.tobytes()

@@ -56,7 +56,7 @@ def parts(names: list[str]) -> tuple[list[str], list[str]]:
 
 @given(tori(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_torus_routes_are_minimal_and_join_neighbours(spec: TorusSpec, data: st.DataObject) -> None:
+def test_torus_routes_are_minimal_and_join_neighbors(spec: TorusSpec, data: st.DataObject) -> None:
     assert spec.sizes is not None
     hosts = spec.hosts or 0
     src, dst = (data.draw(st.integers(0, hosts - 1)) for _ in range(2))
@@ -166,7 +166,7 @@ def test_all_sources_of_a_subtree_meet_the_same_root_for_one_destination(
 
 @given(dragonflies(), st.data())
 @settings(max_examples=150, deadline=None)
-def test_dragonfly_routes_are_short_and_join_neighbours(spec: DragonflySpec, data: st.DataObject) -> None:
+def test_dragonfly_routes_are_short_and_join_neighbors(spec: DragonflySpec, data: st.DataObject) -> None:
     hosts = spec.hosts or 0
     src, dst = (data.draw(st.integers(0, hosts - 1)) for _ in range(2))
     built = Platform(spec).build(1)
@@ -183,12 +183,12 @@ def test_dragonfly_routes_are_short_and_join_neighbours(spec: DragonflySpec, dat
         number = host // nodes
         return number // routers // chassis, number // routers % chassis, number % routers
 
-    colours = [name.partition(", ")[2] for name in cables]
-    assert colours[0] == colours[-1] == ""
-    assert [c for c in colours if c] == [c for c in colours[1:-1] if c]
+    colors = [name.partition(", ")[2] for name in cables]
+    assert colors[0] == colors[-1] == ""
+    assert [c for c in colors if c] == [c for c in colors[1:-1] if c]
     is_far = router(src)[0] != router(dst)[0]
-    assert colours.count("blue") == is_far
-    assert colours.count("green") <= 1 + is_far >= colours.count("black")
+    assert colors.count("blue") == is_far
+    assert colors.count("green") <= 1 + is_far >= colors.count("black")
     if spec.routing == "minimal" and not is_far:  # SimGrid's peculiarity: links that do not join
         return
     at = f"host {src}"

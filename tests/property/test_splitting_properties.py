@@ -14,7 +14,7 @@ from labkit.algorithms.sorting import exact_splitting_sort, histogram_sort
 from tests.support.sort_oracle import require_sorted
 
 PROCESSES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 13, 16, 17, 32]
-#: few different keys, or neighbours of the ends of their range
+#: few different keys, or neighbors of the ends of their range
 KEYS = st.one_of(st.integers(0, 3), st.sampled_from([-(1 << 63), -1, (1 << 63) - 1]), st.integers(-500, 500))
 
 

@@ -111,11 +111,11 @@ def test_a_sweep_in_a_single_allocation(slurm):
 
 
 def test_a_script_from_the_command_line(slurm, tmp_path):
-    (tmp_path / "neighbour.py").write_text("WORD = 'hello'\n")
+    (tmp_path / "neighbor.py").write_text("WORD = 'hello'\n")
     script = tmp_path / "prog.py"
     script.write_text(
-        "import sys\nfrom mpi4py import MPI\nimport neighbour\n"
-        "print(neighbour.WORD, MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, sys.argv[1:])\n"
+        "import sys\nfrom mpi4py import MPI\nimport neighbor\n"
+        "print(neighbor.WORD, MPI.COMM_WORLD.rank, MPI.COMM_WORLD.size, sys.argv[1:])\n"
     )
     command = [sys.executable, "-m", "labkit", "run", "-n", "2", "--on", slurm.spec("nodes=2"), "--json"]
     done = subprocess.run(
@@ -136,7 +136,7 @@ def test_a_job_needs_no_network(slurm, tmp_path):
     probe = subprocess.run([str(wrapper), "-c", "pass"], capture_output=True, check=False)
     if probe.returncode:
         pytest.skip("no network namespaces here (unshare --net, ip)")
-    # The nodes of this cluster are one machine: Open MPI would ask srun, over the network, for a neighbour.
+    # The nodes of this cluster are one machine: Open MPI would ask srun, over the network, for a neighbor.
     local = "export PRTE_MCA_ras=^slurm PRTE_MCA_plm=^slurm"
     run = lk.run(interfaces, 2, on=slurm.on(nodes=1, python=str(wrapper), setup=local), timeout_s=60)
     assert run.results == [["lo"], ["lo"]]

@@ -91,7 +91,7 @@ class Outcome:
 
 
 def _allreduce(rank: int, p: int, size: int) -> Iterator[str]:
-    """Recursive doubling; ranks beyond a power of two fold into a neighbour first (SimGrid's rdb)."""
+    """Recursive doubling; ranks beyond a power of two fold into a neighbor first (SimGrid's rdb)."""
     tag = _TAGS["allreduce"]
     power = 1 << (p.bit_length() - 1)
     rest = p - power
@@ -143,7 +143,7 @@ def _alltoall_linear(rank: int, p: int, size: int) -> Iterator[str]:
 
 
 def _allgather(rank: int, p: int, size: int) -> Iterator[str]:
-    """To the right neighbour goes what came last from the left one (SimGrid's NTSLR)."""
+    """To the right neighbor goes what came last from the left one (SimGrid's NTSLR)."""
     tag = _TAGS["allgather"]
     for _ in range(1, p):
         yield f"sendrecv {(rank + 1) % p} {tag} {size} {(rank - 1) % p} {tag} {size}"

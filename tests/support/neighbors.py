@@ -1,4 +1,4 @@
-"""Exchanges with neighbours and what NumPy says must come of them; run by ranks, real or simulated."""
+"""Exchanges with neighbors and what NumPy says must come of them; run by ranks, real or simulated."""
 
 from __future__ import annotations
 

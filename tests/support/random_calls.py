@@ -10,7 +10,7 @@ import labkit as lk
 
 
 def random_access(comm: Any, what: str, root: int, other: int, work_s: float) -> None:
-    """One access to a window, by each way of synchronisation."""
+    """One access to a window, by each way of synchronization."""
     window, data = lk.MPI.Win.Allocate(32, 8, comm=comm), np.zeros(4)
     group = comm.Get_group()
     if what == "fence":

@@ -301,7 +301,7 @@ def halves_talk_in_groups(comm):
 
 
 @_right
-def neighbours_of_a_grid(comm):
+def neighbors_of_a_grid(comm):
     grid = comm.Create_cart([comm.size], [True])
     left, right = grid.Shift(0, 1)
     grid.Sendrecv(np.ones(2), right, 0, np.empty(2), left)

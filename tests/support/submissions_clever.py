@@ -335,7 +335,7 @@ def torus_broadcast(comm, data):
     return np.frombuffer(np.array(got, np.uint16).tobytes()[:n], kind).reshape(shape)
 '''
 
-DEADLOCK_COPIES_OF_NEIGHBOURS = '''
+DEADLOCK_COPIES_OF_NEIGHBORS = '''
 import numpy as np
 from mpi4py import MPI
 def smooth(comm, block, tolerance, most):
@@ -391,7 +391,7 @@ CLEVER = [
     Cheating("long error text", "broadcast", "powers", LONG_ERROR_TEXT),
     Cheating("torus pieces to half", "torus_broadcast", "right", TORUS_PIECES_TO_HALF),
     Cheating("torus tiny tags", "torus_broadcast", "tree", TORUS_TINY_TAGS),
-    Cheating("deadlock copies of neighbours", "deadlock", "short", DEADLOCK_COPIES_OF_NEIGHBOURS),
+    Cheating("deadlock copies of neighbors", "deadlock", "short", DEADLOCK_COPIES_OF_NEIGHBORS),
     Cheating("explains by text", "scaling_bug", "explained", EXPLAINS_BY_TEXT),
     Cheating("schedule that counts calls", "prefix_sum", "powers", SCHEDULE_THAT_COUNTS_CALLS),
 ]

@@ -74,7 +74,7 @@ _BINARY = "    return (me - 1) // 2 if me else None, [2 * me + 1, 2 * me + 2]"
 _TERNARY = "    return (me - 1) // 3 if me else None, [3 * me + 1, 3 * me + 2, 3 * me + 3]"
 _BINOMIAL = """    low = me & -me if me else 64
     return me - low if me else None, [me + d for d in (32, 16, 8, 4, 2, 1) if d < low]"""
-_NEIGHBOURS = """    x, y, z = me % 4, me // 4 % 4, me // 16
+_NEIGHBORS = """    x, y, z = me % 4, me // 4 % 4, me // 16
     parent = me - 1 if x else me - 4 if y else me - 16 if z else None
     children = [me + 1] if x < 3 else []
     if x == 0 and y < 3:
@@ -82,7 +82,7 @@ _NEIGHBOURS = """    x, y, z = me % 4, me // 4 % 4, me // 16
     if x == y == 0:
         children.append(me + 16)
     return parent, children"""
-_WAYS = _NEIGHBOURS.replace(
+_WAYS = _NEIGHBORS.replace(
     "    x, y",
     "    if p != 64:\n        return (me - 1) // 2 if me else None, [2 * me + 1, 2 * me + 2]\n    up = {1: 0, 2: 1, 3: 0}\n    x, y",
 ).replace(
@@ -154,12 +154,12 @@ _HALVES = _SCATTER.replace(
     "    have, d = {me: mine[0]}, 1\n    while d < p and p & (p - 1) == 0:\n        have.update(comm.sendrecv(have, dest=me ^ d, source=me ^ d))\n        d *= 2\n    if len(have) < p:\n        waits = [comm.isend(have[me], r, me) for r in range(p) if r != me]\n        have.update({r: comm.recv(source=r, tag=r) for r in range(p) if r != me})\n        MPI.Request.waitall(waits)\n",
 )
 _SNAKE = "[n for _, n in sorted((z, y if z % 2 == 0 else -y, x if (y + z) % 2 == 0 else -x, ) + (0,) and ((z, y if z % 2 == 0 else 3 - y, x if (y + z) % 2 == 0 else 3 - x), x + 4 * y + 16 * z) for x in range(4) for y in range(4) for z in range(4)) if n < p]"
-_BEST = ("neighbours",)
+_BEST = ("neighbors",)
 #: name -> (source, the checks that its algorithm misses)
 RIGHT: dict[str, tuple[str, tuple[str, ...]]] = {
     "chain": (_CHAIN.format(pieces=64, order="list(range(p))"), _BEST),
     "snake": (_CHAIN.format(pieces=48, order=_SNAKE), _BEST),
-    "neighbours": (_TREE.format(family=_NEIGHBOURS, pieces=24), _BEST),
+    "neighbors": (_TREE.format(family=_NEIGHBORS, pieces=24), _BEST),
     "both_ways_round": (_TREE.format(family=_WAYS, pieces=16), ()),
     "both_ways_fine": (_TREE.format(family=_WAYS, pieces=32), _BEST),
     "binomial_in_pieces": (_TREE.format(family=_BINOMIAL, pieces=16), _BEST),
@@ -170,9 +170,9 @@ RIGHT: dict[str, tuple[str, tuple[str, ...]]] = {
     "buffers": (_BUFFERS, _BEST),
     "two_chains": (_CHAIN.format(pieces=64, order="[0, *range(p - 1, 0, -1)]"), _BEST),
 }
-_ALL = ("right", "any_data", "tree", "pieces", "neighbours")
-_TIMES = ("tree", "pieces", "neighbours")
-_SLOW = ("pieces", "neighbours")
+_ALL = ("right", "any_data", "tree", "pieces", "neighbors")
+_TIMES = ("tree", "pieces", "neighbors")
+_SLOW = ("pieces", "neighbors")
 _FLAT = (
     _HEAD
     + "def torus_broadcast(comm, data):\n    if comm.rank == 0:\n        for r in range(1, comm.size):\n            comm.send(data, r)\n        return data\n    return comm.recv(source=0)\n"
@@ -194,7 +194,7 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     "binomial": (_TREE.format(family=_BINOMIAL, pieces=1), _SLOW),
     "binary_whole": (_TREE.format(family=_BINARY, pieces=1), _SLOW),
     "all_receives_posted_first": (_POSTED, _SLOW),  # pieces that share a link arrive together, and late
-    "neighbours_whole": (_TREE.format(family=_WAYS, pieces=1), _SLOW),
+    "neighbors_whole": (_TREE.format(family=_WAYS, pieces=1), _SLOW),
     "hypercube": (
         _HEAD
         + "def torus_broadcast(comm, data):\n    d = 1\n    while d < comm.size:\n        if comm.rank < d:\n            comm.send(data, comm.rank + d)\n        elif comm.rank < 2 * d:\n            data = comm.recv(source=comm.rank - d)\n        d *= 2\n    return data\n",
@@ -213,7 +213,7 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         _TIMES,
     ),
-    "data_in_colours": (
+    "data_in_colors": (
         _HEAD
         + "def torus_broadcast(comm, data):\n    part = comm.Split(0 if data is None else int(data.size), comm.rank)\n    return data if comm.rank == 0 else np.zeros(part.size)\n",
         _ALL,
@@ -306,4 +306,4 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
 }
 #: what the draw of the type decides: the runs that are timed are of one type of four
-BY_LUCK = {"floats_only": ("neighbours", "pieces", "tree")}
+BY_LUCK = {"floats_only": ("neighbors", "pieces", "tree")}

@@ -315,7 +315,7 @@ _LINES = {
         kept.append(piece)
     MPI.Request.waitall(waits)
     (shape, kind), *raw = kept
-    return np.frombuffer(b"".join(part.tobytes() for part in raw), kind).reshape(shape)""", {"neighbours"}),
+    return np.frombuffer(b"".join(part.tobytes() for part in raw), kind).reshape(shape)""", {"neighbors"}),
     "binomial on bytes": ("""
     box = None if me else (data.tobytes(), data.dtype.str, data.shape)
     mask = 1
@@ -326,7 +326,7 @@ _LINES = {
             box = comm.recv(source=me - mask)
         mask *= 2
     raw, kind, shape = box
-    return np.frombuffer(raw, kind).reshape(shape)""", {"pieces", "neighbours"}),
+    return np.frombuffer(raw, kind).reshape(shape)""", {"pieces", "neighbors"}),
     "line of buffers": ("""
     head = (data.shape, data.dtype) if me == 0 else comm.recv(source=me - 1, tag=0)
     ahead = me + 1 < p
@@ -342,7 +342,7 @@ _LINES = {
         if ahead:
             waits.append(comm.Isend(part.view(np.uint8), me + 1, 1))
     MPI.Request.Waitall(waits)
-    return result.reshape(shape)""", {"neighbours"}),
+    return result.reshape(shape)""", {"neighbors"}),
 }  # fmt: skip
 _TABLES = {
     "in place": "    before, total = counts.copy(), counts.copy()\n    comm.Allreduce(MPI.IN_PLACE, total)\n    comm.Scan(MPI.IN_PLACE, before)\n    return total, before - counts\n",

@@ -133,7 +133,7 @@ def parallel_sort(comm, keys):
     return every[comm.rank * most // comm.size : (comm.rank + 1) * most // comm.size].copy()
 """
 
-NEIGHBOURS = """
+NEIGHBORS = """
 def broadcast(comm, data, root):
     ring = comm.Create_cart([comm.size], periods=[True])
     for _ in range(comm.size):
@@ -197,7 +197,7 @@ WRONG: dict[str, tuple[str, str, set[str]]] = {
     "gather": ("sort", GATHER, {"volume", "scaling"}),
     "local": ("sort", LOCAL, _SORT),
     "merges": ("sort", MERGES, {"volume", "scaling"}),
-    "neighbours": ("broadcast", NEIGHBOURS, _BROADCAST),
+    "neighbors": ("broadcast", NEIGHBORS, _BROADCAST),
     "no_wait": ("sort", NO_WAIT, _SORT),
     "hot_spot": ("sort", HOT_SPOT, {"scaling"}),
     "constant": ("sort", CONSTANT, _SORT),

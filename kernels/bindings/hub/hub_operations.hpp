@@ -63,7 +63,7 @@ class Progress : public Driver {
   nanobind::object after_;
 };
 
-/// What the program itself completes: a generalised request.
+/// What the program itself completes: a generalized request.
 class GeneralProgress final : public Progress {
  public:
   using Progress::Progress;

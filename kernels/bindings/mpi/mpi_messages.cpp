@@ -1,4 +1,4 @@
-// Several messages that are one request: nonblocking neighbour collectives, Isendrecv.
+// Several messages that are one request: nonblocking neighbor collectives, Isendrecv.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 

@@ -338,7 +338,7 @@ PyObject* after_method(PyObject* self, PyObject* value) {
   Py_RETURN_NONE;
 }
 
-/// _complete(): a generalised request is over now. Whether it was not before.
+/// _complete(): a generalized request is over now. Whether it was not before.
 PyObject* complete_method(PyObject* self, PyObject*) {
   RequestObject* request = request_of(self);
   Hub* hub = enter("Complete");

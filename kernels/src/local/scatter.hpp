@@ -36,7 +36,7 @@ bool scatter_stably(std::span<const T> keys, std::span<const std::int64_t> count
   return true;
 }
 
-/// counts[number_of(i)]++ for all i < n. Neighbouring keys often share a number, and the second would wait
+/// counts[number_of(i)]++ for all i < n. Neighboring keys often share a number, and the second would wait
 /// for the first one's store: four tables take turns where they are small beside the keys.
 template <class NumberOf>
 void count_numbers(std::size_t n, std::span<std::int64_t> counts, NumberOf number_of) {

@@ -6,9 +6,9 @@ namespace labkit {
 namespace {
 
 // Measured on linear alltoalls, equal and unequal, together and from random starts, on stars and fat trees
-// of 16 to 256 hosts, and with 8 and 16 ranks a host (engine_bench: `unsynchronised`, `hosts`). Around these
+// of 16 to 256 hosts, and with 8 and 16 ranks a host (engine_bench: `unsynchronized`, `hosts`). Around these
 // values little changes: 16 to 128, 2 to 16, 5000 to 80000, 2 to 16 cost within a tenth of each other, but
-// 64 instead of 32 loses 1.7 times with 8 ranks a host, kWastedPerFlow = 1 loses 5 times on synchronised
+// 64 instead of 32 loses 1.7 times with 8 ranks a host, kWastedPerFlow = 1 loses 5 times on synchronized
 // fat trees (they go over for nothing), kLeastWaste = 80000 1.5 times at 24 hosts.
 constexpr std::uint64_t kFilledPerChange = 32;  // a repair costs about as much as filling so many flows
 constexpr std::uint64_t kWastedPerFlow = 4;     // going over costs about as much as filling a flow so often

@@ -76,7 +76,7 @@ void ShortestPaths::check(std::int32_t vertices) const {
   }
 }
 
-/// A leaf has one edge out and one in, both of the same neighbour, which has others, too.
+/// A leaf has one edge out and one in, both of the same neighbor, which has others, too.
 void ShortestPaths::find_leaves(std::int32_t vertices) {
   const auto size = at(vertices);
   std::vector<std::int32_t> outs(size, 0);
@@ -92,8 +92,8 @@ void ShortestPaths::find_leaves(std::int32_t vertices) {
   for (std::size_t v = 0; v < size; ++v) {
     bool is_leaf = outs[v] == 1 && ins[v] == 1;
     if (is_leaf) {
-      const std::int32_t neighbour = edge(leaf_out_[v]).to;
-      is_leaf = edge(leaf_in_[v]).from == neighbour && outs[at(neighbour)] > 1;
+      const std::int32_t neighbor = edge(leaf_out_[v]).to;
+      is_leaf = edge(leaf_in_[v]).from == neighbor && outs[at(neighbor)] > 1;
     }
     if (is_leaf) continue;
     inner_of_[v] = static_cast<std::int32_t>(inner_.size());

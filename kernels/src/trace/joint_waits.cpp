@@ -247,7 +247,7 @@ void InnerWaits::add(std::size_t row, std::int32_t call, std::vector<Wait>& wait
     wait.until_s = found.end_s;
     wait.state = number(WaitState::late_member);
     blockings.push_back({wait, came_s, call});
-  } else {  // as of other collectives, what a rank does in the call while a neighbour is missing is no progress
+  } else {  // as of other collectives, what a rank does in the call while a neighbor is missing is no progress
     wait.begin_s = enter_s;
     wait.until_s = came_s;
     wait.state = number(WaitState::wait_at_neighbors);

@@ -1,4 +1,4 @@
-// Wait states of collectives: of the calls as a whole, and inside trees and neighbourhoods.
+// Wait states of collectives: of the calls as a whole, and inside trees and neighborhoods.
 #pragma once
 
 #include <vector>
@@ -24,7 +24,7 @@ class InnerWaits {
   /// Takes the rows in the order of their ends. Of trees and scans what others had to pass on blocked the rank, behind
   /// what was on time.
   void add(std::size_t row, std::int32_t call, std::vector<Wait>& waits, std::vector<Blocking>& blockings);
-  /// A wait among neighbours of a real run, which tells for whom it was.
+  /// A wait among neighbors of a real run, which tells for whom it was.
   void add_told(std::size_t row, std::int32_t call, std::vector<Wait>& waits) const;
 
  private:

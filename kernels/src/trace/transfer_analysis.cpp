@@ -172,7 +172,7 @@ class Analysis {
     return sharing_.table().uses(sharing_.table().flow(flow));
   }
 
-  /// Neighbouring rows of one transfer and one holder are one.
+  /// Neighboring rows of one transfer and one holder are one.
   void finish_rows() {
     std::vector<Held>& rows = out_.held;
     std::stable_sort(rows.begin(), rows.end(), [](const Held& a, const Held& b) { return a.transfer < b.transfer; });
@@ -203,7 +203,7 @@ class Analysis {
 
 }  // namespace
 
-TransferAnalysis analyse_transfers(const Platform& platform, const Model& model,
+TransferAnalysis analyze_transfers(const Platform& platform, const Model& model,
                                    std::span<const Transfer> transfers, AnalysisOptions options) {
   return Analysis(platform, model, transfers, options).run();
 }

@@ -136,7 +136,7 @@ class Finder {
         inner_.add_told(row, call, waits_);
         continue;
       }
-      if (blocked_.begun[row] >= 0) {  // a collective's: found with it, unless it is one of neighbours
+      if (blocked_.begun[row] >= 0) {  // a collective's: found with it, unless it is one of neighbors
         if (call >= 0 && is_of(Pattern::neighbors, blocked_.begun[row])) inner_.add(row, call, waits_, blockings_);
         continue;
       }

@@ -26,7 +26,7 @@ TEST_CASE("probe sees the envelope of an unexpected message, wait_probe waits fo
     return s.engine.wait_probe(1, kAnySource, 7, 0);
   });
   s.add(1, [&] {
-    CHECK(s.engine.clock(1) == 1.0);  // visible when it is sent, not when it has travelled
+    CHECK(s.engine.clock(1) == 1.0);  // visible when it is sent, not when it has traveled
     REQUIRE(s.engine.probe(1, kAnySource, 7, 0, envelope));
     CHECK(envelope.source == 0);
     CHECK(envelope.tag == 7);

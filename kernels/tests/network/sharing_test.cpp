@@ -196,7 +196,7 @@ TEST_CASE("only the touched component is filled again") {
   CHECK(sharing.flows_filled() - before == 2);
 }
 
-TEST_CASE("tiny rests survive huge neighbours") {
+TEST_CASE("tiny rests survive huge neighbors") {
   // x + 1000 * (1e6 - 1/1024) <= 1e9 with the heavy ones at their bounds  =>  x = 1000 / 1024
   Sharing sharing({shared(1e9)});
   const FlowId x = add(sharing, {{0, 1}}, 1e6);

@@ -88,7 +88,7 @@ TEST_CASE("limiters of hosts and routers, both ends of a blue cable after it") {
   CHECK(latency(*make_dragonfly(spec), 5, 5) == 2e-6);
 }
 
-TEST_CASE("colours widen their cables") {
+TEST_CASE("colors widen their cables") {
   DragonflySpec spec = of(2, 2, 2, 1);
   spec.green = 2;
   spec.black = 3;

@@ -168,7 +168,7 @@ TEST_CASE("what is refused names its line") {
       {"0 wait 1 0\n", "`rank wait source destination tag`"},
       {"0 waitall 1 2\n", "waitall is written"},
       {"0 allreduce 5 0 6 element=3\n", "no multiple of element=3"},
-      {"0 allreduce 5 0 6 colour=3\n", "line 1: "},
+      {"0 allreduce 5 0 6 color=3\n", "line 1: "},
       {"0 allreduce 5 0 6 cut=no cut=no\n", "cut= stands twice"},
       {"0 compute 5 comm=0\n", "comm= has no meaning for 'compute'; its options are none"},
       {"0 sleep 5 element=8\n", "element= has no meaning for 'sleep'"},

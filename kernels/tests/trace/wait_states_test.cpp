@@ -19,7 +19,7 @@ TEST_CASE("a late sender: the receiver waits until the send begins, and that goe
   one.calls = {{0, 1.0, 7.0}, {1, 6.0, 6.5}};
   one.messages = {{1, 0, 6.25, 1.0}};
   one.blocks = {{0, 1.0, 7.0, 0}};
-  const auto got = one.analyse();
+  const auto got = one.analyze();
   REQUIRE(got.found.waits.size() == 1);
   const Wait& wait = got.found.waits[0];
   CHECK(state_of(wait) == WaitState::late_sender);
@@ -43,16 +43,16 @@ TEST_CASE("a late sender: its call is the one that is told, also where the next 
   one.calls = {{0, 1.0, 7.0}, {1, 6.0, 6.5}, {1, 6.5, 7.0}};
   one.messages = {{1, 0, 6.5, 1.0}};
   one.blocks = {{0, 1.0, 7.0, 0}};
-  CHECK(one.analyse().found.waits.at(0).cause_call == 2);
+  CHECK(one.analyze().found.waits.at(0).cause_call == 2);
   one.sent_in = {1};
-  const auto got = one.analyse();
+  const auto got = one.analyze();
   REQUIRE(got.found.waits.size() == 1);
   CHECK(got.found.waits[0].cause_call == 1);
   CHECK(got.found.waits[0].until_s == 6.0);
   one.sent_in = {-1};
-  CHECK(one.analyse().found.waits.at(0).until_s == 6.5);
+  CHECK(one.analyze().found.waits.at(0).until_s == 6.5);
   one.sent_in = {3};
-  CHECK_THROWS_AS(one.analyse(), std::invalid_argument);
+  CHECK_THROWS_AS(one.analyze(), std::invalid_argument);
 }
 
 TEST_CASE("a late receiver: the sender of a message that needs both waits until the receive begins") {
@@ -61,7 +61,7 @@ TEST_CASE("a late receiver: the sender of a message that needs both waits until 
   one.calls = {{0, 0.0, 5.0}, {1, 4.0, 5.0}};
   one.messages = {{0, 1, 0.0, 4.0}};
   one.blocks = {{0, 0.0, 5.0, 0}, {1, 4.0, 5.0, 0}};
-  const auto got = one.analyse();
+  const auto got = one.analyze();
   REQUIRE(got.found.waits.size() == 1);
   CHECK(state_of(got.found.waits[0]) == WaitState::late_receiver);
   CHECK(got.found.waits[0].seconds() == 4.0);
@@ -76,7 +76,7 @@ TEST_CASE("wrong order: what was there already is received later; from whom tell
     one.calls = {{0, 1.0, 6.0}, {0, 6.0, 7.0}, {1, 5.0, 5.5}};
     one.messages = {{1, 0, 5.0, 1.0}, {other, 0, 0.5, 6.0}};
     one.blocks = {{0, 1.0, 6.0, 0}};
-    const auto got = one.analyse();
+    const auto got = one.analyze();
     REQUIRE(got.found.waits.size() == 1);
     CHECK(state_of(got.found.waits[0]) == (is_same ? WaitState::wrong_order_same_source : WaitState::wrong_order_other_source));
     CHECK(got.found.waits[0].seconds() == 4.0);
@@ -90,7 +90,7 @@ TEST_CASE("a chain of waits goes back to the first delay, indirectly") {
   one.calls = {{0, 0.0, 11.0}, {1, 0.0, 10.0}, {1, 10.0, 11.0}, {2, 10.0, 10.0}};
   one.messages = {{2, 1, 10.0, 0.0}, {1, 0, 10.0, 0.0}};
   one.blocks = {{1, 0.0, 10.0, 0}, {0, 0.0, 11.0, 1}};
-  const auto got = one.analyse();
+  const auto got = one.analyze();
   CHECK(got.waiting() == 20.0);
   double direct = 0.0, indirect = 0.0;
   for (const Delay& delay : got.costs.delays) {
@@ -109,7 +109,7 @@ TEST_CASE("collectives: who needs whom") {
     one.ends_s = {9.0, 9.0, 9.0};
     const double came[] = {1.0, 3.0, last_s};
     for (std::int32_t rank = 0; rank < 3; ++rank) one.calls.push_back({rank, came[rank], 9.0, 0, pattern, root});
-    return one.analyse().found.waits;
+    return one.analyze().found.waits;
   };
   const auto barrier = run(Pattern::barrier, -1, 6.0);
   REQUIRE(barrier.size() == 2);
@@ -138,7 +138,7 @@ TEST_CASE("who leaves an n-to-n operation later than the first completes") {
   Case one;
   one.ends_s = {4.0, 5.0};
   one.calls = {{0, 1.0, 4.0, 0, Pattern::all}, {1, 3.0, 5.0, 0, Pattern::all}};
-  const auto got = one.analyse();
+  const auto got = one.analyze();
   REQUIRE(got.found.waits.size() == 2);
   CHECK(state_of(got.found.waits[1]) == WaitState::nxn_completion);
   CHECK(got.found.waits[1].seconds() == 1.0);
@@ -150,7 +150,7 @@ TEST_CASE("a nonblocking collective is waited for in the call that ends it") {
   one.ends_s = {6.0, 6.0};
   one.calls = {{0, 0.0, 0.0, 0, Pattern::all, -1, true}, {0, 1.0, 6.0}, {1, 5.0, 5.0, 0, Pattern::all, -1, true}, {1, 5.0, 6.0}};
   one.blocks = {{0, 1.0, 6.0, -1, 0}, {1, 5.0, 6.0, -1, 2}};
-  const auto got = one.analyse();
+  const auto got = one.analyze();
   REQUIRE(got.found.waits.size() == 1);
   CHECK(state_of(got.found.waits[0]) == WaitState::wait_at_nxn);
   CHECK(got.found.waits[0].begin_s == 1.0);
@@ -165,7 +165,7 @@ TEST_CASE("inside a tree a rank waits for the one that came late, however many p
                {2, 6.0, 7.0, 0, Pattern::to_root, 0}, {3, 0.0, 8.0, 0, Pattern::to_root, 0}};
   one.messages = {{2, 1, 6.5, 0.0}, {1, 3, 7.25, 0.0}};
   one.blocks = {{1, 0.0, 7.0, 0}, {3, 0.0, 7.75, 1}};
-  const auto waits = one.analyse().found.waits;
+  const auto waits = one.analyze().found.waits;
   REQUIRE(waits.size() == 3);
   CHECK(state_of(waits[1]) == WaitState::late_member);
   CHECK(waits[1].rank == 1);
@@ -182,7 +182,7 @@ TEST_CASE("what both ranks did alike since they met is nobody's fault") {
   one.phases = {{0, 0, 1.0, 5.0}, {1, 0, 1.0, 5.0}, {1, 1, 5.0, 7.0}};
   one.calls = {{0, 1.0, 1.0, 0, Pattern::barrier}, {1, 1.0, 1.0, 0, Pattern::barrier},
                {0, 5.0, 7.0, 1, Pattern::barrier}, {1, 7.0, 7.0, 1, Pattern::barrier}};
-  const auto got = one.analyse();
+  const auto got = one.analyze();
   CHECK(got.waiting() == 2.0);
   REQUIRE(got.costs.delays.size() == 1);
   CHECK(got.costs.delays[0].begin_s == 5.0);
@@ -193,19 +193,19 @@ TEST_CASE("columns that do not fit are refused") {
   Case one;
   one.ends_s = {1.0};
   one.calls = {{1, 0.0, 1.0}};
-  CHECK_THROWS_AS(one.analyse(), std::invalid_argument);
+  CHECK_THROWS_AS(one.analyze(), std::invalid_argument);
   one.calls = {};
   one.messages = {{0, 5, 0.0, 0.0}};
-  CHECK_THROWS_AS(one.analyse(), std::invalid_argument);
+  CHECK_THROWS_AS(one.analyze(), std::invalid_argument);
   one.messages = {};
   one.blocks = {{0, 0.0, 1.0, 3}};
-  CHECK_THROWS_AS(one.analyse(), std::invalid_argument);
+  CHECK_THROWS_AS(one.analyze(), std::invalid_argument);
 }
 
 TEST_CASE("the critical path of a spawned rank goes on at who has spawned it") {
   Case one;
   one.ends_s = {3.0, 7.0};
-  const auto got = one.analyse();
+  const auto got = one.analyze();
   const std::vector<double> begins_s{0.0, 2.0};
   const std::vector<std::int32_t> begun_by{-1, 0}, itself{-1, 1}, few{-1};
   const auto costs = find_delay_costs(got.found, got.line, begins_s, begun_by);
@@ -262,7 +262,7 @@ TEST_CASE("all costs add up to all waiting, and the critical path to the run") {
       }
     }
     one.ends_s = now;
-    const auto got = one.analyse();
+    const auto got = one.analyze();
     CHECK(got.all_costs() == doctest::Approx(got.waiting()).epsilon(1e-12));
     double critical = 0.0;
     for (const CriticalStretch& stretch : got.costs.path) critical += stretch.end_s - stretch.begin_s;

@@ -59,7 +59,7 @@ struct Case {
     }
   };
 
-  Result analyse() {
+  Result analyze() {
     std::stable_sort(calls.begin(), calls.end(), [](const Call& a, const Call& b) {
       return a.rank != b.rank ? a.rank < b.rank : a.begin_s < b.begin_s;
     });

@@ -95,7 +95,7 @@ def title(sorter: str) -> str:
 
 Keys = NDArray[Any]
 
-#: this rank's block, and the checker's message, judgement and imbalance
+#: this rank's block, and the checker's message, judgment and imbalance
 FlightSort = tuple[Keys, str, bool, float]
 
 

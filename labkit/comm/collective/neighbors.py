@@ -1,4 +1,4 @@
-"""Neighbour collectives: each rank exchanges with its neighbours alone, by their own messages."""
+"""Neighbor collectives: each rank exchanges with its neighbors alone, by their own messages."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FIRST_TAG = 0x40000000
 
 
 class NeighborCollectives:
-    """The neighbour collectives of a communicator with a topology."""
+    """The neighbor collectives of a communicator with a topology."""
 
     _private: Any
     _leave: Callable[[str], None]
@@ -38,7 +38,7 @@ class NeighborCollectives:
         """Ranks that this one receives from, and sends to."""
         raise NotImplementedError
 
-    # --- what is sent and received: a block per neighbour ---------------------------------------------
+    # --- what is sent and received: a block per neighbor ---------------------------------------------
 
     def _same(self, sendbuf: object, recvbuf: object) -> _Exchange:
         sources, targets = self.inoutedges
@@ -70,11 +70,11 @@ class NeighborCollectives:
         return self._tables(sendbuf, recvbuf, parse_vector_w)
 
     def neighbor_allgather(self, sendobj: object) -> list[Any]:
-        """Send an object to every neighbour; what they sent (None beyond an edge)."""
+        """Send an object to every neighbor; what they sent (None beyond an edge)."""
         return self._objects("neighbor_allgather", [sendobj] * len(self.inoutedges[1]))
 
     def neighbor_alltoall(self, sendobj: Sequence[object]) -> list[Any]:
-        """Send the i-th object to the i-th neighbour; what they sent (None beyond an edge)."""
+        """Send the i-th object to the i-th neighbor; what they sent (None beyond an edge)."""
         objects = list(sendobj)
         if len(objects) != len(self.inoutedges[1]):
             raise ValueError(f"expecting {len(self.inoutedges[1])} items, got {len(objects)}")
@@ -151,7 +151,7 @@ class NeighborCollectives:
         """Receives and sends as (buffer, peer, tag); none beyond an edge.
 
         On a grid a block sent in one direction arrives in the opposite one: between two ranks that are
-        neighbours twice (a ring of two) the direction's number in the tag separates the messages. On a
+        neighbors twice (a ring of two) the direction's number in the tag separates the messages. On a
         graph the messages of a pair of ranks meet in the order of its edges.
         """
         sources, targets = self.inoutedges

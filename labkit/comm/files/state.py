@@ -111,7 +111,7 @@ class View:
         return self.disp + tile * self._extent + int(self._offsets[block]) + rest - int(self._starts[block])
 
     def segments(self, position: int, n_bytes: int) -> list[tuple[int, int]]:
-        """Return where data bytes from `position` on lie: (byte of the file, length), neighbours joined."""
+        """Return where data bytes from `position` on lie: (byte of the file, length), neighbors joined."""
         if n_bytes <= 0:
             return []
         if self.is_plain:

@@ -87,7 +87,7 @@ ERROR_TEXTS: dict[int, str] = {
     44: "MPI_ERR_QUOTA: out of quota",
     45: "MPI_ERR_READ_ONLY: file is read only",
     46: "MPI_ERR_RMA_CONFLICT: conflicting accesses to a window",
-    47: "MPI_ERR_RMA_SYNC: wrong synchronisation of a window",
+    47: "MPI_ERR_RMA_SYNC: wrong synchronization of a window",
     48: "MPI_ERR_SERVICE: unknown service name",
     49: "MPI_ERR_SIZE: invalid size",
     50: "MPI_ERR_SPAWN: could not spawn processes",

@@ -1,4 +1,4 @@
-"""Datatypes: handles of them, MPI's predefined ones, and how buffers are recognised as one of them."""
+"""Datatypes: handles of them, MPI's predefined ones, and how buffers are recognized as one of them."""
 
 from __future__ import annotations
 

@@ -494,7 +494,7 @@ class Prequest(Request):
             request.Start()
 
 
-# Generalised requests: operations that the program carries on and completes itself.
+# Generalized requests: operations that the program carries on and completes itself.
 
 
 _ERR_REQUEST, _ERR_OTHER = 7, 16

@@ -1,6 +1,6 @@
 """Races on windows: two accesses of one epoch that conflict, wherever they come from.
 
-An access is open from its call to the synchronisation that completes it: the fence, the target's `Wait`, or
+An access is open from its call to the synchronization that completes it: the fence, the target's `Wait`, or
 the origin's flush or unlock. Two that are open at one target at the same time are not ordered by anything, so
 what they leave depends on chance if they overlap and conflict (MPI 4.1, section 12.7): a `Put` with anything,
 a `Get` with anything that writes, an accumulate with anything but accumulates of the same operator and type

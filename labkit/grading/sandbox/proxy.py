@@ -601,7 +601,7 @@ class RankProxy:
             )
 
     def private(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
-        """Begin a collective that is made of messages, among neighbours."""
+        """Begin a collective that is made of messages, among neighbors."""
         self._refuse_collective(text(header["name"], 20))
         comm = self._comm(header)
         if header["name"] not in OF_MESSAGES:

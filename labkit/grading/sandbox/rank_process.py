@@ -1,7 +1,7 @@
 """One rank of a submission, in its own process: it runs the source it is given, and asks for everything else.
 
 Whatever a submission changes in here (labkit, NumPy, json, this file) changes what this one process asks
-for and nothing else: messages, times, counts, inputs of other ranks and the judgement are on the other side.
+for and nothing else: messages, times, counts, inputs of other ranks and the judgment are on the other side.
 """
 
 from __future__ import annotations

@@ -339,7 +339,7 @@ class RemoteComm:
         """Combine the objects of the ranks before this one; None at rank 0."""
         return self._of_objects("exscan", [sendobj], None, op)[0]
 
-    # --- for the collectives among neighbours -----------------------------------------------------
+    # --- for the collectives among neighbors -----------------------------------------------------
 
     def _private(self, name: str, root: int, op: str = "") -> tuple[RemoteComm, int]:
         asked = {"name": name, "root": operator.index(root), "op_name": op}
@@ -451,8 +451,8 @@ def _numbers(value: Any) -> Any:
 class RemoteCart(NeighborCollectives, RemoteComm):
     """A communicator of ranks on a grid.
 
-    What a grid is (coordinates, neighbours, edges) is computed as on a simulated machine, by the same
-    functions; neighbour collectives are made of messages, as there.
+    What a grid is (coordinates, neighbors, edges) is computed as on a simulated machine, by the same
+    functions; neighbor collectives are made of messages, as there.
     """
 
     def _grid(self) -> Grid:

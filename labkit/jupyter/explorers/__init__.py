@@ -2,7 +2,7 @@
 
     topology    a machine: routes, links, diameter, bisection, and what makes links hot
     collective  a collective, round by round: who sends what to whom, and what each rank then holds
-    schedule    the same of a custom schedule, or of a synthesised one
+    schedule    the same of a custom schedule, or of a synthesized one
     sorting     a parallel sort, phase by phase: keys, splitters, exchanges, balance
     messages    a recorded run, message by message
     waits       where the time of a run went: metrics, call paths, machine

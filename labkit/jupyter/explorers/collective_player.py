@@ -284,7 +284,7 @@ _SIDE = 330
 #: width of the table of blocks: both together fill a notebook of 1366 pixels
 _WIDE = 550
 
-_LABELLED = 16
+_LABELED = 16
 
 
 def draw_round(found: Rounds, step: int, buffer: str) -> Any:
@@ -324,7 +324,7 @@ def _circle(ranks: int, sent: list[Sent]) -> object:
     fig.scatter(
         [x for x, _ in at],
         [y for _, y in at],
-        size=22 if ranks <= _LABELLED else 15,
+        size=22 if ranks <= _LABELED else 15,
         color=COLORS[0],
         fill_alpha=[1.0 if i in busy or not sent else 0.45 for i in range(ranks)],
         line_color="white",
@@ -338,7 +338,7 @@ def _circle(ranks: int, sent: list[Sent]) -> object:
         text_color="white",
         text_font=constant(FONT),
         text_font_style="bold",
-        text_font_size="12px" if ranks <= _LABELLED else "9px",
+        text_font_size="12px" if ranks <= _LABELED else "9px",
     )
     fig.add_layout(heading("who sends to whom", 14), "above")
     style_axes([fig])
@@ -369,7 +369,7 @@ def _carried(message: Sent) -> str:
 
 
 def _table(title: str, ranks: int, columns: int, cells: Mapping[str, Sequence[object]], label: str) -> figure:
-    """Cells by row (a rank) and column: colour, text, hover, and whether they are new."""
+    """Cells by row (a rank) and column: color, text, hover, and whether they are new."""
     fig = figure(
         width=_WIDE,
         height=_SIDE + 30,
@@ -392,7 +392,7 @@ def _table(title: str, ranks: int, columns: int, cells: Mapping[str, Sequence[ob
     fig.add_tools(
         HoverTool(renderers=[drawn], tooltips=[("rank", "@row"), (label, "@column"), ("", "@said")])
     )
-    if max(ranks, columns) <= _LABELLED:
+    if max(ranks, columns) <= _LABELED:
         fig.text(
             "column",
             "row",
@@ -570,7 +570,7 @@ def schedule(made: Synthesized | Schedule, *, on: object = "star", n_bytes: int 
         What `labkit.synthesize` returned, or a custom schedule.
     on, n_bytes
         The machine that a custom schedule is simulated on, and its message or block; what was
-        synthesised brings both.
+        synthesized brings both.
 
     Returns
     -------

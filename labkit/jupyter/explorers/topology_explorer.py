@@ -43,7 +43,7 @@ PATTERNS = {
     "none": "no messages",
     "ring": "every host to the next one",
     "shift": "every host to the one that is some places further",
-    "halo": "every host to its four neighbours in a grid of hosts, row by row",
+    "halo": "every host to its four neighbors in a grid of hosts, row by row",
     "transpose": "host (row, column) of a square grid to (column, row)",
     "random pairs": "every host to one other, drawn at random",
     "all to all": "every host to every other",
@@ -133,7 +133,7 @@ def pairs(pattern: str, hosts: int, shift: int = 1, seed: int = 0) -> Pairs:
         rows = max(d for d in range(1, int(hosts**0.5) + 1) if hosts % d == 0)
         row, column = np.divmod(every, hosts // rows)
         columns = hosts // rows
-        ways = [((row + a) % rows) * columns + (column + b) % columns for a, b in _NEIGHBOURS]
+        ways = [((row + a) % rows) * columns + (column + b) % columns for a, b in _NEIGHBORS]
         found = np.unique(np.concatenate([np.stack([every, way], 1) for way in ways]), axis=0)
     else:
         found = np.stack([every, _targets(pattern, hosts, shift, seed)], 1)
@@ -141,7 +141,7 @@ def pairs(pattern: str, hosts: int, shift: int = 1, seed: int = 0) -> Pairs:
     return kept
 
 
-_NEIGHBOURS = ((0, 1), (0, -1), (1, 0), (-1, 0))
+_NEIGHBORS = ((0, 1), (0, -1), (1, 0), (-1, 0))
 
 
 def _targets(pattern: str, hosts: int, shift: int, seed: int) -> Pairs:

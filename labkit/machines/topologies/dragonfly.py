@@ -198,7 +198,7 @@ class DragonflySpec(ClusterSpec):
         return {"counts": self.counts, "routing": self.routing, "seed": self.seed}
 
     def shape_rows(self) -> list[tuple[str, str]]:
-        """Hosts, routers and cables by colour, and how messages find their way."""
+        """Hosts, routers and cables by color, and how messages find their way."""
         if self.groups is None:
             return [
                 ("shape", "a dragonfly, groups of one chassis"),
@@ -231,7 +231,7 @@ class DragonflySpec(ClusterSpec):
         }[self.routing]
 
     def cable_links(self) -> list[LinksOfCables]:
-        """The hosts' links and the coloured ones."""
+        """The hosts' links and the colored ones."""
         _, blue, _, black, _, green, _ = self.counts
         cables, ways = self.cables(), self.links_per_cable
         return [
@@ -269,13 +269,13 @@ class DragonflySpec(ClusterSpec):
         if chassis % 2 == 0:
             inside.append((routers * black * (chassis // 2) ** 2, "black"))
         inside.append((own // 2, "hosts'"))
-        narrow, colour = min(inside)
+        narrow, color = min(inside)
         if groups % 2 == 0:
             cuts.append((blue * (groups // 2) ** 2, "blue cables between half of the groups"))
         else:
             # The blue cables of the halved group end in either half of it: at most all of them are cut.
             cut = blue * ((groups // 2) ** 2 + groups // 2 * 2) + narrow if groups > 1 else narrow
-            cuts.append((cut, f"{'blue and ' if groups > 1 else ''}{colour} cables, a group halved"))
+            cuts.append((cut, f"{'blue and ' if groups > 1 else ''}{color} cables, a group halved"))
         count, what = min(cuts)
         return Bisection(count * self.bw, False, f"{count:,.6g} x bw, {what}", self.links_per_cable == 2)
 

@@ -89,7 +89,7 @@ def _read_shape(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class TorusSpec(ClusterSpec):
-    """A torus: every host is joined to its two neighbours in each dimension, round the ends.
+    """A torus: every host is joined to its two neighbors in each dimension, round the ends.
 
     Unsized, it is a three-dimensional torus that grows with the ranks (`near_cube`). Messages go through one
     dimension after another, the shorter way round; exact rules: ``labkit/topology/torus.hpp`` of the kernels.
@@ -285,7 +285,7 @@ def _lay_out(sizes: tuple[int, ...]) -> Layout:
     layout = Layout(said="Stubs continue at the opposite end.")
     if len(sizes) > drawn:
         slices = "layers" if len(sizes) == 3 else "slices"
-        layout.said += f" Hosts at the same place of neighbouring {slices} are joined, too."
+        layout.said += f" Hosts at the same place of neighboring {slices} are joined, too."
     steps = _steps(sizes, is_box)
     for number, place in enumerate(_places(sizes)):
         if len(sizes) == 3 and not is_box:  # layers in rows, as a page is read
@@ -306,7 +306,7 @@ def _places(sizes: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 
 def _steps(sizes: tuple[int, ...], is_box: bool) -> list[Point]:
-    """How far apart neighbours are in each dimension: slices alternate between right and up."""
+    """How far apart neighbors are in each dimension: slices alternate between right and up."""
     if is_box:
         return [(1.0, 0.0), (0.0, 1.0), (0.42, 0.31)]
     if len(sizes) == 3:

@@ -105,7 +105,7 @@ def _route(route: Route, indent: str, zones: set[str], pairs: set[str]) -> str:
 # Putting a machine of zones together for the engine: names become numbers, and what cannot be is refused.
 
 #: Up to this number of hosts every route is tried; of more, those of some hosts with their
-#: neighbour, the first and the last host.
+#: neighbor, the first and the last host.
 _ALL_PAIRS, _SOME_HOSTS = 128, 4096
 
 
@@ -658,8 +658,8 @@ def _spread(count: int, edges: set[tuple[int, int]]) -> list[Point]:
         return [(0.0, 0.0)]
     hops = _hops(count, edges)
     squares = hops**2
-    centred = squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean()
-    values, vectors = np.linalg.eigh(-0.5 * centred)
+    centered = squares - squares.mean(0) - squares.mean(1)[:, None] + squares.mean()
+    values, vectors = np.linalg.eigh(-0.5 * centered)
     axes = vectors[:, -2:] * np.sqrt(np.maximum(values[-2:], 0.0))
     # An eigenvector's sign is arbitrary: the first clearly non-zero entry points right, or up.
     for axis in axes.T:

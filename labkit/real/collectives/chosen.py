@@ -2,7 +2,7 @@
 
 mpi4py's names of communicators are replaced before the program sees them, by classes derived from its own.
 A call on buffers of a communicator of several ranks, blocking or not, asks the selector; where that has no
-opinion, and for persistent calls, Alltoallw, neighbours and two groups, the library does what it does. A
+opinion, and for persistent calls, Alltoallw, neighbors and two groups, the library does what it does. A
 program that could not call mpi4py so gets mpi4py's own error.
 The messages of labkit's algorithms travel on a private duplicate of the communicator, which its first such
 call makes. A nonblocking call goes on in a thread, which needs MPI's THREAD_MULTIPLE: without it, it is the
@@ -252,7 +252,7 @@ class Chosen:
             if not self._may_go_on:
                 self._note(
                     "nonblocking collectives are the library's: labkit's algorithms go on in threads, which "
-                    "need MPI initialised with THREAD_MULTIPLE"
+                    "need MPI initialized with THREAD_MULTIPLE"
                 )
         return self._may_go_on
 

@@ -350,7 +350,7 @@ def failure(
         error = too_late(timeout_s, _places(places, reports))
         if not reports.sees_waits:
             error.add_note(
-                "If all of them wait for each other, this is a deadlock: it is recognised, with its cycle, "
+                "If all of them wait for each other, this is a deadlock: it is recognized, with its cycle, "
                 "only on engines that labkit has started on this host."
             )
     elif error is None:

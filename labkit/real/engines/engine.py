@@ -273,7 +273,7 @@ def _calls(owner: object) -> dict[str, object]:
     for name, kind in _STARTED.items():
         if name in own:
             calls[name] = _call(owner, name, kind)
-    # Open MPI's nonblocking neighbour exchanges swap the two messages of a pair that is a neighbour twice.
+    # Open MPI's nonblocking neighbor exchanges swap the two messages of a pair that is a neighbor twice.
     for name in _NEIGHBOR:
         if name in own:
             calls[name] = _call(owner, name, interruptible, is_together=True)

@@ -208,7 +208,7 @@ def _mpi_names() -> Iterator[None]:
     before = {
         name: getattr(MPI, name) for name in ("COMM_WORLD", "COMM_SELF", "Request", "Prequest", "Finalize")
     }
-    pickling: Any = MPI.pickle  # initialised anew: that is how mpi4py has its pickling changed
+    pickling: Any = MPI.pickle  # initialized anew: that is how mpi4py has its pickling changed
     pickling.__init__(dumps, pickle.loads, pickling.PROTOCOL)
     MPI.Request, MPI.Prequest = Request, PersistentRequest
     MPI.Finalize = lambda: None  # a script's last line; the engine needs MPI again

@@ -157,7 +157,7 @@ class _Child:
             os.environ["TMPDIR"] = original
 
     def start_mpi(self) -> None:
-        """Import mpi4py.MPI, which initialises MPI, and make sure that launcher and library fit."""
+        """Import mpi4py.MPI, which initializes MPI, and make sure that launcher and library fit."""
         self.load_waits()
         try:
             from mpi4py import MPI
@@ -287,7 +287,7 @@ class _Child:
         if self.header.get("kind") == "function":
             from labkit.real.program import dumps
 
-            mine: Any = self.mpi.pickle  # initialised anew: that is how mpi4py has its pickling changed
+            mine: Any = self.mpi.pickle  # initialized anew: that is how mpi4py has its pickling changed
             mine.__init__(dumps, pickle.loads, mine.PROTOCOL)
 
     def write(self, file: BinaryIO, result: object, times: dict[str, object]) -> None:

@@ -302,7 +302,7 @@ class Launch:
         asked = []
         here = whereabouts()["table"]
         if self.hosts is not None:
-            self._write("stacks", here)  # ranks that cannot be signalled from here look for it
+            self._write("stacks", here)  # ranks that cannot be signaled from here look for it
         for rank in range(self.ranks):
             try:
                 pid, _, table = self.rank_file(rank, "pid").read_text().partition(" ")

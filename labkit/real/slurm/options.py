@@ -171,7 +171,7 @@ def slurm(profile: str = "", **options: object) -> Slurm:
         results are handed out once, and the same call then measures anew.
     max_jobs : int
         Into how many jobs a sweep is divided at most. Each number of nodes has its own job; beyond
-        this limit neighbouring sizes share the larger allocation.
+        this limit neighboring sizes share the larger allocation.
     wait_s : float
         How long to wait for the jobs, in seconds; by default until they end.
 

@@ -223,7 +223,7 @@ class Batch:
 def divide(points: Sequence[PackedLaunch], cluster: Slurm) -> list[list[PackedLaunch]]:
     """Divide points into jobs: one for each number of nodes, as long as they are not too many.
 
-    Beyond ``max_jobs`` the neighbouring sizes that waste the fewest nodes share the larger allocation.
+    Beyond ``max_jobs`` the neighboring sizes that waste the fewest nodes share the larger allocation.
     """
     groups: dict[int, list[PackedLaunch]] = {}
     for point in points:

@@ -11,7 +11,7 @@ import pandas as pd
 from labkit.errors import DataError
 from labkit.scaling import read_samples
 from labkit.scaling.description import fit_samples
-from labkit.scaling.judgement import check_guideline
+from labkit.scaling.judgment import check_guideline
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.guidelines.report import (
     MARGIN,

@@ -214,7 +214,7 @@ def _marks(events: Events, above: NDArray[np.int64]) -> tuple[NDArray[Any], ...]
 
 
 def _meanings(events: Events) -> Iterator[str]:
-    """Yield the configuration: units, states and their colours, types of events and their values."""
+    """Yield the configuration: units, states and their colors, types of events and their values."""
     for name, value in events.facts().items():
         yield f"# {name}: {' '.join(str(value).split())}\n"
     yield "\nDEFAULT_OPTIONS\n\nLEVEL               THREAD\nUNITS               NANOSEC\n"

@@ -21,7 +21,7 @@ _GZIP = b"\x1f\x8b"
 
 
 def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[bytes]:
-    """Yield a file's bytes, unpacked when it is gzip (recognised by its first two bytes)."""
+    """Yield a file's bytes, unpacked when it is gzip (recognized by its first two bytes)."""
     require_file(path, is_whole=False)
     try:
         with open(path, "rb") as raw:

@@ -13,7 +13,7 @@ How the lines say what SimGrid's text, which has one world of ranks, cannot expr
 - A copy of the world calls the world's collectives. Making a communicator is a barrier of the old one; a
   split is an allgather of two numbers of four bytes a rank.
 - Collectives of Python objects are the messages that mpi4py makes of them: sizes first, then the pickles.
-  Those of reductions go over its trees, with tags from 2^30 on and an odd ``comm=``, as do neighbour
+  Those of reductions go over its trees, with tags from 2^30 on and an odd ``comm=``, as do neighbor
   collectives.
 - A receive from any source is written with the source that it got. Tests and probes that found nothing are
   not written; a test that succeeded is a wait.

@@ -394,7 +394,7 @@ class Ledger:
         return number
 
     def hears(self, known: Known, sources: Sequence[int]) -> None:
-        """Note from whom the rank receives in a call to neighbours."""
+        """Note from whom the rank receives in a call to neighbors."""
         if known.number not in self.sources:
             own = [known.ranks[source] for source in sources if source != self.no_proc]
             self.sources[known.number] = own

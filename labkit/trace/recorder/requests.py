@@ -312,7 +312,7 @@ def _index(result: Any, undefined: int) -> int:
     return -1 if first == undefined or not is_found else first
 
 
-# Communicators that a real run makes, and the messages of those with neighbours, noted.
+# Communicators that a real run makes, and the messages of those with neighbors, noted.
 
 
 #: the colors and keys that ranks exchange: two numbers of four bytes
@@ -320,7 +320,7 @@ _SPLITS, _COLOR_AND_KEY_BYTES = ("Split", "Split_type"), 8
 
 
 class Communicators:
-    """Makes the calls that make communicators, and those to neighbours.
+    """Makes the calls that make communicators, and those to neighbors.
 
     `wrap`: Returns a communicator of mpi4py's as one whose calls are noted.
     """
@@ -344,7 +344,7 @@ class Communicators:
         return made
 
     def _note(self, row: Method, original: _Call) -> _Call | None:
-        """Return what makes a call to neighbours and notes it."""
+        """Return what makes a call to neighbors and notes it."""
         if row.kind != "neighbor" or row.form != "blocking":
             return None
         if not row.is_buffer:
@@ -403,7 +403,7 @@ class Communicators:
 
         return call
 
-    # -- neighbours -----------------------------------------------------------------------------------------
+    # -- neighbors -----------------------------------------------------------------------------------------
 
     def _neighbors(self, original: _Call, sizes_of: _Call) -> _Call:
         ledger = self.ledger
@@ -475,7 +475,7 @@ class Communicators:
         """Note all receives, all sends, and one wait for everything.
 
         In a grid a block sent in one direction arrives in the opposite one; its number is in the tag, so that
-        two ranks that are neighbours twice keep their messages apart. In a graph their order does.
+        two ranks that are neighbors twice keep their messages apart. In a graph their order does.
         """
         if not self.ledger.has_lines:
             return

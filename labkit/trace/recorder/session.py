@@ -54,7 +54,7 @@ class Staged:
             return
         if not mpi.Is_initialized():  # the script will do it; before that no rank has a number
             for name in ("Init", "Init_thread"):
-                setattr(mpi, name, self._initialising(mpi, getattr(mpi, name), dumps))
+                setattr(mpi, name, self._initializing(mpi, getattr(mpi, name), dumps))
             return
         if self._settings["has_times"]:
             self._clocks = ClockMeter(mpi.COMM_WORLD.Dup())
@@ -82,16 +82,16 @@ class Staged:
         if self._clocks is not None:
             self._samples.append(self._clocks.compare())
 
-    def _initialising(
+    def _initializing(
         self, mpi: ModuleType, original: Callable[..., object], dumps: Any
     ) -> Callable[..., object]:
-        def initialise(*arguments: object) -> object:
+        def initialize(*arguments: object) -> object:
             result = original(*arguments)
             if self._recorder is None:
                 self.install(mpi, dumps)
             return result
 
-        return initialise
+        return initialize
 
     def prepare(self) -> None:
         """Get ready for a repetition, with all ranks, before they wait for each other."""

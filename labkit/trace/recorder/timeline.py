@@ -453,7 +453,7 @@ def _together(
 ]:
     """Return the calls, the posts and the probes of all ranks, each one's own by rows of the whole.
 
-    And by rows of calls their blocks, by rank and communicator whom the rank hears as its neighbours, and the
+    And by rows of calls their blocks, by rank and communicator whom the rank hears as its neighbors, and the
     calls on windows.
     """
     contexts: dict[Any, int] = {"world": 0}
@@ -637,7 +637,7 @@ def joint_waits(
 
     `joint`: By call its collective: see `join_calls`.
     `names`: By call.
-    `sources`: By rank and communicator the ranks from which the rank receives there as its neighbours.
+    `sources`: By rank and communicator the ranks from which the rank receives there as its neighbors.
     Returns: The call that waited, when the last rank that it needs had come, that rank, -1, and the row of
         the call that began the collective: itself, unless it is nonblocking.
     """
@@ -685,7 +685,7 @@ def _last_needed(
 def _last_heard(
     calls: Columns, own: Column, until: Column, sources: Mapping[tuple[int, int], list[int]]
 ) -> NDArray[np.int64]:
-    """Return for each call to neighbours the latest one of those from which it receives; -1: of none."""
+    """Return for each call to neighbors the latest one of those from which it receives; -1: of none."""
     found = np.full(len(own), -1)
     row_of = dict(zip(calls["rank"][own].tolist(), own.tolist(), strict=True))
     keys = zip(calls["rank"][own].tolist(), calls["context"][own].tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Windows of a real run: their calls with their times, and who synchronises with whom in them.
+"""Windows of a real run: their calls with their times, and who synchronizes with whom in them.
 
 What is accessed is not noted, only that it is. `labkit.trace.recorder.timeline` reads the notes.
 """

@@ -2,7 +2,7 @@
 
 `find_waiting` gives a `Waiting`: who waited for whom, in which call path, as what
 (`labkit.trace.waiting.kinds`); what that goes back to, with direct and indirect costs; the critical path.
-``_kernels.analyse_waits`` does the work: ``kernels/include/labkit/trace``, ``wait_states.hpp`` and
+``_kernels.analyze_waits`` does the work: ``kernels/include/labkit/trace``, ``wait_states.hpp`` and
 ``delay_costs.hpp``.
 """
 

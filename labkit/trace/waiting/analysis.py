@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-__all__ = ["Waiting", "analysed", "find_waiting"]
+__all__ = ["Waiting", "analyzed", "find_waiting"]
 
 
 #: below this share of all ranks' time there is nothing to be explained
@@ -377,10 +377,10 @@ def find_waiting(run: RecordedRun) -> Waiting:
     `run`: Recorded with ``trace=True``, on any machine.
     Raises DataError: The run has no trace.
     """
-    return analysed(run)[0]
+    return analyzed(run)[0]
 
 
-def analysed(run: RecordedRun) -> tuple[Waiting, NDArray[np.int32], NDArray[np.int64]]:
+def analyzed(run: RecordedRun) -> tuple[Waiting, NDArray[np.int32], NDArray[np.int64]]:
     """Return what `find_waiting` does, the call path of each row of `Trace.calls`, and `sent_in`."""
     import pandas as pd
 
@@ -403,7 +403,7 @@ def analysed(run: RecordedRun) -> tuple[Waiting, NDArray[np.int32], NDArray[np.i
         name: np.concatenate([column, np.array(asked[name], column.dtype)]) for name, column in given.items()
     }
     begins = np.asarray([] if trace.begins_s is None else trace.begins_s, np.float64)
-    found = _kernels.analyse_waits(
+    found = _kernels.analyze_waits(
         run.ranks, **tables, begins_s=begins, ends_s=np.asarray(trace.ends_s, np.float64),
         given=given, begun_by=np.asarray(trace.begun_by or [], np.int32),
     )  # fmt: skip

@@ -89,7 +89,7 @@ KINDS = [
     WaitKind("barrier completion", _ALL, "a rank is still in a barrier that the first has left"),
     WaitKind("late member", _ALL,
              "inside a 1-to-n or n-to-1 operation, or a scan, a rank waits for one that comes late"),
-    WaitKind("wait at neighbors", _ALL, "a rank waits in a neighbourhood operation until a neighbour comes"),
+    WaitKind("wait at neighbors", _ALL, "a rank waits in a neighborhood operation until a neighbor comes"),
     WaitKind("wait at fence", _RMA, "a rank waits in a fence of a window until the last has come"),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from labkit.trace.counters import EVENTS, column_of, summary_frame
 from labkit.trace.trace import NO_PHASE, PhaseClock
-from labkit.trace.waiting.analysis import analysed
+from labkit.trace.waiting.analysis import analyzed
 from labkit.trace.waiting.kinds import is_begun
 from labkit.trace.waiting.windows import calls_at
 
@@ -33,7 +33,7 @@ def profile_of(run: RecordedRun) -> pd.DataFrame:
     Returns: By rank and path: rank, path, phase, call, place, visits (of computation: how often the phase, or
         the program, was entered), seconds (without wait states), waiting_s, critical_s (on the critical
         path), messages and bytes that were sent there, empty_messages (of them without payload: they only
-        synchronise), collective_bytes (of a real run, what was given to collectives: which messages become of
+        synchronize), collective_bytes (of a real run, what was given to collectives: which messages become of
         it is not seen), empty_collectives (calls of collectives to which no rank gives anything), p2p_sync_s
         and collective_sync_s (time in calls whose messages, or whose collectives, have no payload, wait
         states included) and, of a run with ``count=True``, memory_bytes (the most that the rank's NumPy
@@ -54,7 +54,7 @@ def profiled(run: RecordedRun) -> tuple[pd.DataFrame, Waiting, NDArray[np.int32]
     """Return these two, and the call path of each row of `Trace.calls`."""
     import pandas as pd
 
-    waiting, call_path, sent_by = analysed(run)
+    waiting, call_path, sent_by = analyzed(run)
     table = waiting.totals.copy()
     table.insert(4, "place", waiting.paths["place"].to_numpy()[table["path"].to_numpy()])
     place = table["rank"].to_numpy() * len(waiting.paths) + table["path"].to_numpy()
@@ -103,7 +103,7 @@ def _columns(
         columns["empty_collectives"] = (of_call, np.ones(len(of_call)))
         lasted_s = (calls["end_s"] - calls["begin_s"]).to_numpy(np.float64)
         columns["collective_sync_s"] = (of_call, lasted_s[empty])
-        alone = np.flatnonzero(_synchronises(run.trace, sent_by) & (joint < 0))
+        alone = np.flatnonzero(_synchronizes(run.trace, sent_by) & (joint < 0))
         of_call = calls["rank"].to_numpy(np.int64)[alone] * paths + call_path[alone]
         columns["p2p_sync_s"] = (of_call, lasted_s[alone])
     if waiting.is_real and calls is not None and len(calls):
@@ -130,7 +130,7 @@ def _add_measured(table: pd.DataFrame, run: RecordedRun, waiting: Waiting) -> No
                 table[name] = summed[name].reindex(where, fill_value=0).to_numpy()
 
 
-def _synchronises(trace: Trace, sent_by: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _synchronizes(trace: Trace, sent_by: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which calls post, or wait for, messages of the program's that all have no payload."""
     calls: Any = trace.calls
     messages, waits = trace.messages, trace.waits

@@ -36,7 +36,7 @@ _GIVEN: dict[str, type[np.generic]] = {
 def wait_columns(
     trace: Trace, phases: pd.DataFrame, kinds: CallKinds
 ) -> tuple[dict[str, Columns], list[str]]:
-    """Return what ``_kernels.analyse_waits`` takes, and the names of the phases by number.
+    """Return what ``_kernels.analyze_waits`` takes, and the names of the phases by number.
 
     `phases`: `Run.phases`.
     `kinds`: Of the trace.
@@ -123,7 +123,7 @@ def _blocked(trace: Trace, calls: Columns) -> Columns:
 def _with_neighbors(
     columns: Columns, waits: pd.DataFrame, begun: NDArray[np.int32], calls: Columns
 ) -> Columns:
-    """Add for which messages ranks waited in what they had begun with their neighbours."""
+    """Add for which messages ranks waited in what they had begun with their neighbors."""
     operation, message = waits["operation"].to_numpy(np.int64), waits["message"].to_numpy(np.int64)
     own = np.where(operation >= 0, begun[np.maximum(operation, 0)] if len(begun) else -1, -1)
     rows = np.flatnonzero((own >= 0) & (message >= 0))

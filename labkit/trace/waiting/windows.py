@@ -1,6 +1,6 @@
 """Wait states of windows: who waits for a post, for a completion, at a fence, for a lock.
 
-A window's synchronisation is messages and gates, so that the analysis finds its waits as those of messages.
+A window's synchronization is messages and gates, so that the analysis finds its waits as those of messages.
 Which calls they are in, and which call ends them, says what they are.
 """
 
@@ -50,7 +50,7 @@ def lock_waits(
 
     `calls`: `Trace.calls` of a simulated run.
     `kinds`: Of them.
-    `blocked`: The recorded waits as ``_kernels.analyse_waits`` takes them; those for locks are taken out.
+    `blocked`: The recorded waits as ``_kernels.analyze_waits`` takes them; those for locks are taken out.
     Returns: The columns of `labkit.trace.waiting.tables.given_columns`. The cause is the rank whose unlock
         ends the wait.
     """

@@ -259,26 +259,26 @@ class StudentT(Estimator):
 
     def kept(self, times: Floats) -> NDArray[np.bool_]:
         """Return which times are no outliers."""
-        centre, scale = self._start(times)  # what weighs less than half
+        center, scale = self._start(times)  # what weighs less than half
         nu = self.degrees or 4.0
-        kept: NDArray[np.bool_] = (times - centre) ** 2 <= nu * max(scale, 1e-12 * centre) ** 2 * (1 + 2 / nu)
+        kept: NDArray[np.bool_] = (times - center) ** 2 <= nu * max(scale, 1e-12 * center) ** 2 * (1 + 2 / nu)
         return kept
 
     def local(self, times: Floats) -> list[float]:
         """Return the location."""
-        centre, scale = self._start(times)
+        center, scale = self._start(times)
         if scale <= 1e-12 * float(times.max()) or times.size < 3:  # nothing that a clock can resolve
-            return [centre if times.size > 2 else float(times.mean())]
+            return [center if times.size > 2 else float(times.mean())]
         from scipy.optimize import minimize
 
-        scaled = (times - centre) / scale
+        scaled = (times - center) / scale
         guess = [0.0, 0.0] if self.degrees else [0.0, 0.0, math.log(4.0)]
         found = minimize(self._loss, guess, (scaled,), method="Nelder-Mead", options={"xatol": 1e-6})
-        return [centre + scale * float(found.x[0])]
+        return [center + scale * float(found.x[0])]
 
     def _start(self, times: Floats) -> tuple[float, float]:
-        centre = float(np.median(times))
-        return centre, _MAD_TO_SIGMA * float(np.median(np.abs(times - centre)))
+        center = float(np.median(times))
+        return center, _MAD_TO_SIGMA * float(np.median(np.abs(times - center)))
 
     def _loss(self, at: Floats, scaled: Floats) -> float:
         """Return minus the log-likelihood, of location, log of the squared scale, log of the degrees."""

@@ -240,7 +240,7 @@ class Timer:
     *timer_multistep*, with as many passes of each combination, and fewer measurements).
 
     `comm`: Of all ranks of the region.
-    `every`: Passes between two synchronisations.
+    `every`: Passes between two synchronizations.
     Raises DataError: There is no request, or `every` is no whole number from 1 on.
     """
 

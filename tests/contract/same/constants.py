@@ -33,7 +33,7 @@ def constants(comm):
     yield "null communicator", lambda: MPI.COMM_NULL.Get_rank()
     yield "self", lambda: (MPI.COMM_SELF.rank, MPI.COMM_SELF.size, MPI.COMM_SELF.allreduce(3))
     yield "group", lambda: (comm.Get_rank(), comm.Get_size(), comm.rank, comm.size)
-    yield "initialised", lambda: (MPI.Is_initialized(), MPI.Is_finalized())
+    yield "initialized", lambda: (MPI.Is_initialized(), MPI.Is_finalized())
     yield "dtypes", lambda: [MPI.Datatype.fromcode(c).Get_size() for c in ("i", "d", "l")]
     yield "class of errors", lambda: issubclass(MPI.Exception, RuntimeError)
     yield "tags", lambda: comm.Get_attr(MPI.TAG_UB) >= 32767

@@ -178,7 +178,7 @@ def graphs(comm):
     edges = [peer for i in range(p) for peer in ((i - 1) % p, (i + 1) % p)]
     graph = comm.Create_graph(index, edges)
     yield "graph", lambda: (described(graph), graph.Get_topology() == MPI.GRAPH, graph.dims, graph.topo)
-    yield "neighbours", lambda: [(graph.Get_neighbors(i), graph.Get_neighbors_count(i)) for i in range(p)]
+    yield "neighbors", lambda: [(graph.Get_neighbors(i), graph.Get_neighbors_count(i)) for i in range(p)]
     yield "mapped", lambda: comm.Graph_map(index, edges)
     yield "too many", lambda: comm.Create_graph([1] * (p + 1), [0])
     yield "allgather", lambda: graph.neighbor_allgather(me)

@@ -120,7 +120,7 @@ def halo(comm):
 
 
 @case
-def neighbours(comm):
+def neighbors(comm):
     for periods in (True, False):
         cart = comm.Create_cart(MPI.Compute_dims(comm.size, 2), periods)
         n = cart.indegree

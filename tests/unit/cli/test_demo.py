@@ -1,4 +1,4 @@
-"""The demo's judgement and words, without running its halves."""
+"""The demo's judgment and words, without running its halves."""
 
 from __future__ import annotations
 

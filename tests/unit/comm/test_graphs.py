@@ -1,4 +1,4 @@
-"""Graph communicators: neighbours met more than once, and what is refused (Open MPI looks at less)."""
+"""Graph communicators: neighbors met more than once, and what is refused (Open MPI looks at less)."""
 
 from __future__ import annotations
 

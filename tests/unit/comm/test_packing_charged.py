@@ -84,7 +84,7 @@ def test_a_column_is_gathered_and_scattered_once(program):
     assert run.makespan_s - free.makespan_s == pytest.approx(2 * COLUMN_S, rel=1e-9)
 
 
-def neighbours(comm):
+def neighbors(comm):
     grid, kind = comm.Create_cart([comm.size], periods=[True]), column()
     here = matrix(comm)
     grid.Neighbor_alltoallw([here, ([1, 1], [8, 24]), [kind] * 2], [here, ([1, 1], [0, 32]), [kind] * 2])
@@ -99,8 +99,8 @@ def gathered(comm):
 
 
 def test_the_two_columns_of_a_halo_are_gathered_in_one_go_and_scattered_in_one():
-    free = lk.run(neighbours, ranks=3, on="star:3")
-    run = lk.run(neighbours, ranks=3, on="star:3", calibration=charged())
+    free = lk.run(neighbors, ranks=3, on="star:3")
+    run = lk.run(neighbors, ranks=3, on="star:3", calibration=charged())
     assert run.results == free.results == [[2, 0, 0, 0, 1], [0, 1, 1, 1, 2], [1, 2, 2, 2, 0]]
     two = cost_s(2 * 8 * ROWS, 2 * ROWS)
     assert run.makespan_s - free.makespan_s == pytest.approx(2 * two, rel=1e-9)

@@ -267,7 +267,7 @@ def test_nonsense_about_grids_is_refused(sandbox: Sandbox, request_: Any) -> Non
     assert outcome.kind in ("error", "protocol"), outcome
 
 
-def test_neighbours_are_collectives_where_these_are_excluded(sandbox: Sandbox) -> None:
+def test_neighbors_are_collectives_where_these_are_excluded(sandbox: Sandbox) -> None:
     begin = "def f(comm):\n    cart = comm.Create_cart([comm.size])\n    "
     allowed = sandbox.run(f"{begin}return cart.Shift(0, 1)[1]\n", "f", 2, [()] * 2, only_messages=True)
     assert allowed.results == [1, -2] or allowed.results == [1, int(MPI.PROC_NULL)]

@@ -199,7 +199,7 @@ def _smoothed_by(case: Case, swaps: bool) -> list[tuple[np.ndarray, int]]:
 
 
 def test_rows_swapped_on_two_ranks_are_never_right_by_chance() -> None:
-    """On two ranks both neighbours are one: a rank with a single row could not tell its rows apart."""
+    """On two ranks both neighbors are one: a rank with a single row could not tell its rows apart."""
     check = find_assignment("deadlock").check_named("any_number")
     for seed in range(40):
         (case,) = [one for one in check.cases(Seed(seed)) if one.ranks == 2]
@@ -388,7 +388,7 @@ def test_what_grows_with_p_is_found_however_small_it_is_packed() -> None:
     assert "ranks the bytes received by the busiest rank grow from" in found.feedback
 
 
-def test_what_a_function_does_to_its_arguments_changes_nothing_of_the_judgement() -> None:
+def test_what_a_function_does_to_its_arguments_changes_nothing_of_the_judgment() -> None:
     def forgets(comm, keys):
         keys[:] = 0
         return keys

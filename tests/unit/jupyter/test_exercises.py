@@ -554,7 +554,7 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
         [
             (sent_first, "20,000"),
             (received_first, "even with ten"),
-            (odd_and_even, "its own neighbour"),
+            (odd_and_even, "its own neighbor"),
             (one_turned, "one after another"),
             (by_sendrecv, "does the work"),
         ],

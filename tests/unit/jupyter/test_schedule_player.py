@@ -15,7 +15,7 @@ RING = lk.graph([(i, (i + 1) % 5) for i in range(5)], range(5), bw="1Gbps", lat=
 
 @pytest.mark.slow
 @pytest.mark.parametrize("problem", ["allgather", "alltoall", "allreduce", "bcast"])
-def test_a_synthesised_schedule_is_played_from_nothing_to_the_result(problem):
+def test_a_synthesized_schedule_is_played_from_nothing_to_the_result(problem):
     made = lk.synthesize(problem, on=RING, n_bytes=5000)
     player = explorers.schedule(made)
     last = player.step.max

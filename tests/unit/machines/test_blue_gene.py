@@ -1,4 +1,4 @@
-"""Blue Gene/P as Hoefler et al. 2010 modelled it: messages, and collectives on a network of their own."""
+"""Blue Gene/P as Hoefler et al. 2010 modeled it: messages, and collectives on a network of their own."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def test_more_ranks_than_cores_need_a_mapping_and_the_run_says_so() -> None:
     assert not listed.notes
 
 
-def test_neighbours_on_one_host_use_its_loopback_and_apart_they_share_its_cable() -> None:
+def test_neighbors_on_one_host_use_its_loopback_and_apart_they_share_its_cable() -> None:
     spec = "star:2,cores=2,bw=1GBps,lat=1us,loopback_bw=10GBps,loopback_lat=100ns,model=raw"
     size = 1_000_000 - 16
     together = lk.run(exchange, 4, on=spec, args=(size,), mapping="block")

@@ -116,7 +116,7 @@ def test_options_that_cannot_be_read_are_refused(text: str, wanted: tuple[str, .
         ("[network]\ncross_traffic = maybe\n", 4, ("malformed-line", "TOML")),
         ("[network]\nlatency_factor = [[0, 1.0]\n", 4, ("malformed-line", "TOML")),
         ("[netwerk]\n", 3, ("malformed-line", "'netwerk'")),
-        ("colour = 1\n", 3, ("malformed-line", "'colour'")),
+        ("color = 1\n", 3, ("malformed-line", "'color'")),
         ('base = "mine"\n', 3, ("malformed-line", "'mine'")),
         ("base = 3\n", 3, ("malformed-line",)),
         ("[network]\n\nwtime_s = 1.0\n", 5, ("malformed-line", "[network]", "'wtime_s'", "weight_s_bytes")),

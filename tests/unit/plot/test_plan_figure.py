@@ -1,4 +1,4 @@
-"""A synthesised collective in time: every message is a bar, no more, and the words agree with the plan."""
+"""A synthesized collective in time: every message is a bar, no more, and the words agree with the plan."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_the_figure_holds_data_model_expectation_band_and_words() -> None:
     np.testing.assert_allclose(
         lines[0].data_source.data["y"], verdict.model.predict(lines[0].data_source.data["x"])
     )
-    assert lines[2].glyph.line_dash == [7, 7], "told apart without colour"
+    assert lines[2].glyph.line_dash == [7, 7], "told apart without color"
     np.testing.assert_allclose(
         lines[2].data_source.data["y"], verdict.reference.predict(lines[2].data_source.data["x"])
     )
@@ -224,8 +224,8 @@ def test_a_low_panel_has_fewer_ticks_of_values() -> None:
         assert [tick for tick in axis.ticker.ticks if 0.5 <= tick <= 2.6] == expected
 
 
-def test_colours_differ_in_lightness_or_hue_for_colour_blind_readers() -> None:
-    """Simulate deuteranopia (Machado et al. 2009, severity 1) on the two line colours and the band."""
+def test_colors_differ_in_lightness_or_hue_for_color_blind_readers() -> None:
+    """Simulate deuteranopia (Machado et al. 2009, severity 1) on the two line colors and the band."""
     matrix = np.array([[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413],
                        [-0.011820, 0.042940, 0.968881]])  # fmt: skip
     seen = []

@@ -33,7 +33,7 @@ def glyphs(figure, kind):
     return [r for r in figure.layout.renderers if isinstance(getattr(r, "glyph", None), kind)]
 
 
-def test_every_point_has_a_field_in_the_colour_of_the_fastest():
+def test_every_point_has_a_field_in_the_color_of_the_fastest():
     figure = lk.plot.regions(planted())
     fields = {}
     for drawn in glyphs(figure, Rect):

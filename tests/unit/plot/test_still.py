@@ -172,7 +172,7 @@ def test_shares_are_written_as_in_the_browser(tick: float) -> None:
 
 @pytest.mark.parametrize("top", [1e-5, 0.00087, 0.013, 0.2, 1.0])
 def test_no_two_ticks_of_shares_read_the_same(top: float) -> None:
-    """A bar of colours up to 0.087 % once had three ticks "0 %"."""
+    """A bar of colors up to 0.087 % once had three ticks "0 %"."""
     assert len({share_text(tick) for tick in np.linspace(0.0, top, 6)}) == 6
 
 

@@ -36,7 +36,7 @@ def test_labels_are_of_two_lines_have_their_share_and_are_never_alike(rows: Any)
 
 
 def program(comm: Any) -> None:
-    with lk.phase("redistribution of the particles"), lk.phase("exchange of the boundary with neighbours"):
+    with lk.phase("redistribution of the particles"), lk.phase("exchange of the boundary with neighbors"):
         lk.compute(seconds=1e-3 * comm.rank)
         comm.Allreduce(np.zeros(4), np.zeros(4))
         if comm.rank == 0:

@@ -110,7 +110,7 @@ def test_on_another_machine_the_pipe_says_nothing(job, start):
         rank.wait(timeout=1.0)
 
 
-def test_a_rank_that_cannot_be_signalled_is_asked_by_a_file(job, start):
+def test_a_rank_that_cannot_be_signaled_is_asked_by_a_file(job, start):
     held = os.open(job / PIPE, os.O_RDWR | os.O_NONBLOCK)
     try:
         start(whereabouts()["boot"])
@@ -120,7 +120,7 @@ def test_a_rank_that_cannot_be_signalled_is_asked_by_a_file(job, start):
         os.close(held)
 
 
-def test_one_that_can_be_signalled_is_not_asked_twice(job, start):
+def test_one_that_can_be_signaled_is_not_asked_twice(job, start):
     held = os.open(job / PIPE, os.O_RDWR | os.O_NONBLOCK)
     try:
         rank = start(whereabouts()["boot"])

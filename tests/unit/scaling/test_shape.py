@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.scaling.judgement import describe
+from labkit.scaling.judgment import describe
 from labkit.text.html import number
 
 Floats = npt.NDArray[np.float64]

@@ -31,7 +31,7 @@ def test_the_ruler_of_p_log_p_has_27_terms() -> None:
 
 
 @pytest.mark.parametrize("model", ["k^4 2^k", "k^2 2^k", "k^3 2^k"])
-def test_the_ruler_of_an_exponential_reaches_its_neighbours(model: str) -> None:
+def test_the_ruler_of_an_exponential_reaches_its_neighbors(model: str) -> None:
     from labkit.scaling import read_expectation
 
     assert read_expectation(model).term in ruler(read_expectation("k^3 2^k").term)

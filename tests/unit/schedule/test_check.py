@@ -224,12 +224,12 @@ def test_sizes_that_need_not_agree() -> None:
 
 
 def test_a_vector_collective_must_not_use_sizes_it_does_not_know() -> None:
-    def through_a_neighbour(group: Group) -> Iterator[Step]:
+    def through_a_neighbor(group: Group) -> Iterator[Step]:
         me = group.ranks
         yield group.send(block("send"), to=1, where=me == 2)
         yield group.recv(block("tmp", 2), source=2, where=me == 1)
 
-    found = refuted("gatherv", through_a_neighbour, 3, temporaries=["tmp"])
+    found = refuted("gatherv", through_a_neighbor, 3, temporaries=["tmp"])
     assert (found.kind, found.rank) == ("no buffer", 1)
 
 

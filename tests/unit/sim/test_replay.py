@@ -136,7 +136,7 @@ def test_a_list_of_one_file_holds_all_ranks(tmp_path):
         ("0 allgather 1 2 6 6\n", ["both must be the same"]),
         ("0 barrier comm=3\n", ["used before it is declared"]),
         ("#+ comm 3 0-0\n0 barrier comm=3\n1 barrier comm=3\n", ["rank 1 is not a member"]),
-        ("0 barrier colour=3\n", ["options are comm=NUMBER"]),
+        ("0 barrier color=3\n", ["options are comm=NUMBER"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_with_its_line(tmp_path, text, words):

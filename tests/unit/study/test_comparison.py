@@ -66,7 +66,7 @@ def test_text_puts_machines_beside_each_other(comparison):
     assert "p | p^2" in blocks[1], "each machine had its own expectation"
 
 
-def test_html_says_the_match_without_colour(comparison):
+def test_html_says_the_match_without_color(comparison):
     page = comparison._repr_html_()
     for sign in "✓≈✗":
         assert sign in page
@@ -105,8 +105,8 @@ def test_the_figure_has_a_panel_per_machine_and_a_line_per_program():
     assert [len(panel) for panel in lines] == [2, 1]
     np.testing.assert_array_equal(lines[0][0].data_source.data["x"], P)
     np.testing.assert_allclose(lines[0][1].data_source.data["y"], [1e-6 * p + 3e-4 for p in P])
-    assert lines[0][0].glyph.line_dash != lines[0][1].glyph.line_dash, "told apart without colour"
-    assert lines[0][0].glyph.line_color == lines[1][0].glyph.line_color, "one program, one colour"
+    assert lines[0][0].glyph.line_dash != lines[0][1].glyph.line_dash, "told apart without color"
+    assert lines[0][0].glyph.line_color == lines[1][0].glyph.line_color, "one program, one color"
     assert panels[0].y_range.start == panels[1].y_range.start
     assert figure.reading == "Fastest at 256 ranks: fast on star; slow on ring."
     assert "star: slow 460 µs to 2.86 ms, fast 316 µs to 556 µs" in figure.alt

@@ -67,7 +67,7 @@ def test_lines_that_are_left_out_are_counted(count):
         assert shown + (int(hidden[1].replace(",", "")) if hidden else 0) == count
 
 
-def test_standard_error_colours_and_cursors():
+def test_standard_error_colors_and_cursors():
     (block,) = blocks_of(
         [[(False, "10%\r100%\n\x1b[31mred\x1b[0m\r\n"), (True, "bad <i>\n"), (False, "end")]]
     )

@@ -11,7 +11,7 @@ from labkit.machines import models
 from labkit.trace.explanation import WINDOW, find_bottlenecks
 
 
-def analysed(run, **options):
+def analyzed(run, **options):
     machine, network = run.trace.setting
     built = machine.build(run.ranks)
     return find_bottlenecks(run.trace, built, network.build(), run.makespan_s, **options), built
@@ -37,7 +37,7 @@ def scattered(comm, seed):
 
 def test_incast_is_held_by_the_receivers_link():
     run = run_program(incast, 5, on="star:5", args=(100_000,), trace=True, model="raw")
-    found, built = analysed(run)
+    found, built = analyzed(run)
     assert {built.link(int(link))[0] for link in found.link} == {"down 0"}
     assert found.link_held_s.sum() == pytest.approx(4 * 4 * 800_016 / 1.25e9, rel=1e-9)
     number = int(np.argmax(found.link_held_s))
@@ -47,13 +47,13 @@ def test_incast_is_held_by_the_receivers_link():
 
 def test_transfer_alone_on_a_long_way_is_held_by_its_window():
     run = run_program(incast, 2, on="star:2,lat=10ms", args=(1_000_000,), trace=True, model="cm02")
-    found, _ = analysed(run)
+    found, _ = analyzed(run)
     assert set(found.link.tolist()) == {WINDOW}
 
 
 def test_transfer_alone_is_held_by_its_narrowest_link():
     run = run_program(incast, 2, on="star:2", args=(1_000_000,), trace=True, model="raw")
-    found, built = analysed(run)
+    found, built = analyzed(run)
     assert {built.link(int(link))[0] for link in found.link} <= {"up 1", "down 0"}
 
 
@@ -77,7 +77,7 @@ def test_solved_rates_move_what_was_sent_and_no_link_carries_more_than_it_can(
         trace=True,
         model=models.get(model, cross_traffic=cross),
     )
-    found, built = analysed(run, bins=50)
+    found, built = analyzed(run, bins=50)
     assert found.solved == found.instants
     assert found.moved_error < 1e-9
     capacity = np.array([built.link(i)[1] for i in range(built.link_count)])
@@ -92,8 +92,8 @@ def test_solved_rates_move_what_was_sent_and_no_link_carries_more_than_it_can(
 
 def test_limited_work_leaves_instants_out_and_says_so():
     run = run_program(scattered, 16, on="star:16", args=(1,), trace=True, coll={"alltoallv": "linear"})
-    whole, _ = analysed(run)
-    part, _ = analysed(run, work=500)
+    whole, _ = analyzed(run)
+    part, _ = analyzed(run, work=500)
     assert 0 < part.solved < part.instants == whole.instants
     assert part.moved_error > 1e-6
     assert not np.isnan(part.utilisation).any()
@@ -110,4 +110,4 @@ def test_eager_message_ends_when_it_arrives_not_when_it_is_received():
     run = run_program(program, 2, on="star:2", trace=True, model=models.get("smpi", eager_below_bytes=65536))
     row = run.trace.messages.iloc[0]
     assert row["arrived_s"] < 1e-3 < row["end_s"]
-    assert analysed(run)[0].moved_error < 1e-9
+    assert analyzed(run)[0].moved_error < 1e-9

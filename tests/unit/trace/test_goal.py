@@ -90,7 +90,7 @@ def test_further_processors_are_noted(tmp_path):
             "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}\n",
             ["in a circle"],
         ),
-        ("num_ranks 1\nrank 0 {\ncalc 1 colour 3\n}\n", ["line 3", "'colour' is not known"]),
+        ("num_ranks 1\nrank 0 {\ncalc 1 color 3\n}\n", ["line 3", "'color' is not known"]),
         ("num_ranks 1\nrank 0 {\ncalc 1\n", ["rank 0 is not closed"]),
         ("num_ranks 1\nrank 0 {\n/* calc 1\n}\n", ["not closed"]),
     ],

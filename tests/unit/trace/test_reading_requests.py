@@ -91,7 +91,7 @@ def test_late_receivers_are_found_where_several_requests_are_waited_for(program:
 
 
 def halo(comm: Any, size: int, is_overlapped: bool) -> None:
-    """Two neighbours, four requests; who computes in between gets most before it waits."""
+    """Two neighbors, four requests; who computes in between gets most before it waits."""
     right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
     for step in range(4):
         got = np.zeros((2, size))

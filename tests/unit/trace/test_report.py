@@ -164,7 +164,7 @@ def test_expressions_reckon_as_python_does(a: float, b: float) -> None:
     assert Expression.parse("a / b").value({"a": np.array([a]), "b": np.array([0.0])})[0] == 0
 
 
-def test_what_only_synchronises_is_counted_and_memory_by_phase() -> None:
+def test_what_only_synchronizes_is_counted_and_memory_by_phase() -> None:
     def program(comm: Any) -> None:
         with lk.phase("large"):
             held = np.zeros(100_000)
@@ -221,5 +221,5 @@ def test_time_in_calls_without_payload_is_that_of_the_calls_that_move_none(ranks
     barrier_s = spent["(no phase)", "Barrier"]
     assert found["collective_sync_s"].sum() == pytest.approx(barrier_s)
     report = run.report()
-    assert report.total("synchronisation") == pytest.approx(spent["empty"].sum() + barrier_s)
+    assert report.total("synchronization") == pytest.approx(spent["empty"].sum() + barrier_s)
     assert report.total("p2p_sync") == pytest.approx(spent["empty"].sum())

@@ -316,7 +316,7 @@ def test_runs_without_what_is_needed_are_refused() -> None:
     with raises_code(DataError, "no-data"):
         lk.plot.waits(lk.run(solver, 1, on="star:1", work_s=1e-3, trace=True))
     with raises_code(DataError, "unknown-name"):
-        sent.waits().severity("colour")
+        sent.waits().severity("color")
 
 
 def of_many_calls(comm: Any) -> None:

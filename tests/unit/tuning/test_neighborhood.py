@@ -1,4 +1,4 @@
-"""Exchanges with neighbours: every form brings the same halos; a request finds the fastest."""
+"""Exchanges with neighbors: every form brings the same halos; a request finds the fastest."""
 
 from __future__ import annotations
 

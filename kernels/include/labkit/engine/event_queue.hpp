@@ -1,6 +1,6 @@
 // Events in the order (time, sequence of pushing).
 //
-// Synchronised ranks make thousands of events for the same instant. So the heap holds one bucket
+// Synchronized ranks make thousands of events for the same instant. So the heap holds one bucket
 // per distinct time, a bucket is a list in order of pushing, and a hash finds the bucket of a
 // time: an event of a busy instant costs an append, and only the first pays for the heap.
 #pragma once

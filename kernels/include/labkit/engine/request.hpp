@@ -11,7 +11,7 @@
 
 namespace labkit {
 
-/// A handle that outlives its slot safely: a stale one is recognised by its generation.
+/// A handle that outlives its slot safely: a stale one is recognized by its generation.
 struct RequestId {
   std::uint32_t index = kNone;
   std::uint32_t generation = 0;

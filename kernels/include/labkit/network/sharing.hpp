@@ -7,7 +7,7 @@
 // The solution is the one where every flow runs at its bound, or crosses a saturated link on which
 // no other flow has a higher weighted rate w x.
 //
-// Two solvers keep it. Filling (filling.hpp) solves touched components as a whole: synchronised
+// Two solvers keep it. Filling (filling.hpp) solves touched components as a whole: synchronized
 // loads, where many flows change at once, are cheapest so, and whoever calls it times the flows by
 // their rates. Incremental (incremental.hpp) repairs what a single change touches, and times the
 // flows itself: for giant components of flows that all end at different times. This class chooses:

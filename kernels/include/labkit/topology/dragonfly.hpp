@@ -2,7 +2,7 @@
 //
 // Host ((g * C + c) * R + r) * N + n is node n of router (g, c, r). Green: all routers of a chassis, pair by
 // pair. Black: the routers at the same place of a group's chassis, pair by pair. Blue: one cable per pair of
-// groups; in group i the one to group j ends at router number j % (C * R) of the group. A cable of a colour
+// groups; in group i the one to group j ends at router number j % (C * R) of the group. A cable of a color
 // is one link (or one per direction) with `green`, `black`, `blue` times the bandwidth.
 //
 // Within a group: green to the place of the destination's router, black to its chassis. To another group:

@@ -1,7 +1,7 @@
 // A torus of any dimension, routed as SimGrid's: one dimension after another, the shorter way round.
 //
 // Hosts: number x0 + d0 * (x1 + d1 * (x2 + ...)). Every host owns one cable per dimension, to its
-// neighbour one further up in that dimension (round the end; to itself where the size is 1).
+// neighbor one further up in that dimension (round the end; to itself where the size is 1).
 //
 // Which way round: upwards when that is shorter; where both ways are equally long, upwards too,
 // unless the source stands exactly half-way (at d/2, going to 0), which goes downwards. So in a

@@ -61,7 +61,7 @@ struct AnalysisOptions {
   std::uint64_t work = 0;    ///< flows that may be filled in all; 0: no limit
 };
 
-TransferAnalysis analyse_transfers(const Platform& platform, const Model& model,
+TransferAnalysis analyze_transfers(const Platform& platform, const Model& model,
                                    std::span<const Transfer> transfers, AnalysisOptions options);
 
 }  // namespace labkit

@@ -137,7 +137,7 @@ def test_time_limit_names_every_rank_and_what_to_do_about_the_stuck_one():
     assert "do this" in error.__notes__[0]
 
 
-def test_time_limit_on_other_hosts_says_that_a_deadlock_is_not_recognised_there():
+def test_time_limit_on_other_hosts_says_that_a_deadlock_is_not_recognized_there():
     waiting = [_record(rank, "interrupted") for rank in range(4)]
     error = _fail(waiting, is_late=True, sees_waits=False)
     assert "only on engines that labkit has started on this host" in error.__notes__[0]

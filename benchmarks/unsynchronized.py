@@ -8,7 +8,7 @@ makespan's, relative to the exact one. A tolerance promises more than that: see 
 SimGrid runs the same program (`simgrid/interpret.c`) under smpirun, by CPU time, its start included; it is
 given up after ``--simgrid`` seconds. Its default precision lets its makespan differ in the sixth digit.
 
-    python benchmarks/unsynchronised.py [--ranks 256] [--on star:256 ...] [--tolerance 0 1e-3] [--simgrid 600]
+    python benchmarks/unsynchronized.py [--ranks 256] [--on star:256 ...] [--tolerance 0 1e-3] [--simgrid 600]
 
 Targets at 256 ranks and 1e-3: 40 us a message on the star, 90 on the fat tree, makespan within 5e-4.
 """
