@@ -348,8 +348,11 @@ class _Judged:
         return describe(f.x, f.summary.points, f.model, self.e.parameter, step)
 
     def _leads_astray(self) -> bool:
-        """Whether the nearest curve grows where the data only fell, or leaves E on the other side."""
+        """Whether the nearest curve misses half of the change, grows in a fall, or lies across E."""
         y, term = self.found.summary.points, self.found.model.term
+        (first, last), change = self.found.model.predict(self.found.x[[0, -1]]), y[-1] / y[0]
+        if not 0 < first * change <= 2 * last <= 4 * first * change:
+            return True
         if term > CONSTANT and y[-1] < y[0] and y[-1] <= (1 + self.found.family.tolerance) * y.min():
             return True
         slope, half = self._power(self._ratio)

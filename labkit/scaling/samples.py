@@ -145,7 +145,7 @@ def _copies(groups: Sequence[Floats]) -> int:
 
 
 def _check(how: str) -> None:
-    if how not in AGGREGATES:
+    if not isinstance(how, str) or how not in AGGREGATES:
         raise DataError(
             f"aggregate {echo(how)} is not known; known: auto, {', '.join(AGGREGATES)}", code="unknown-name"
         )

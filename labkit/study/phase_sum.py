@@ -39,7 +39,8 @@ class PhaseSum:
 
     `models`: A model for each phase that has one.
     `total`: The fit of the whole run.
-    `unmodeled`: Phases that no model describes.
+    `unmodeled`: Phases of which no model shows how they grow: none describes them, or their last value is one
+        alone behind a step.
 
     Notes
     -----
@@ -62,16 +63,16 @@ class PhaseSum:
 
         `phases`: The fit of each phase; None for a phase that takes no time.
         `total`: The fit of the whole run.
-        Returns: None where fewer than two phases were measured, or those that no model describes take more
-            than a tenth of all phases' time: growth could be hidden there.
+        Returns: None where fewer than two phases were measured, or those whose growth no model shows take
+            more than a tenth of all phases' time.
         """
         known = {name: one for name, one in phases.items() if one is not None}
-        described = {name: one for name, one in known.items() if not one.is_nearest}
+        described = {name: one for name, one in known.items() if _shows_growth(one)}
         time = {name: float(one.y[-1]) for name, one in known.items()}
         left_out = sum(time[name] for name in known if name not in described)
         if len(known) < 2 or not described or left_out > _NEGLECTED * sum(time.values()):
             return None
-        has_total = total is not None and not total.is_nearest
+        has_total = total is not None and _shows_growth(total)
         unmodeled = tuple(name for name in known if name not in described)
         return cls(described, total if has_total else None, unmodeled)
 
@@ -93,7 +94,7 @@ class PhaseSum:
         """
         if "phase_s" not in study.metrics:
             return None
-        rows = rows_where(study.data, where or {})
+        rows = rows_where(study.data, where)
         names = [str(one) for one in rows.loc[rows["metric"] == "phase_s", "phase"].unique()]
         try:
             return cls.of(
@@ -173,13 +174,14 @@ class PhaseSum:
             said.append(f"The phases add up to {100 * covered:.0f} % of the run at {self._at(self.last)}.")
         if self.unmodeled:
             names = ", ".join(map(repr, self.unmodeled))
-            said.append(f"No model describes the phase{'s' if len(self.unmodeled) > 1 else ''} {names}.")
+            grow = f"phases {names} grow" if len(self.unmodeled) > 1 else f"phase {names} grows"
+            said.append(f"No model shows how the {grow}.")
         return " ".join(said)
 
     def _growth(self) -> str:
         led = f"The phases' models add up to O({self.term}), led by {self.leading!r}"
         if self.total is None:
-            return f"{led}; no model describes the whole run."
+            return f"{led}; no model shows how the whole run grows."
         if self.agrees:
             return f"{led}; the fit of the whole run grows like that, too."
         if self.term < self.total.term:
@@ -208,6 +210,10 @@ class PhaseSum:
     def __repr__(self) -> str:
         """Print the growth and what it says."""
         return f"Sum of {len(self.models)} phases {self}: {self.reading}"
+
+
+def _shows_growth(model: Model) -> bool:
+    return not model.is_nearest and (model.since is None or float(model.x[-2]) >= model.since)
 
 
 # The table of a study: a row per phase, with expectation, model, divergence and match.

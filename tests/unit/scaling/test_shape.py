@@ -167,3 +167,12 @@ def test_what_could_be_hidden_does_not_hang_on_the_last_digit(digits: int) -> No
         assert verdict.match == "bound"
         assert verdict.hidden is not None
         assert verdict.hidden < 0.1
+
+
+@pytest.mark.parametrize("last", [5.0, 137.0, 1e4])
+@pytest.mark.parametrize("expectation", ["1", "log p", "sqrt(p)"])
+def test_the_nearest_model_is_no_evidence_where_it_leaves_out_what_the_data_do(
+    last: float, expectation: str
+) -> None:
+    found = lk.judge([32, 64, 128, 256, 512], [0.281, 0.325, 0.332, 0.931, last], expectation)
+    assert found.match in ("none", "undecided")

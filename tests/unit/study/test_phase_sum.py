@@ -92,7 +92,7 @@ def test_phases_without_a_model_are_named_and_hide_no_growth(share, is_there):
     models["odd"] = replace(models["odd"], is_nearest=True)
     found = PhaseSum.of(models, models.pop("whole run"))
     assert (found is not None) == is_there
-    assert found is None or "No model describes the phase 'odd'" in found.reading
+    assert found is None or "No model shows how the phase 'odd' grows" in found.reading
 
 
 def test_a_whole_run_without_a_model_grows_as_its_phases():
@@ -100,7 +100,18 @@ def test_a_whole_run_without_a_model_grows_as_its_phases():
     total = replace(models.pop("whole run"), is_nearest=True)
     found = PhaseSum.of(models, total)
     assert (found.term, found.total, found.agrees) == (Term(0, 1), None, None)
-    assert "no model describes the whole run" in found.reading
+    assert "no model shows how the whole run grows" in found.reading
+
+
+def test_a_phase_whose_last_value_stands_alone_has_no_growth_to_add():
+    def steps(p):
+        return 5.0 + 5.0 * (p == 512)
+
+    table = study(small=lambda p: 1e-3 * math.log2(p), exchange=steps).table(total="log p")
+    assert table.phase_sum is None
+    assert table.verdicts["whole run"].match == "undecided"
+    found = study(big=lambda p: 100.0 * p, exchange=steps).table().phase_sum
+    assert (found.term, found.unmodeled) == (Term(0, 1), ("exchange",))
 
 
 def test_the_sum_is_judged_as_the_whole_run_is():
