@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from labkit.errors import MachineError, ProgramError, nearest
+from labkit.errors import DataError, MachineError, ProgramError, nearest
 from labkit.text.units import format_count
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "ToleranceUse",
     "Uncharged",
     "check_arguments",
+    "check_function",
     "check_kind",
     "check_limit",
     "check_program",
@@ -32,7 +33,14 @@ __all__ = [
     "check_switch",
     "check_tolerance",
     "program_name",
+    "whole_numbers",
 ]
+
+
+#: too large for a number of ranks, bytes or runs
+_ENDLESS = 2**62
+#: of a time limit: 32 years, which every clock can count
+_MOST_LIMIT_S = 10**9
 
 
 def check_ranks(ranks: object) -> None:
@@ -81,9 +89,10 @@ def check_limit(timeout_s: object) -> None:
             parameter="timeout_s",
             given=timeout_s,
         )
-    if timeout_s <= 0:
+    if timeout_s <= 0 or not timeout_s <= _MOST_LIMIT_S:
         raise MachineError(
-            f"timeout_s must be more than 0 seconds, got {timeout_s!r}; None means no limit",
+            f"timeout_s must be more than 0 seconds and at most {_MOST_LIMIT_S:.0e}, got {timeout_s!r}; None "
+            "means no limit",
             code="out-of-range",
             parameter="timeout_s",
             given=timeout_s,
@@ -103,20 +112,45 @@ def check_seed(seed: object) -> None:
 
 def check_switch(name: str, value: object) -> None:
     """Refuse an option that is something else than on or off."""
-    if value not in (True, False, None):
+    if not (value is None or (getattr(value, "ndim", 0) == 0 and value in (True, False))):
         raise MachineError(
             f"{name} is True or False, got {value!r}", code="wrong-type", parameter=name, given=value
         )
 
 
-def check_repeats(repeats: object) -> None:
-    """Refuse a number of repetitions that is not a whole number of at least 1."""
-    if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < 1:
+def check_repeats(repeats: object, name: str = "repeats", least: int = 1) -> None:
+    """Refuse a number of repetitions that is not a whole number of at least so many."""
+    if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < least:
         raise MachineError(
-            f"repeats must be a whole number of at least 1, got {repeats!r}",
+            f"{name} must be a whole number of at least {least}, got {repeats!r}",
             code="out-of-range",
-            parameter="repeats",
+            parameter=name,
             given=repeats,
+        )
+
+
+def whole_numbers(name: str, given: Any, least: int) -> list[int]:
+    """Return one whole number or several, sorted, each once; refuse others and those below `least`."""
+    values = list(given) if isinstance(given, Iterable) else [given]
+    if not values or any(
+        isinstance(v, bool) or not isinstance(v, numbers.Real) or v % 1 or v < least or not v < _ENDLESS
+        for v in values
+    ):
+        raise DataError(
+            f"{name} must be whole numbers of at least {least} and below 2^62, one or more; got {given!r}",
+            code="out-of-range",
+        )
+    return sorted({int(v) for v in values})
+
+
+def check_function(name: str, value: object, call: str) -> None:
+    """Refuse what is neither a function nor None; `call` shows how it is called."""
+    if value is not None and not callable(value):
+        raise MachineError(
+            f"{name} is a function, called as {call}; got {value!r}",
+            code="wrong-type",
+            parameter=name,
+            given=value,
         )
 
 
@@ -171,10 +205,10 @@ def check_program(
     """Refuse what cannot be run, and return the callable, or the path of a script that exists."""
     if isinstance(program, str | os.PathLike):
         path = Path(program)
-        if path.is_dir() and (path / "__main__.py").is_file():  # what Python runs of a folder
+        if os.path.isfile(path / "__main__.py"):  # what Python runs of a folder
             path = path / "__main__.py"
-        if not path.is_file():
-            what = "is a directory without __main__.py" if path.is_dir() else "does not exist"
+        if not os.path.isfile(path):
+            what = "is a directory without __main__.py" if os.path.isdir(path) else "does not exist"
             is_name = isinstance(program, str) and program.isidentifier()
             itself = f", or the function itself: labkit.run({program}, 4)" if is_name else ""
             raise ProgramError(

@@ -92,7 +92,7 @@ class RunRequest:
             count=bool(self.count),
             repeats=int(self.repeats),
             tolerance=tolerance,
-            coll=self.coll or None,
+            coll=None if isinstance(self.coll, str | Mapping) and not self.coll else self.coll,
             regions=regions_of(self.regions),
         )
 

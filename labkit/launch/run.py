@@ -67,7 +67,7 @@ def _checked(
         raise _or_a_word(error, on) from None
     if held is None:
         check_kind(program)
-    kwargs, options = own_parameters(program, kwargs or {}, named, machine)
+    kwargs, options = own_parameters(program, {} if kwargs is None else kwargs, named, machine)
     if held is None:
         machine.refuse_unknown(options, program)  # such as np=4
         raise MachineError(

@@ -651,10 +651,8 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | object) ->
     if machine in named.names():
         return _named(machine, text)
     is_spec = text.partition(",")[0].partition(":")[0] in kinds()  # it may end in a model's file
-    is_file = (
-        isinstance(spec_or_file, os.PathLike) or text.endswith((".toml", ".xml")) or Path(text).is_file()
-    )
-    if is_file and (isinstance(spec_or_file, os.PathLike) or not is_spec):
+    is_path = isinstance(spec_or_file, os.PathLike)
+    if is_path or (not is_spec and (text.endswith((".toml", ".xml")) or os.path.isfile(text))):
         return _from_file(Path(text))
     return Platform(parse_spec(text))
 

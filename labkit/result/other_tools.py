@@ -46,13 +46,13 @@ def read_trace(path: str | os.PathLike[str]) -> Run:
        2011. doi:10.3233/978-1-61499-041-3-481
     """
     target = Path(path)
-    if target.is_file() and target.suffix != ".otf2":
+    if os.path.isfile(target) and target.suffix != ".otf2":
         raise DataError(
             f"traces are read as OTF2 archives, whose anchor is traces.otf2; got {str(target)!r}",
             code="unknown-format",
         )
     found = read_otf2(target)
-    folder = target if target.is_dir() else target.absolute().parent
+    folder = target if os.path.isdir(target) else target.absolute().parent
     phases = phase_frame(by_entry(found.phases))
     trace, said = trace_of(found.timelines, found.clocks, found.spans, phases)
     return Run(

@@ -76,7 +76,7 @@ def selector_of(coll: object = None) -> Selector:
     >>> selector_of().choose(Situation("allreduce", 64, 8))
     'recursive_doubling'
     """
-    if coll is None or coll == {}:
+    if coll is None or (isinstance(coll, Mapping) and not coll):
         return _defaults()
     coll = stated(coll)
     for operation, name in coll.forced.items():

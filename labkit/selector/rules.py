@@ -148,6 +148,12 @@ class Fixed(Selector):
     def check(self) -> None:
         """Refuse algorithms that are not in the registry, or are no schedules."""
         for operation, name in self.algorithms.items():
+            if not (isinstance(operation, str) and isinstance(name, str)):
+                raise ScheduleError(
+                    "collectives and algorithms are given by name, as in coll={'allreduce': 'ring'}; got "
+                    f"{operation!r}: {name!r}",
+                    code="wrong-type",
+                )
             check_schedule(operation, name.removeprefix(LIBRARY))
 
     def named(self) -> Mapping[str, str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from math import ceil
 from typing import NamedTuple
@@ -169,6 +169,11 @@ def candidates(
             f"{operation!r} is not a collective{hint}; there are: {', '.join(known)}", code="unknown-name"
         )
     if algorithms is not None:
+        algorithms = [algorithms] if isinstance(algorithms, str) else algorithms
+        if not isinstance(algorithms, Iterable) or not all(isinstance(name, str) for name in algorithms):
+            raise DataError(
+                f"algorithms are names, as in algorithms=['ring']; got {algorithms!r}", code="wrong-type"
+            )
         for name in algorithms:
             registry.get(operation, without_bytes(operation, name))
         return list(dict.fromkeys(algorithms))

@@ -123,7 +123,7 @@ def pick_all(
     where: Mapping[str, object] | None = None,
 ) -> dict[str, Curve]:
     """Pick every curve that `pick` would have to choose from, by what distinguishes it from the others."""
-    rows = rows_where(data, where or {})
+    rows = rows_where(data, where)
     metric = metric_of(rows, metric, phase)
     rows, _ = _phase(rows[rows["metric"] == metric], metric, phase)
     column = _parameter(rows, parameter)
@@ -156,7 +156,7 @@ def curves_in(rows: pd.DataFrame, along: Sequence[str]) -> list[dict[str, object
 
 
 def varied_pair(
-    data: pd.DataFrame, expectation: str | Expectation, where: Mapping[str, object]
+    data: pd.DataFrame, expectation: str | Expectation, where: Mapping[str, object] | None
 ) -> tuple[str, str] | None:
     """Return the two columns that an expectation is in, where both vary; None of any other number."""
     if not isinstance(expectation, str):
@@ -206,7 +206,7 @@ def _one(
     data: pd.DataFrame, metric: str | None, phase: str | None, where: Mapping[str, object] | None
 ) -> tuple[pd.DataFrame, str, str]:
     """Return the rows of one metric and phase."""
-    rows = rows_where(data, where or {})
+    rows = rows_where(data, where)
     metric = metric_of(rows, metric, phase)
     rows = rows[rows["metric"] == metric]
     rows, phase = _phase(rows, metric, phase)
@@ -239,9 +239,13 @@ def _without_zeros(rows: pd.DataFrame, metric: str, column: str, symbol: str) ->
     return kept, f"{metric} is 0 at {symbol} = {where}, which is left out: relative errors need more than 0"
 
 
-def rows_where(data: pd.DataFrame, where: Mapping[str, Any]) -> pd.DataFrame:
+def rows_where(data: pd.DataFrame, where: Mapping[str, Any] | None) -> pd.DataFrame:
     """Return the rows whose columns have these values, or one of a list of them."""
-    for column, value in where.items():
+    if not isinstance(where, Mapping | None):
+        raise DataError(
+            f"where has columns and their values, as in where={{'n': 1000}}; got {where!r}", code="wrong-type"
+        )
+    for column, value in (where or {}).items():
         if column not in data.columns:
             known = [str(name) for name in data.columns]
             raise DataError(

@@ -82,10 +82,10 @@ def write_zip(path: str | os.PathLike[str], files: Mapping[str, bytes], what: st
             archive.writestr(entry, content)
     try:
         return replace_file(path, buffer.getvalue())
-    except OSError as error:
-        kept = "; the old file is as it was" if Path(path).exists() else ""
+    except (OSError, ValueError) as error:  # no name of a file: it has a zero byte
+        kept = "; the old file is as it was" if os.path.exists(path) else ""
         raise DataError(
-            f"cannot save {what} to {os.fspath(path)!r}: {error.strerror or error}{kept}",
+            f"cannot save {what} to {os.fspath(path)!r}: {getattr(error, 'strerror', None) or error}{kept}",
             code="unwritable-file",
         ) from error
 

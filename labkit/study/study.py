@@ -290,7 +290,7 @@ class Study(SuggestsNames):
             True in a condition when it matches: ``assert study.expect("p log p")``. Undecided where
             all values are 0. On a whole run, a note compares it with the sum of the phases' models.
         """
-        if parameter is None and not given and (both := varied_pair(self.data, expectation, where or {})):
+        if parameter is None and not given and (both := varied_pair(self.data, expectation, where)):
             options = {"deviation": deviation, "space": space, "aggregate": aggregate}
             if unused := [name for name, value in options.items() if value not in (None, "auto")]:
                 raise DataError(
@@ -388,6 +388,12 @@ class Study(SuggestsNames):
             A row per phase and one for the run: expectation, model, divergence, match; and the sum of the
             phases' models (`Table.phase_sum`), with a remark where it does not grow as the run was fitted.
         """
+        if not isinstance(expectations, Mapping | None):
+            raise ExpectationError(
+                "expectations are given by phase, as in {'exchange': 'p'}, and the whole run's as total='p'; "
+                f"got {expectations!r}",
+                code="wrong-type",
+            )
         wanted = dict(expectations or {})
         unknown = sorted(set(wanted) - set(self.phases))
         if unknown:

@@ -16,7 +16,15 @@ import numpy as np
 from tqdm import tqdm
 
 from labkit import __version__
-from labkit.checks import check_arguments, check_seed, check_tolerance, program_name
+from labkit.checks import (
+    check_arguments,
+    check_function,
+    check_limit,
+    check_repeats,
+    check_seed,
+    check_tolerance,
+    program_name,
+)
 from labkit.errors import DataError, MachineError, ProgramError, nearest
 from labkit.launch.run import machine_of, together
 from labkit.local.costs import find_calibration
@@ -280,6 +288,10 @@ def plan_sweep(
 ) -> Planned:
     """Return what `sweep` would run; it raises as that does."""
     check_seed(seed)
+    check_limit(timeout_s)
+    check_repeats(warmup, "warmup", 0)
+    check_function("measure", measure, "measure(run)")
+    check_function("runner", runner, "runner(program, ranks, **options)")
     check_arguments(args, options)
     _refuse_unknown(parameters, program)
     options = dict(options or {})

@@ -13,6 +13,7 @@ import pandas as pd
 
 from labkit import registry
 from labkit.calibration.loggp import fit_loggp, measure_round_trips
+from labkit.checks import whole_numbers
 from labkit.errors import DataError
 from labkit.machines import models, platform
 from labkit.machines.platform import Platform
@@ -128,31 +129,18 @@ def _axes(operation: str, machine: Platform, p: Any, n_bytes: Any) -> tuple[list
         n_bytes = 0
     if p is None:
         p = most
-        if isinstance(n_bytes, int):
+        if n_bytes is not None and np.ndim(n_bytes) == 0:
             p = sorted({2**k for k in range(1, most.bit_length() + 1) if 2**k <= most} | {most})
     if n_bytes is None:
         n_bytes = _SIZES
-    if (
-        not isinstance(p, int)
-        and not isinstance(n_bytes, int)
-        and len(list(p)) > 1
-        and len(list(n_bytes)) > 1
-    ):
+    all_ranks, sizes = whole_numbers("p", p, 1), whole_numbers("bytes", n_bytes, 0)
+    if len(all_ranks) > 1 and len(sizes) > 1:
         raise DataError(
             "a card goes along the ranks or along the bytes: give one number for the other one, "
             "as in p=16 or bytes=65536",
             code="ambiguous",
         )
-    return _whole("p", p, 1), _whole("bytes", n_bytes, 0)
-
-
-def _whole(name: str, value: Any, least: int) -> list[int]:
-    values = [value] if isinstance(value, int | float) else list(value)
-    if not values or any(
-        isinstance(v, bool) or not isinstance(v, int | float) or v != int(v) or v < least for v in values
-    ):
-        raise DataError(f"{name} must be integers of at least {least}, got {value!r}", code="out-of-range")
-    return sorted({int(v) for v in values})
+    return all_ranks, sizes
 
 
 # A collective's cost card: its table, which algorithm is the fastest where, and both as text.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from labkit.errors import DataError
+from labkit.checks import whole_numbers
 from labkit.selector.libraries import library_names
 from labkit.selector.situation import candidates
 from labkit.study.points import is_real
@@ -21,8 +21,8 @@ USUAL_RANKS = (4, 8, 16, 32, 64)
 def off_line(
     operation: str,
     on: object = "star",
-    ranks: Sequence[int] | None = None,
-    sizes: Sequence[int] = (8, 64, 512, 4096, 32_768, 262_144, 2_097_152),
+    ranks: Sequence[int] | int | None = None,
+    sizes: Sequence[int] | int = (8, 64, 512, 4096, 32_768, 262_144, 2_097_152),
     *,
     model: object = None,
     mapping: object = None,
@@ -48,9 +48,9 @@ def off_line(
     machine = SimulatedMachine(on, model, mapping)
     if ranks is None:
         ranks = _held(machine)
-    wanted = _checked(ranks, sizes, leaves)
-    for p in wanted["ranks"]:
-        machine.platform.rank_hosts(int(p))  # too small: refused before anything runs
+    all_ranks, all_sizes, [leaves] = _whole(ranks, sizes, leaves)
+    for p in all_ranks:
+        machine.platform.rank_hosts(p)  # too small: refused before anything runs
     if library is not None:
         known = library_names(library, operation)
         every = candidates(operation, algorithms)
@@ -59,7 +59,7 @@ def off_line(
         else:
             algorithms = [name for name in known if algorithms is None or name in every]
     names = candidates(operation, algorithms, machine.has_network_for(operation))
-    points = [(int(p), int(n)) for p in sorted(set(wanted["ranks"])) for n in sorted(set(wanted["sizes"]))]
+    points = [(p, n) for p in all_ranks for n in all_sizes]
     if operation == "barrier":
         points = sorted({(p, 0) for p, _ in points})
     with progress_bar(len(points), progress) as bar:
@@ -67,21 +67,19 @@ def off_line(
     return Tuned(operation, machine, times, leaves)
 
 
-def _checked(ranks: Sequence[int], sizes: Sequence[int], leaves: int) -> dict[str, list[int]]:
-    """Refuse what are no numbers of ranks, sizes or leaves."""
-    wanted = {"ranks": list(ranks), "sizes": list(sizes), "leaves": [leaves]}
-    for name, values in wanted.items():
-        least = 0 if name == "sizes" else 1
-        if not values or any(isinstance(v, bool) or v != int(v) or v < least for v in values):
-            raise DataError(f"{name} must be integers of at least {least}, got {values}", code="out-of-range")
-    return wanted
+def _whole(ranks: object, sizes: object, leaves: object) -> tuple[list[int], list[int], list[int]]:
+    return (
+        whole_numbers("ranks", ranks, 1),
+        whole_numbers("sizes", sizes, 0),
+        whole_numbers("leaves", [leaves], 1),
+    )
 
 
 def _measured(
     operation: str,
     on: object,
-    ranks: Sequence[int] | None,
-    sizes: Sequence[int],
+    ranks: Sequence[int] | int | None,
+    sizes: Sequence[int] | int,
     algorithms: Sequence[str] | None,
     library: str | None,
     leaves: int,
@@ -89,8 +87,8 @@ def _measured(
 ) -> Tuned:
     """Measure the library's own algorithms on a real machine; two ranks unless others are asked for."""
     machine = RealMachine(on, library or "ompi")
-    wanted = _checked(ranks or [2], [0] if operation == "barrier" else sizes, leaves)
-    all_ranks, all_sizes = sorted(set(wanted["ranks"])), sorted(set(wanted["sizes"]))
+    sizes = [0] if operation == "barrier" else sizes
+    all_ranks, all_sizes, [leaves] = _whole([2] if ranks is None else ranks, sizes, leaves)
     times = machine.measure(operation, all_ranks, all_sizes, algorithms, progress)
     return Tuned(operation, machine, times, leaves)
 

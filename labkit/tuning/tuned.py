@@ -72,7 +72,7 @@ class SimulatedMachine:
 
     def has_network_for(self, operation: str) -> bool:
         """Say whether the machine has its own network for an operation."""
-        return operation in {row[0] for row in self.network.collective_network}
+        return any(row[0] == operation for row in self.network.collective_network)
 
     def time(self, at: Situation, name: str) -> float:
         """Simulate one call, all ranks entering together; seconds until the last one has left."""

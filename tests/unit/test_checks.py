@@ -1,4 +1,4 @@
-"""The tolerance of a simulated run: what is refused, when it is used, and what the run says of it."""
+"""Bad values are refused before work starts; a simulated run's tolerance, and what the run says of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 import labkit as lk
 from labkit.checks import ToleranceUse
 from labkit.cli.main import main
-from labkit.errors import DataError, MachineError
+from labkit.errors import DataError, LabkitError, MachineError
 from tests.support.refusals import raises_code
 
 SCRIPT = """\
@@ -151,3 +151,44 @@ def test_the_guarantee_is_in_percent(tolerance, percent):
 
 def test_a_failed_certificate_is_not_hidden():
     assert "3 messages had no bottleneck" in ToleranceUse(1e-3, 9, 8, 7, 1e-4, 3).guarantee()
+
+
+def study(**options):
+    return lk.sweep(never, [2], **options)
+
+
+def judged():
+    return lk.sweep(lambda comm: comm.barrier(), [2, 4, 8, 16, 32])
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "name"),
+    [
+        (lambda: lk.run(never, 2, timeout_s=math.inf), "out-of-range", "timeout_s"),
+        (lambda: lk.run(never, 2, trace=np.arange(3)), "wrong-type", "trace"),
+        (lambda: lk.run(never, 2, coll={"allreduce": 1}), "wrong-type", "allreduce"),
+        (lambda: lk.run(never, 2, coll={1: "ring"}), "wrong-type", "ring"),
+        (lambda: lk.run(never, 2, coll=np.arange(3)), "wrong-type", "coll"),
+        (lambda: lk.run(never, 2, kwargs=np.arange(3)), "wrong-type", "kwargs"),
+        (lambda: study(timeout_s="10"), "wrong-type", "timeout_s"),
+        (lambda: study(measure=3), "wrong-type", "measure"),
+        (lambda: study(runner="x"), "wrong-type", "runner"),
+        (lambda: study(warmup=1.5), "out-of-range", "warmup"),
+        (lambda: judged().fit(where="n=3"), "wrong-type", "where"),
+        (lambda: judged().expect("1", where=[1]), "wrong-type", "where"),
+        (lambda: judged().fit(aggregate=["mean"]), "unknown-name", "aggregate"),
+        (lambda: judged().table("1"), "wrong-type", "total"),
+        (lambda: lk.guidelines("star:4", level=2), "out-of-range", "level"),
+        (lambda: lk.guidelines("star:4", margin="x"), "out-of-range", "margin"),
+        (lambda: lk.guidelines("star:4", launches=10**30), "out-of-range", "launches"),
+        (lambda: lk.tune(["bcast"], "star:4"), "unknown-name", "bcast"),
+        (lambda: lk.tune("bcast", "star:4", algorithms=3), "wrong-type", "algorithms"),
+    ],
+)
+def test_what_means_nothing_is_refused_by_its_name(call, code: str, name: str):
+    with raises_code(LabkitError, code, name):
+        call()
+
+
+def test_one_algorithm_needs_no_list():
+    assert set(lk.card("bcast", "star:4", bytes=8, algorithms="linear").data["algorithm"]) == {"linear"}

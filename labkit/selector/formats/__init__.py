@@ -28,7 +28,7 @@ def read_rules(path: str | os.PathLike[str]) -> Rules:
     """
     path, where = Path(path), str(path)
     if path.suffix == ".prf":
-        files = sorted(path.glob("*.prf")) if path.is_dir() else [path]
+        files = sorted(path.glob("*.prf")) if os.path.isdir(path) else [path]
         if not files:
             raise ScheduleError(f"{where}: the folder has no profile (*.prf)", code="missing-file")
         texts = [(text_of(file, ScheduleError), str(file)) for file in files]

@@ -493,7 +493,7 @@ class SpawnedRanks:
             path, start = self._file_of(line)
         except ProgramError as error:
             raise UnsupportedError(f"{name} of {' '.join(one.words)!r}: {error}") from error
-        if not Path(path).is_file():
+        if not os.path.isfile(path):
             raise FileNotFoundError(f"{name}: there is no file {path!r} in {os.getcwd()}")
         return script_start(path, line.args, start)
 

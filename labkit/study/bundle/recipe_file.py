@@ -376,7 +376,7 @@ def numbers(written: Iterable[Any], below: int) -> list[int]:
 
 
 def _is_file(value: object) -> bool:
-    return isinstance(value, str | os.PathLike) and Path(value).is_file()
+    return isinstance(value, str | os.PathLike) and os.path.isfile(value)
 
 
 # Objects of labkit as plain JSON and back, without pickle: what a reader can read, no reader has to run.

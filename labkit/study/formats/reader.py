@@ -101,8 +101,8 @@ def read_data(
 
 def _refuse_trace(path: Path, name: str) -> None:
     """Refuse an OTF2 archive, or its anchor: what it holds is a run."""
-    anchor = path / "traces.otf2" if path.is_dir() else path
-    if anchor.suffix == ".otf2" and anchor.is_file():
+    anchor = path / "traces.otf2" if os.path.isdir(path) else path
+    if anchor.suffix == ".otf2" and os.path.isfile(anchor):
         raise DataError(
             f"{name!r} is an OTF2 archive, the trace of a run, and no measurements; "
             f"labkit.read_trace({name!r}) reads it",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.checks import check_limit, check_seed, whole_numbers
 from labkit.errors import DataError
 from labkit.launch.run import machine_of, run
 from labkit.machines.noise import noise_of
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
     from labkit.program.sized import Sized
 
-__all__ = ["bench_call", "buffer", "busy_host", "guidelines", "rounds", "whole_numbers"]
+__all__ = ["bench_call", "buffer", "busy_host", "guidelines", "rounds"]
 
 
 _UNSIZED = ("barrier",)
@@ -108,15 +109,22 @@ def guidelines(
     if ranks is None:
         most = machine_of(on).size(on)
         ranks = [p for p in _RANKS if most is None or p <= most] or [most or 1]
-    counts, lengths = whole_numbers(ranks, "ranks", 1), whole_numbers(sizes, "sizes", 0)
+    counts, lengths = whole_numbers("ranks", ranks, 1), whole_numbers("sizes", sizes, 0)
     check_names([name for one in statements for name in one.names])
     is_real = machine_of(on).is_real
     is_noisy = not is_real and not noise_of(options.get("noise")).is_quiet if options.get("noise") else False
-    number = launches if launches is not None else 3 if is_real else 20 if is_noisy else 1
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise DataError(f"launches is a whole number of at least 1, got {launches!r}", code="out-of-range")
+    usual = 3 if is_real else 20 if is_noisy else 1
+    (number,) = whole_numbers("launches", [usual if launches is None else launches], 1)
+    check_seed(seed)
+    check_limit(timeout_s)
+    for name, value, below in (("margin", margin, math.inf), ("level", level, 1.0)):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < below:
+            raise DataError(
+                f"{name} is a number of at least 0{' and below 1' if below == 1 else ''}, got {value!r}",
+                code="out-of-range",
+            )
     plan = _Plan(statements, counts, lengths)
-    (asked,) = whole_numbers(repeats, "repeats", 1)
+    (asked,) = whole_numbers("repeats", [repeats], 1)
     is_exact = not is_real and not is_noisy
     found = _measure(plan, on, number, asked, seed, {**options, "timeout_s": timeout_s})
     outcomes = _judged(plan, found, is_exact, margin, level)
@@ -388,13 +396,3 @@ def busy_host() -> str:
         if load > cores
         else ""
     )
-
-
-def whole_numbers(values: Any, name: str, least: int) -> list[int]:
-    """Return whole numbers, each once and in order."""
-    some = [values] if isinstance(values, int | np.integer) else list(values)
-    if not some or any(isinstance(v, bool) or not isinstance(v, int | np.integer) or v < least for v in some):
-        raise DataError(
-            f"{name} are whole numbers of at least {least}, one or more; got {values!r}", code="out-of-range"
-        )
-    return sorted({int(v) for v in some})

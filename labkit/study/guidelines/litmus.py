@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from labkit.checks import whole_numbers
 from labkit.errors import DataError
 from labkit.launch.run import machine_of, run
 from labkit.machines.noise import noise_of
 from labkit.program import context
 from labkit.scaling import Verdict, judge
 from labkit.scaling.samples import LEAST_VALUES
-from labkit.study.guidelines.check import bench_call, buffer, busy_host, rounds, whole_numbers
+from labkit.study.guidelines.check import bench_call, buffer, busy_host, rounds
 from labkit.study.guidelines.report import Comparison, Sample, compare_all
 from labkit.text import html as markup
 from labkit.text.html import quantity
@@ -181,15 +182,15 @@ def litmus(
     >>> lk.litmus("star", coll={"bcast": "linear"}, ranks=[4, 8, 16, 32, 64, 128]).word
     'library'
     """
-    counts = [p for p in whole_numbers(ranks, "ranks", 1) if p > 1]
+    counts = [p for p in whole_numbers("ranks", ranks, 1) if p > 1]
     if not counts:
         raise DataError(
             f"the litmus test takes numbers of ranks from 2 on; got {ranks!r}", code="out-of-range"
         )
-    (n,) = whole_numbers(n_bytes, "n_bytes", 1)
+    (n,) = whole_numbers("n_bytes", [n_bytes], 1)
     is_real = machine_of(on).is_real
     number = launches or (3 if is_real else 1)
-    (asked,) = whole_numbers(repeats, "repeats", 1)
+    (asked,) = whole_numbers("repeats", [repeats], 1)
     found: dict[str, dict[int, list[list[float]]]] = {"own": {}, "library": {}, "message": {}}
     pairs: dict[tuple[int, int], list[float]] = {}
     is_valid, about, busy = True, str(on), busy_host() if is_real else ""

@@ -53,7 +53,7 @@ def check_study(
         raise DataError(
             'no guideline was given; one is such as "allreduce <= reduce + bcast"', code="missing-key"
         )
-    rows = rows_where(data, where or {})
+    rows = rows_where(data, where)
     is_exact = Facts(rows, notes).is_deterministic
     tables = [_Table(rows, one, metric, size, is_exact) for one in read]
     found = iter(compare_all([pair for table in tables for pair in table.pairs], margin))

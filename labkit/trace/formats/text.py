@@ -32,7 +32,7 @@ def pieces(path: Path, still: Callable[[], None] | None = None) -> Iterator[byte
                 if still is not None:
                     still()
                 yield piece
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, ValueError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         code = "missing-file" if isinstance(error, FileNotFoundError) else "unreadable-file"
         raise DataError(f"{path}: cannot be read: {reason}", code=code) from None
@@ -77,7 +77,7 @@ def list_of_files(path: Path, still: Callable[[], None] | None = None) -> list[P
         if not name or name.startswith("#"):
             continue
         candidates = [path.parent / name, Path(name)]
-        existing = [one for one in candidates if "\0" not in name and _is_file(one)]
+        existing = [one for one in candidates if os.path.isfile(one)]
         if not existing:
             shown = name if len(name) <= 60 else name[:60] + "..."
             raise DataError(
@@ -87,13 +87,6 @@ def list_of_files(path: Path, still: Callable[[], None] | None = None) -> list[P
             )
         found.append(existing[0])
     return found
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:  # a name that is too long
-        return False
 
 
 def open_out(path: str | os.PathLike[str]) -> BinaryIO:

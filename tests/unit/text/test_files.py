@@ -17,6 +17,7 @@ import labkit as lk
 from labkit.errors import (
     DataError,
     ExpectationError,
+    LabkitError,
     MachineError,
     PlatformError,
     ScheduleError,
@@ -101,6 +102,17 @@ def test_an_archive_of_a_later_format_is_one_sentence(tmp_path: Path) -> None:
     path.write_bytes(content)
     with raises_code(DataError, "damaged-file"):
         read_data(path)
+
+
+@pytest.mark.parametrize("name", ["y" * 300, "/" + "d/" * 3000, "a\0b", "\ud800"], ids=ascii)
+def test_a_name_that_no_file_can_have_ends_in_one_sentence(name: str) -> None:
+    def program(comm: Any) -> None:
+        comm.barrier()
+
+    study = lk.sweep(program, ranks=[1, 2], on="star")
+    for reads in (lk.platform, lk.load, lk.read_trace, lk.replay, lambda name: lk.run(name, 2), study.save):
+        with pytest.raises(LabkitError):
+            reads(name)
 
 
 def test_what_arrived_is_cut_in_its_middle_and_words_of_ours_are_not() -> None:

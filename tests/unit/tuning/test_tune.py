@@ -145,6 +145,12 @@ def test_open_mpi_gets_what_it_has_only(tmp_path):
         lk.tune("allreduce", "star:4", [4], [8], algorithms=["bine"]).save(tmp_path / "b.conf")
 
 
+def test_one_number_and_numbers_of_numpy_count():
+    for ranks, sizes in [(4, 8), (np.int64(4), np.array([8]))]:
+        assert lk.tune("allreduce", "torus:3x2x2", ranks, sizes).times["ranks"].unique().tolist() == [4]
+    assert lk.card("bcast", "star:4", p=2 ** np.arange(1, 3), bytes=np.int64(8)).data["ranks"].max() == 4
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
@@ -152,6 +158,10 @@ def test_open_mpi_gets_what_it_has_only(tmp_path):
         ({"operation": "alreduce"}, ("unknown-name",)),
         ({"ranks": [0]}, ("out-of-range", "ranks", "1")),
         ({"ranks": []}, ("out-of-range", "ranks")),
+        ({"ranks": "8"}, ("out-of-range", "ranks")),
+        ({"ranks": [None]}, ("out-of-range", "ranks")),
+        ({"sizes": math.inf}, ("out-of-range", "sizes")),
+        ({"leaves": [2, 3]}, ("out-of-range", "leaves")),
         ({"sizes": [-1]}, ("out-of-range", "sizes")),
         ({"leaves": 0}, ("out-of-range", "leaves")),
         ({"library": "lam"}, ("unknown-name", "library")),
