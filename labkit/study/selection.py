@@ -26,6 +26,7 @@ __all__ = [
     "bind",
     "curves_in",
     "doubted",
+    "expectations_of_phases",
     "metric_of",
     "pick",
     "pick_all",
@@ -237,6 +238,23 @@ def _without_zeros(rows: pd.DataFrame, metric: str, column: str, symbol: str) ->
         return rows, ""
     where = ", ".join(f"{value:g}" for value in sorted(zero)[:6]) + (", ..." if len(zero) > 6 else "")
     return kept, f"{metric} is 0 at {symbol} = {where}, which is left out: relative errors need more than 0"
+
+
+def expectations_of_phases(given: Mapping[str, str] | None, phases: Sequence[str]) -> dict[str, str]:
+    """Return the expectations of a study's phases, by their names."""
+    if not isinstance(given, Mapping | None):
+        raise ExpectationError(
+            "expectations are given by phase, as in {'exchange': 'p'}, and the whole run's as total='p'; "
+            f"got {given!r}",
+            code="wrong-type",
+        )
+    unknown = sorted(set(given or {}) - set(phases))
+    if unknown:
+        known = ", ".join(map(repr, phases)) or "none"
+        raise ExpectationError(
+            f"there is no phase {unknown[0]!r} in this study; phases: {known}", code="unknown-name"
+        )
+    return dict(given or {})
 
 
 def rows_where(data: pd.DataFrame, where: Mapping[str, Any] | None) -> pd.DataFrame:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
-from labkit.errors import DataError, ExpectationError, SuggestsNames
+from labkit.errors import DataError, SuggestsNames
 from labkit.plot_backend import draw
 from labkit.scaling import (
     Expectation,
@@ -47,6 +47,7 @@ from labkit.study.selection import (
     NothingMeasured,
     bind,
     doubted,
+    expectations_of_phases,
     pick,
     pick_all,
     pick_two,
@@ -388,19 +389,7 @@ class Study(SuggestsNames):
             A row per phase and one for the run: expectation, model, divergence, match; and the sum of the
             phases' models (`Table.phase_sum`), with a remark where it does not grow as the run was fitted.
         """
-        if not isinstance(expectations, Mapping | None):
-            raise ExpectationError(
-                "expectations are given by phase, as in {'exchange': 'p'}, and the whole run's as total='p'; "
-                f"got {expectations!r}",
-                code="wrong-type",
-            )
-        wanted = dict(expectations or {})
-        unknown = sorted(set(wanted) - set(self.phases))
-        if unknown:
-            known = ", ".join(map(repr, self.phases)) or "none"
-            raise ExpectationError(
-                f"there is no phase {unknown[0]!r} in this study; phases: {known}", code="unknown-name"
-            )
+        wanted = expectations_of_phases(expectations, self.phases)
         entries: list[tuple[str, Model | None, Verdict | None]] = []
         for phase in [*self.phases, ""]:
             metric = "phase_s" if phase else "makespan_s"

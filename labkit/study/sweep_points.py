@@ -263,6 +263,14 @@ def run_points(job: Job, plan: list[Point], harvest: Harvest, bar: Any, workers:
     return run(dataclasses.replace(job, is_every=True), rest)
 
 
+def _check(seed: object, timeout_s: object, warmup: object, measure: object, runner: object) -> None:
+    check_seed(seed)
+    check_limit(timeout_s)
+    check_repeats(warmup, "warmup", 0)
+    check_function("measure", measure, "measure(run)")
+    check_function("runner", runner, "runner(program, ranks, **options)")
+
+
 def plan_sweep(
     program: Callable[..., object],
     ranks: object,
@@ -287,11 +295,7 @@ def plan_sweep(
     **parameters: object,
 ) -> Planned:
     """Return what `sweep` would run; it raises as that does."""
-    check_seed(seed)
-    check_limit(timeout_s)
-    check_repeats(warmup, "warmup", 0)
-    check_function("measure", measure, "measure(run)")
-    check_function("runner", runner, "runner(program, ranks, **options)")
+    _check(seed, timeout_s, warmup, measure, runner)
     check_arguments(args, options)
     _refuse_unknown(parameters, program)
     options = dict(options or {})
