@@ -9,9 +9,9 @@ understanding application scaling issues. EuroMPI 2010, doi:10.1007/978-3-642-15
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from itertools import combinations
 from typing import Any
 
@@ -237,11 +237,11 @@ def closed_form(operation: str, algorithm: str) -> tuple[sympy.Expr, sympy.Expr]
         raise DataError(
             f"{operation}/{algorithm} {what}; derive a model of another algorithm", code="unsupported"
         )
-    ranks = [p for p in _RANKS if found.requirements.unmet(p, True) is None]
+    ranks = tuple(p for p in _RANKS if found.requirements.unmet(p, True) is None)
     size = 2**30
     costs = [found.cost(p, size) for p in ranks]
-    rounds = _closed([cost.rounds for cost in costs], ranks)
-    volume = _closed([cost.volume_bytes / size for cost in costs], ranks)
+    rounds = _closed(tuple(cost.rounds for cost in costs), ranks)
+    volume = _closed(tuple(cost.volume_bytes / size for cost in costs), ranks)
     if rounds is None or volume is None:
         what = "messages" if rounds is None else "bytes"
         raise DataError(
@@ -251,14 +251,15 @@ def closed_form(operation: str, algorithm: str) -> tuple[sympy.Expr, sympy.Expr]
     return rounds, volume
 
 
-def _closed(values: Sequence[float], ranks: Sequence[int]) -> sympy.Expr | None:
+@cache
+def _closed(values: tuple[float, ...], ranks: tuple[int, ...]) -> sympy.Expr | None:
     """Return the shortest sum of terms with these values."""
     wanted = np.array(values, float)
     if len(ranks) < 3:
         return None
     if not wanted.any():
         return sympy.Integer(0)
-    columns = np.array([[float(term.subs(P, p)) for p in ranks] for term in _BASIS])
+    columns = _columns(ranks)
     for terms in range(1, min(_MOST_TERMS, len(ranks) - 2) + 1):
         for chosen in combinations(range(len(_BASIS)), terms):
             table = columns[list(chosen)].T / wanted[:, None]
@@ -269,6 +270,12 @@ def _closed(values: Sequence[float], ranks: Sequence[int]) -> sympy.Expr | None:
                 terms_of = zip(exactly, (_BASIS[i] for i in chosen), strict=True)
                 return sum((c * term for c, term in terms_of), sympy.Integer(0))
     return None
+
+
+@cache
+def _columns(ranks: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return the values of all terms, a row each."""
+    return np.array([[float(term.subs(P, p)) for p in ranks] for term in _BASIS])
 
 
 def _pair(machine: Platform, model: str | NetworkModel | None) -> Fabric:
