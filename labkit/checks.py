@@ -90,9 +90,9 @@ def check_limit(timeout_s: object) -> None:
             given=timeout_s,
         )
     if timeout_s <= 0 or not timeout_s <= _MOST_LIMIT_S:
+        bound = "more than 0" if timeout_s <= 0 else f"at most {_MOST_LIMIT_S:.0e}"
         raise MachineError(
-            f"timeout_s must be more than 0 seconds and at most {_MOST_LIMIT_S:.0e}, got {timeout_s!r}; None "
-            "means no limit",
+            f"timeout_s must be {bound} seconds, got {timeout_s!r}; None means no limit",
             code="out-of-range",
             parameter="timeout_s",
             given=timeout_s,
