@@ -119,7 +119,7 @@ def check_switch(name: str, value: object) -> None:
 
 
 def check_repeats(repeats: object, name: str = "repeats", least: int = 1) -> None:
-    """Refuse a number of repetitions that is not a whole number of at least so many."""
+    """Refuse a number of repetitions that is not a whole number of at least `least`."""
     if isinstance(repeats, bool) or not isinstance(repeats, numbers.Integral) or repeats < least:
         raise MachineError(
             f"{name} must be a whole number of at least {least}, got {repeats!r}",

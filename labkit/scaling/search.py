@@ -43,7 +43,7 @@ BEYOND = 64
 #: local powers of p at the end from which on steeper terms are tried, and how much it must rise for
 #: exponentials
 _STEEP_FROM, _EXPONENTIAL_FROM, _RISE = 1.8, 2.2, 1.4
-#: the share by which the upper half of the range must rise for steeper terms beside a large constant
+#: the share by which the upper half of the range must rise for steeper terms next to a large constant
 _VISIBLE = 0.2
 
 
