@@ -14,6 +14,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from labkit.errors import DataError, MachineError, ProgramError, nearest
 from labkit.text.units import format_count
 
@@ -30,8 +33,13 @@ __all__ = [
     "check_repeats",
     "check_script",
     "check_seed",
+    "check_share",
     "check_switch",
     "check_tolerance",
+    "echo",
+    "names_of",
+    "numbers_of",
+    "path_of",
     "program_name",
     "whole_numbers",
 ]
@@ -141,6 +149,40 @@ def whole_numbers(name: str, given: Any, least: int) -> list[int]:
             code="out-of-range",
         )
     return sorted({int(v) for v in values})
+
+
+def numbers_of(name: str, given: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return a number, or several in any shape, as floats; refuse anything else."""
+    try:
+        if np.iscomplexobj(given):
+            raise TypeError
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{name} must be a number or several; got {echo(given)}", code="wrong-type") from None
+
+
+def check_share(name: str, value: object) -> None:
+    """Refuse a share that is no number between 0 and 1, such as a level of confidence."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
+        raise DataError(
+            f"{name} must be a number above 0 and below 1; got {echo(value)}", code="out-of-range"
+        )
+
+
+def names_of(name: str, given: object) -> list[str]:
+    """Return several names as a list; refuse anything else, a single text included."""
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        found = list(given)
+        if all(isinstance(one, str) for one in found):
+            return found
+    raise DataError(f"{name} must be a list of names; got {echo(given)}", code="wrong-type")
+
+
+def path_of(given: object) -> Path:
+    """Return the path of a file; refuse anything else."""
+    if not isinstance(given, str | os.PathLike):
+        raise DataError(f"a file is named by its path, got {echo(given)}", code="wrong-type")
+    return Path(given)
 
 
 def check_function(name: str, value: object, call: str) -> None:

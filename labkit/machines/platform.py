@@ -409,6 +409,7 @@ class Platform(Shown):
         PlatformError
             The ranks do not fit.
         """
+        _check_ranks(ranks)
         described = self.description
         if self.hosts is None or described.allocated(1) is described:
             return self
@@ -452,10 +453,7 @@ class Platform(Shown):
         PlatformError
             Fewer ranks than one, or more than hosts times cores unless a mapping was asked for.
         """
-        if isinstance(ranks, bool) or not isinstance(ranks, int | np.integer) or ranks < 1:
-            raise PlatformError(
-                f"a platform runs a whole number of ranks from 1 on, got {ranks!r}", code="out-of-range"
-            )
+        _check_ranks(ranks)
         cores = self.description.cores
         if self.hosts is None:
             least = max(-(-int(ranks) // cores), self.mapping.least_hosts(int(ranks)))
@@ -608,6 +606,13 @@ class Platform(Shown):
     @property
     def _identity(self) -> tuple[MachineSpec, str, RankMapping | None, float | None]:
         return self.description, self.name, self._mapping, self.host_speed
+
+
+def _check_ranks(ranks: object) -> None:
+    if isinstance(ranks, bool) or not isinstance(ranks, int | np.integer) or ranks < 1:
+        raise PlatformError(
+            f"a platform runs a whole number of ranks from 1 on, got {ranks!r}", code="out-of-range"
+        )
 
 
 def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | object) -> Platform:

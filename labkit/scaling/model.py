@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from labkit.checks import check_share, numbers_of
 from labkit.errors import SuggestsNames
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.leastsquares import Fits
@@ -272,13 +273,19 @@ class Model(SuggestsNames):
         -------
         ndarray
             Same shape, in the unit of the measurements.
+
+        Raises
+        ------
+        DataError
+            x is no number.
         """
+        x = numbers_of("x", x)
         own = np.asarray(
             self.constant + sum(part(x) for part in (*self.others, self._leading)), dtype=np.float64
         )
-        if self.before is None:
+        if self.before is None or self.since is None:
             return own
-        return np.where(np.asarray(x, dtype=float) < self.since, self.before.predict(x), own)
+        return np.where(x < self.since, self.before.predict(x), own)
 
     def times(self, factor: float) -> Model:
         """Return the model multiplied by a factor.
@@ -379,8 +386,14 @@ class Model(SuggestsNames):
         -------
         low, high : ndarray
             Same shape as x; low is at least 0.
+
+        Raises
+        ------
+        DataError
+            x is no number, or the level is not between 0 and 1.
         """
-        middle, at = self.predict(x), np.asarray(x, dtype=float)
+        check_share("level", level)
+        middle, at = self.predict(x), numbers_of("x", x)
         if self.belief is not None:
             low, high = self.belief.quantiles(at, [(1 - level) / 2, (1 + level) / 2])
             return np.minimum(low, middle), np.maximum(high, middle)

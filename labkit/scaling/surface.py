@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labkit.checks import numbers_of
 from labkit.errors import DataError, ExpectationError
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.family import ROUNDING, log_evidence, lost, screen, solve, unchanged, without
@@ -88,7 +89,7 @@ class Surface:
 
     def predict(self, x1: npt.ArrayLike, x2: npt.ArrayLike) -> Floats:
         """Return the model's values; x1 and x2 are broadcast."""
-        a, b = np.broadcast_arrays(np.asarray(x1, float), np.asarray(x2, float))
+        a, b = np.broadcast_arrays(numbers_of(self.symbols[0], x1), numbers_of(self.symbols[1], x2))
         parts = [s(a, b, self.symbols) for s in self.summands]
         return np.asarray(self.constant + sum(parts) + 0.0 * a, dtype=np.float64)
 

@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 from numpy.typing import NDArray
 
+from labkit.checks import names_of
 from labkit.errors import DataError, ExpectationError, nearest
 from labkit.real.host_limits import place_doubt
 from labkit.scaling import Expectation, Samples, Term, Verdict, read_expectation, read_samples
@@ -188,11 +189,12 @@ def pick_two(
     Raises DataError: When the choice is empty, leaves several surfaces, or a further parameter varies.
     """
     rows, _, _ = _one(data, metric, phase, where)
-    if len(parameters) != 2 or parameters[0] == parameters[1]:
+    names = names_of("parameters", parameters)
+    if len(names) != 2 or names[0] == names[1]:
         raise DataError(
             f"a surface needs two different parameters; got {parameters!r}", code="duplicate-name"
         )
-    columns = [_parameter(rows, name) for name in parameters]
+    columns = [_parameter(rows, name) for name in names]
     others = [c for c in parameter_columns(rows) if c not in columns and rows[c].nunique() > 1]
     if others:
         raise DataError(
@@ -386,10 +388,13 @@ def _list(values: Any) -> str:
     return ", ".join(shown) + (", ..." if len(values) > 12 else "")
 
 
-def bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any]) -> Expectation:
+def bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any] | None) -> Expectation:
     """Bind an expectation's symbols to the curve's parameter and to what the other columns were."""
     if isinstance(expectation, Expectation):
         return expectation
+    if not isinstance(given, Mapping | None):
+        return read_expectation(expectation, given=given)  # refuses it
+    given = {**curve.given, **(given or {})}
     symbols = frozenset().union(*(p.symbols for p in parse(expectation)))
     symbol = curve.symbol
     if curve.column in symbols:
@@ -422,12 +427,12 @@ def doubted(verdict: Verdict, machines: object) -> Verdict:
 def unmeasured(
     nothing: NothingMeasured,
     expectation: str | Expectation,
-    given: Mapping[str, float | int | str],
+    given: Mapping[str, float | int | str] | None,
     deviation: str | Term | None,
 ) -> Verdict:
     """Return the verdict over a curve that is 0 everywhere: undecided, as any bound would hold."""
     curve = nothing.curve
-    e = bind(expectation, curve, {**curve.given, **given})
+    e = bind(expectation, curve, given)
     return Verdict(
         "undecided",
         e,

@@ -24,6 +24,7 @@ from typing import Any
 
 import pandas as pd
 
+from labkit.checks import path_of
 from labkit.errors import DataError
 from labkit.text.files import json_of, replace_file, require_file
 
@@ -53,7 +54,7 @@ def write_study(path: str | os.PathLike[str], data: pd.DataFrame, notes: Mapping
     `notes`: JSON-able facts that go with them.
     Raises DataError: When the file cannot be written, or is named as a table.
     """
-    if os.fspath(path).lower().endswith((".csv", ".tsv", ".xlsx")):
+    if path_of(path).name.lower().endswith((".csv", ".tsv", ".xlsx")):
         raise DataError(
             f"save writes a study for labkit.load, which is no table, got {os.fspath(path)!r}; "
             'write study.save("x.study"), or a table by study.export("x.csv")',

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pandas as pd
 
+from labkit.checks import echo
 from labkit.errors import DataError, SuggestsNames
 from labkit.plot_backend import draw
 from labkit.scaling import (
@@ -218,6 +219,11 @@ class Study(SuggestsNames):
         DataError
             There is no such column.
         """
+        if not isinstance(column, str):
+            raise DataError(
+                f'a study is grouped by one column, as in study.group("on"); got {echo(column)}',
+                code="wrong-type",
+            )
         values = self.data[column].drop_duplicates().tolist() if column in self.data else [None]
         return {value: self.filter(**{column: value}) for value in values}
 
@@ -343,10 +349,10 @@ class Study(SuggestsNames):
         try:
             curve = self.curve(metric, phase, parameter, where)
         except NothingMeasured as nothing:
-            return unmeasured(nothing, expectation, given or {}, deviation)
+            return unmeasured(nothing, expectation, given, deviation)
         verdict = judge_samples(
             curve.samples,
-            bind(expectation, curve, {**curve.given, **(given or {})}),
+            bind(expectation, curve, given),
             deviation=deviation,
             space=space,
             aggregate=aggregate,

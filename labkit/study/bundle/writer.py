@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from labkit.checks import names_of, path_of
 from labkit.errors import DataError
 from labkit.process.fingerprint import labkit_digest
 from labkit.study.bundle.recipe_file import RecipeWriter, numbers
@@ -135,12 +136,13 @@ def find_notebook() -> Path | None:
 
 def read_notebook(path: str | os.PathLike[str]) -> tuple[str, bytes]:
     """Read a notebook: its name, its content."""
-    place = Path(path)
+    place = path_of(path)
     try:
         content = place.read_bytes()
-    except OSError as error:
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or error
         raise DataError(
-            f"the notebook {str(place)!r} cannot be read: {error.strerror or error}", code="unreadable-file"
+            f"the notebook {str(place)!r} cannot be read: {said}", code="unreadable-file"
         ) from error
     if place.suffix != ".ipynb" or not content.lstrip().startswith(b"{"):
         raise DataError(
@@ -194,13 +196,14 @@ def write_bundle(
     Raises DataError: It cannot be written, or the notebook cannot be read.
     Raises ProgramError: The program uses something that can neither be written down nor pickled.
     """
+    target, host_metrics = path_of(path), names_of("host_metrics", host_metrics)
     unknown = sorted(set(host_metrics) - set(study.metrics))
     if unknown:
         raise DataError(
             f"host_metrics: the study has no metric {unknown[0]!r}; it has {', '.join(study.metrics)}",
             code="unknown-name",
         )
-    if Path(path).is_dir():
+    if target.is_dir():
         raise DataError(
             f"{os.fspath(path)!r} is a folder; give the name of a file, such as study.zip",
             code="wrong-kind-of-file",

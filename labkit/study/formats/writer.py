@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from labkit.checks import path_of
 from labkit.errors import DataError
 from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, unit_of
 from labkit.study.store import study_files, write_zip
@@ -65,7 +66,7 @@ class MeasurementGroup:
 
 def export_study(data: pd.DataFrame, notes: Mapping[str, object], path: str | os.PathLike[str]) -> Path:
     """Write a study for other programs; see `labkit.Study.export`."""
-    target = Path(path)
+    target = path_of(path)
     write = FORMATS.get(target.suffix.lower())
     if write is None:
         raise DataError(

@@ -47,7 +47,11 @@ def check_study(
     margin: float = MARGIN,
 ) -> GuidelineReport:
     """Check guidelines on measurements; see `labkit.study.Study.guideline`."""
-    some = [statements] if isinstance(statements, str | Statement) else list(statements)
+    some = (
+        [*statements]
+        if isinstance(statements, Iterable) and not isinstance(statements, str)
+        else [statements]
+    )
     read = [read_statement(one) for one in some]
     if not read:
         raise DataError(

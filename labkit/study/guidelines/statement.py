@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from labkit.checks import echo
 from labkit.errors import ExpectationError
 
 __all__ = ["CATALOGUE", "Call", "Statement", "catalogue", "read_statement"]
@@ -95,7 +96,10 @@ def read_statement(text: str | Statement, kind: str = "own", source: str = "") -
     if isinstance(text, Statement):
         return text
     if not isinstance(text, str):
-        raise ExpectationError(f'a guideline is a text such as "allreduce <= reduce + bcast", got {text!r}')
+        raise ExpectationError(
+            f'a guideline is a text such as "allreduce <= reduce + bcast", got {echo(text)}',
+            code="wrong-type",
+        )
     sides = re.split(r"<=|≤", text)
     if len(sides) != 2:
         raise ExpectationError(

@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.checks import path_of
 from labkit.errors import DataError, nearest
 from labkit.trace.exchange.events import CALL, COMPUTATION, LIMIT, PHASE, WAIT, Events, events_of
 from labkit.trace.exchange.otf2_archive import check_archive, write_otf2
@@ -617,10 +618,10 @@ def check_export(path: str | os.PathLike[str], form: str | None = None) -> tuple
 
     Raises DataError: No such format or ending, or a folder that is not there.
     """
-    target = Path(path)
-    if form is not None and form not in FORMATS:
+    target = path_of(path)
+    if form is not None and (not isinstance(form, str) or form not in FORMATS):
         raise DataError(
-            f"no format is called {form!r}{nearest(form, FORMATS)}; there are {', '.join(FORMATS)}",
+            f"no format is called {form!r}{nearest(str(form), FORMATS)}; there are {', '.join(FORMATS)}",
             code="unknown-name",
         )
     name = target.name.lower()
