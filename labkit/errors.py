@@ -490,6 +490,18 @@ _A_LIST = re.compile(r"[\w.]+\.(?:alltoall|scatter)\b(?=\()")
 
 _KEYWORD = re.compile(r"TypeError: (?P<call>\w+)\(\) got an unexpected keyword argument '(?P<name>\w+)'")
 
+#: what expects an item for each rank, and got another number of them
+_ITEMS = re.compile(r"expecting \d+ items, got \d+")
+
+#: a rank where the buffer is expected: a number, or a sum with one
+_SENDER_FIRST = re.compile(
+    r"(?P<comm>[\w.]+)\.(?P<call>i?recv)\(\s*(?P<sender>\d+|[^=,()]*\b(?:rank|source|src|left|right|root)\b[^=,()]*)\s*[,)]"
+)
+
+_TOO_MANY = re.compile(
+    r"TypeError: (?:\w+\.)?(?P<call>\w+)\(\) takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? but (?P<got>\d+)"
+)
+
 #: parameters of the methods, by their names
 _PARAMETERS = (
     "dest", "source", "tag", "root", "op", "status", "obj", "buf", "sendobj", "sendbuf", "recvbuf", "sendtag",
@@ -581,8 +593,14 @@ def rank_hint(traceback: str) -> str:
         return f"{comm}.Get_{name} is a method: write {comm}.Get_{name}(), or {comm}.{name}"
     if found := _UNKNOWN.search(said):
         return _nearest_name(found["owner"].removeprefix("mpi4py."), found["name"])
-    if (found := _UNDEFINED.search(said)) and found["name"] in _IMPORTS:
-        return f"{found['name']} is defined by {_IMPORTS[found['name']]!r}: write that first"
+    if found := _UNDEFINED.search(said):
+        return _undefined(found["name"])
+    if "MPI_ERR_TRUNCATE" in said and (found := _SENDER_FIRST.search(code)):
+        call = f"{found['comm']}.{found['call']}"
+        return f"the first argument of {call} is a buffer: name the sender, {call}(source={found['sender'].strip()})"
+    if (found := _TOO_MANY.search(said)) and found["call"] in _LOWER | _OTHER:
+        takes, got = (int(found[name]) - 1 for name in ("takes", "got"))  # without self
+        return f"{found['call']} takes {takes or 'no'} argument{'s' if takes != 1 else ''}, got {got}"
     if found := _KEYWORD.search(said):
         meant = near(found["name"], _PARAMETERS, 1) if found["call"].lower() in _LOWER else []
         return f"{found['call']} has no {found['name']!r}: did you mean {meant[0]!r}?" if meant else ""
@@ -590,7 +608,7 @@ def rank_hint(traceback: str) -> str:
         return "dest, source and root are ranks of the communicator: from 0 to comm.size - 1"
     if "object is not iterable" in said and re.search(r"\bsum\s*[,)]", code):
         return "Python's sum takes one list; the operator is op=MPI.SUM"
-    if "object is not iterable" in said and (found := _A_LIST.search(code)):
+    if ("object is not iterable" in said or _ITEMS.search(said)) and (found := _A_LIST.search(code)):
         return f"{found[0]} takes a list with one item for each rank: comm.size items"
     if any(words in said for words in _IS_NONE):
         return _only_at_root(frames[-1]["file"], int(frames[-1]["number"]), code)
@@ -605,11 +623,21 @@ def rank_hint(traceback: str) -> str:
     return ""
 
 
+def _undefined(name: str) -> str:
+    """Say where a name comes from that a program has not defined."""
+    if name in _IMPORTS:
+        return f"{name} is defined by {_IMPORTS[name]!r}: write that first"
+    if name in ("rank", "size"):
+        return f"a program asks its communicator: write comm.{name}"
+    meant = near(name, ("comm", "rank", "size"), 1, _CUTOFF)
+    return f"{name} is not defined; did you mean {meant[0]!r}?" if meant else ""
+
+
 def _nearest_name(owner: str, name: str) -> str:
-    """Suggest a name of mpi4py's: of its two spellings the one that was begun."""
+    """Suggest a name of mpi4py's: of its two spellings the one that was begun, if it has any like that."""
     known = {*_LOWER, *(one.capitalize() for one in _LOWER), *_OTHER}
     alike = sorted(one for one in known if one[0].isupper() == name[0].isupper())
-    found = near(name, alike, 1, _CUTOFF)
+    found = near(name, alike, 1, _CUTOFF) or [one for one in sorted(known) if one.lower() == name.lower()]
     return f"{owner} has no {name!r}: did you mean {found[0]!r}?" if found else ""
 
 

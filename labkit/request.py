@@ -128,7 +128,17 @@ class RunRequest:
 _MEANT = {
     **dict.fromkeys(("machine", "platform", "topology", "network", "where"), "on"),
     **dict.fromkeys(("np", "n", "nprocs", "processes", "procs", "nodes", "p", "size"), "ranks"),
-    **dict.fromkeys(("limit", "max_time", "walltime"), "timeout_s"),
+    **dict.fromkeys(("limit", "max_time", "walltime", "timeout"), "timeout_s"),
+}
+#: what is not said by a parameter of its own, as the end of a sentence
+_ELSEWHERE = {
+    **dict.fromkeys(
+        ("latency", "latency_s", "lat", "bandwidth", "bw", "speed"),
+        '; it is part of the machine, as in on="star,lat=1us,bw=1.25GBps,speed=1Gf"',
+    ),
+    **dict.fromkeys(
+        ("algorithm", "algorithms", "alg"), '; the algorithm of a collective is coll={"allreduce": "ring"}'
+    ),
 }
 
 
@@ -183,7 +193,8 @@ class Machine:
         known = [*inspect.signature(RunRequest).parameters, *self.options, *named]
         known = [name for name in known if name not in ("options", "trial", "args", "kwargs")]
         own = f", and {program_name(program)} no such parameter" if callable(program) else ""
-        hint = f"; did you mean {_MEANT[option]!r}?" if option in _MEANT else nearest(option, known, 1)
+        hint = f"; did you mean {_MEANT[option]!r}?" if option in _MEANT else _ELSEWHERE.get(option, "")
+        hint = hint or nearest(option, known, 1)
         if own and not hint:
             hint = f"; {program_name(program)} takes {', '.join(named) or 'the communicator only'}"
         return f"{self.name} has no option {option!r}{own}{hint}"

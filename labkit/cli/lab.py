@@ -9,6 +9,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -291,6 +292,9 @@ def execute(arguments: argparse.Namespace) -> int:
         sources = start.parent.parent / "course" / "source"
         done = update(root, start.parent, sources if sources.is_dir() else None, arguments.refresh)
         print("\n".join(f"labkit: {line}" for line in done.lines()))
+    # `!labkit run` and `!mpiexec` in a cell are those of this installation, also where it is not activated.
+    if Path(shutil.which("labkit") or "").parent != Path(sys.executable).parent:
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     # Figures must not depend on a network: BokehJS comes from the package.
     startup = {"PYTHONSTARTUP": str(_CONFIG / "startup.py")}
     environment = {"BOKEH_RESOURCES": "inline", **startup, **_own_matplotlib(), **os.environ}

@@ -7,10 +7,12 @@ import importlib
 import io
 import json
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
 from types import ModuleType
+from typing import NoReturn
 
 from labkit.errors import (
     DeadlockError,
@@ -20,10 +22,31 @@ from labkit.errors import (
     RankError,
     TimeLimitError,
     code_of,
+    nearest,
 )
 from labkit.text.rank_output import clean
 
 __all__ = ["COMMANDS", "EXIT_CODES", "exit_code", "main"]
+
+#: what is typed for a command or an option that has another name
+_INSTEAD = {
+    **dict.fromkeys(("mpirun", "mpiexec", "srun", "simulate", "exec", "start"), "labkit run -n 4 program.py"),
+    **dict.fromkeys(("notebook", "notebooks", "jupyter", "course"), "labkit lab"),
+    **dict.fromkeys(("trace", "gantt"), "labkit run -n 4 --trace program.py"),
+    **dict.fromkeys(("explain", "profile"), "labkit run -n 4 --explain program.py"),
+    **dict.fromkeys(("sweep", "scaling"), "labkit study FILE, or labkit.sweep(program, [2, 4, 8]) in Python"),
+    **dict.fromkeys(("machines", "platforms", "topologies"), "labkit.explore.topology() in a notebook"),
+    **dict.fromkeys(("algorithms", "collectives"), "labkit tune bcast"),
+    **dict.fromkeys(("check", "test", "info"), "labkit doctor"),
+    **dict.fromkeys(("assignments", "assignment"), "labkit grade --help"),
+    "version": "labkit --version",
+    "help": "labkit --help, or labkit run --help",
+    **dict.fromkeys(("--machine", "--platform", "--topology", "--network"), "--on"),
+    **dict.fromkeys(("--size", "--procs", "--nprocs"), "-n"),
+}
+
+#: options are short: JupyterLab's --port is not --work
+_LIKE = 0.75
 
 #: the commands, each a module of this package
 COMMANDS = {
@@ -68,11 +91,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):  # a program may print what the terminal cannot show
         sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        arguments = _parser(argv).parse_args(argv)
+        parser, commands = _parsers(argv)
+        arguments, unknown = parser.parse_known_args(argv)
+        if unknown:
+            commands.get(arguments.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     except SystemExit as stop:  # argparse has printed help, version, or what is wrong
         return int(stop.code or 0)
     if arguments.command is None:
-        _parser([]).print_help(sys.stderr)
+        parser.print_help(sys.stderr)
         return 2
     try:
         return _execute(arguments)
@@ -143,10 +169,32 @@ def _message(error: Exception) -> str:
     return text if isinstance(error, LabkitError) else f"{type(error).__name__}: {text} (--debug shows where)"
 
 
-def _parser(argv: list[str]) -> argparse.ArgumentParser:
+class _Parser(argparse.ArgumentParser):
+    """Says what was meant where it does not know a command or an option."""
+
+    def error(self, message: str) -> NoReturn:
+        if found := re.match(r"argument command: invalid choice: '([^']*)'", message):
+            word = found[1]
+            instead = f"labkit run -n 4 {word}" if word.endswith(".py") else _INSTEAD.get(word)
+            hint = f"; use {instead}" if instead else nearest(word, COMMANDS)
+            hint = hint or "; there are: " + ", ".join(COMMANDS)
+            message = f"there is no command {word!r}{hint}"
+        elif message.startswith("unrecognized arguments: "):
+            word = message.split()[2].partition("=")[0]
+            flags = [flag for action in self._actions for flag in action.option_strings]
+            meant = _INSTEAD.get(word)
+            hint = f"; did you mean {meant!r}?" if meant in flags else nearest(word, flags, 1, _LIKE)
+            if not hint and self.prog == "labkit lab":
+                hint = "; options of JupyterLab come after --, as in labkit lab -- --port=9999"
+            message += hint
+        super().error(message)
+
+
+def _parsers(argv: list[str]) -> tuple[_Parser, dict[str, _Parser]]:
+    """Return the parser, and those of the commands."""
     from labkit import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="labkit",
         description="Engineer parallel algorithms on real and on simulated machines.",
         epilog=EXIT_CODES,
@@ -167,7 +215,7 @@ def _parser(argv: list[str]) -> argparse.ArgumentParser:
         command.add_argument("--debug", action="store_true", help="show labkit's own traceback of an error")
         if name == chosen:  # the others are not even imported: a command starts in a blink
             _module(name).configure(command)
-    return parser
+    return parser, commands.choices
 
 
 def _module(name: str) -> ModuleType:

@@ -61,7 +61,8 @@ def execute(arguments: argparse.Namespace) -> int:
     try:
         line = _line(arguments)
     except ProgramError as error:
-        print(f"usage: {_USAGE}\nlabkit run: error: {error}", file=sys.stderr)
+        which = f"; --mpi took {arguments.mpi!r}, real MPI is --on mpi" if arguments.mpi else ""
+        print(f"usage: {_USAGE}\nlabkit run: error: {error}{which}", file=sys.stderr)
         return 2
     if arguments.ranks is None and machine.size(arguments.on) is None:
         print(f"usage: {_USAGE}\nlabkit run: error: {_no_ranks(line)}", file=sys.stderr)

@@ -42,10 +42,19 @@ _TABLES = {
 _RECORDED_BY = {"trace": "lk.run(..., trace=True)", "counts": "lk.run(..., count=True)"}
 #: what a cell has called that is no function
 _VALUE = re.compile(r"'[\w.]+' object is not callable")
-_TOO_FEW = {
+#: commands that are typed into a cell as into a shell
+_OF_SHELL = re.compile(r"(?:labkit|mpirun|mpiexec|srun|python3?|jupyter) +[\w./-]")
+#: a call that does not fit the function
+_UNFIT = re.compile(
+    r"(?:Study\.)?(\w+)\(\) (?:missing \d+ required|takes .* positional arguments? but"
+    r"|got an unexpected keyword argument)"
+)
+#: how these functions are called
+_CALLS = {
     "expect": 'study.expect("p log p") judges a study: how its time may grow with the ranks',
     "fit": "lk.fit(p, seconds) fits numbers, study.fit() a study",
-    "platform": 'lk.platform("torus:4x4") is a machine; labkit.explore.topology() shows the topologies',
+    "platform": 'lk.platform("torus:4x4,lat=1us") is a machine: size and options are part of its name; '
+    "labkit.explore.topology() shows the topologies",
     "judge": 'lk.judge(p, seconds, "p log p") judges numbers, study.expect("p log p") a study',
     "predict": 'lk.predict("p log p") records an expected growth, before the run',
     "off_line": 'lk.tune("bcast", "torus:4x4") finds the fastest algorithm of a collective',
@@ -74,6 +83,9 @@ def hint_of(error: BaseException) -> str:
         return _column_asked_for(error)
     if isinstance(error, LabkitError):
         return ""
+    if isinstance(error, SyntaxError):
+        line = (error.text or "").strip()
+        return f"a command of the shell begins with !, as in !{line}" if _OF_SHELL.match(line) else ""
     if isinstance(error, ImportError):
         return _import_meant(error)
     if isinstance(error, AttributeError):
@@ -99,11 +111,11 @@ def _of_type_error(error: TypeError, said: str) -> str:
         return _called_value(error)
     if chosen := re.fullmatch(r"Study\.(\w+)\(\) got an unexpected keyword argument '(\w+)'", said):
         return _chosen_by_name(error, *chosen.groups())
-    if short := re.match(r"(?:Study\.)?(\w+)\(\) missing \d+ required positional argument", said):
-        if handed := _handed_over(error, short[1]):
+    if unfit := _UNFIT.match(said):
+        if handed := _handed_over(error, unfit[1]):
             return handed
-        own = [one for one in _called(error) if getattr(one, "__name__", "") == short[1]]
-        return "" if any(map(_is_foreign, own)) else _TOO_FEW.get(short[1], "")
+        own = [one for one in _called(error) if getattr(one, "__name__", "") == unfit[1]]
+        return "" if any(map(_is_foreign, own)) else _CALLS.get(unfit[1], "")
     return ""
 
 
@@ -227,7 +239,7 @@ def offer_hints() -> None:
 
 def _tell(result: object) -> None:
     """Print the hint of a cell's error."""
-    error = getattr(result, "error_in_exec", None)
+    error = getattr(result, "error_in_exec", None) or getattr(result, "error_before_exec", None)
     hint = hint_of(error) if error is not None else ""
     if hint:
         print(hint)

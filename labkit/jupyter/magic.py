@@ -108,6 +108,8 @@ def _no_python(error: Exception, name: str) -> ProgramError:
             code="not-on-ranks",
         )
     text = "".join(traceback.format_exception_only(error)).rstrip()
+    if "'return' outside function" in text:
+        text += "\nend the cell with the expression itself: its value is shown for every rank"
     return ProgramError(f"the cell is not Python\n{text}", code="not-python")
 
 

@@ -298,6 +298,8 @@ def metric_of(rows: pd.DataFrame, metric: str | None, phase: str | None = None) 
     if metric not in known:
         is_time = str(metric) in _TIMES and "makespan_s" in known
         hint = "; did you mean 'makespan_s'?" if is_time else nearest(str(metric), known)
+        if metric in ("speedup", "efficiency"):
+            hint = f", which is computed from makespan_s; labkit.plot.{metric}(study) draws it"
         raise DataError(
             f"there is no metric {metric!r}{hint}; there are: {_list(known)}", code="unknown-name"
         )

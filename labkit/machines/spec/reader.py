@@ -26,6 +26,10 @@ _ALSO = {
     **dict.fromkeys(("mesh", "grid"), "; torus:4x4 is a grid whose opposite ends are linked, too"),
     **dict.fromkeys(("switch", "crossbar", "bus", "ethernet"), "; hosts at one switch are star"),
     **dict.fromkeys(("tree", "clos"), "; a tree of switches is fattree"),
+    **dict.fromkeys(
+        ("localhost", "local", "laptop", "real", "here", "mpi4py", "mpirun", "mpiexec", "openmpi", "mpich"),
+        '; real MPI on this computer is "mpi"',
+    ),
 }
 
 

@@ -99,7 +99,7 @@ def test_it_ends_as_meant(code: str, value: object, tmp_path: Path) -> None:
         ("lk.run(total, 2) < lk.run(total, 2)", "TypeError", "makespan_s"),
         ("f'{lk.run(total, 2):.3f}'", "TypeError", "run.makespan_s"),
         ("pd.DataFrame(lk.run(total, 2))", "ValueError", "run.phases"),
-        ("lk.platform()", "TypeError", 'lk.platform("torus:4x4")'),
+        ("lk.platform()", "TypeError", 'lk.platform("torus:4x4'),
         ("lk.run(total(4), 4)", "AttributeError", "lk.run(total, ...)"),
         ("x = [1, 2, 4, 8, 16]\nlk.judge(x, x, 'p').plot()", "unknown-name", "labkit.plot.scaling(verdict)"),
         # a third student
