@@ -445,12 +445,8 @@ _GROUPED = re.compile(r"^  \| (\w[\w.]*: .*)", re.MULTILINE)
 def headline(traceback: str) -> str:
     """Return the first line of the exception of a traceback.
 
-    A message may have more lines, and notes behind it; of a chain it is the exception raised last.
-
-    Parameters
-    ----------
-    traceback : str
-        As Python formats one, or what a launcher says: its last line.
+    A message may have more lines, and notes behind it; of a chain it is the exception raised last. Of what a
+    launcher says it is the last line.
     """
     last = _LINKS.split(traceback.strip())[-1]
     if last.startswith("  + Exception Group") or last.startswith("+ Exception Group"):
@@ -498,8 +494,14 @@ _SENDER_FIRST = re.compile(
     r"(?P<comm>[\w.]+)\.(?P<call>i?recv)\(\s*(?P<sender>\d+|[^=,()]*\b(?:rank|source|src|left|right|root)\b[^=,()]*)\s*[,)]"
 )
 
+_SEND = re.compile(r"(?P<call>[\w.]+\.i?[bsr]?send)\(")
+
+#: an object where the rank is expected
+_NO_RANK = ("object cannot be interpreted as an integer", "can be converted to Python scalars")
+
 _TOO_MANY = re.compile(
-    r"TypeError: (?:\w+\.)?(?P<call>\w+)\(\) takes (?:from \d+ to )?(?P<takes>\d+) positional arguments? but (?P<got>\d+)"
+    r"TypeError: (?:\w+\.)?(?P<call>\w+)\(\) takes (?:from \d+ to )?(?P<takes>\d+) positional "
+    r"arguments? but (?P<got>\d+)"
 )
 
 #: parameters of the methods, by their names
@@ -557,17 +559,7 @@ _NO_BUFFER = ("a bytes-like object is required", "message: expecting", "cannot m
 
 
 def rank_hint(traceback: str) -> str:
-    """Return one sentence that says what to type; an empty text where nothing is known.
-
-    Parameters
-    ----------
-    traceback : str
-        Of a rank, as Python formats it.
-
-    Returns
-    -------
-    str
-        Without a line break.
+    """Return one sentence that says what to type after a rank's traceback; empty where nothing is known.
 
     Examples
     --------
@@ -585,25 +577,12 @@ def rank_hint(traceback: str) -> str:
     if frames[-1]["marks"] is not None:
         marks = frames[-1]["marks"]
         code = code[len(marks) - len(marks.lstrip()) : len(marks)]
-    if "TypeError: 'int' object is not callable" in said and (found := _CALLED.search(code)):
-        name = f"{found['comm']}.{found['name']}"
-        return f"{name} is a number: write {name}, without parentheses"
-    if "object cannot be interpreted as an integer" in said and (found := _UNCALLED.search(code)):
-        comm, name = found["comm"], found["name"]
-        return f"{comm}.Get_{name} is a method: write {comm}.Get_{name}(), or {comm}.{name}"
     if found := _UNKNOWN.search(said):
         return _nearest_name(found["owner"].removeprefix("mpi4py."), found["name"])
     if found := _UNDEFINED.search(said):
         return _undefined(found["name"])
-    if "MPI_ERR_TRUNCATE" in said and (found := _SENDER_FIRST.search(code)):
-        call = f"{found['comm']}.{found['call']}"
-        return f"the first argument of {call} is a buffer: name the sender, {call}(source={found['sender'].strip()})"
-    if (found := _TOO_MANY.search(said)) and found["call"] in _LOWER | _OTHER:
-        takes, got = (int(found[name]) - 1 for name in ("takes", "got"))  # without self
-        return f"{found['call']} takes {takes or 'no'} argument{'s' if takes != 1 else ''}, got {got}"
-    if found := _KEYWORD.search(said):
-        meant = near(found["name"], _PARAMETERS, 1) if found["call"].lower() in _LOWER else []
-        return f"{found['call']} has no {found['name']!r}: did you mean {meant[0]!r}?" if meant else ""
+    if hint := _of_call(said, code):
+        return hint
     if said.rstrip().endswith("MPI_ERR_RANK: invalid rank"):
         return "dest, source and root are ranks of the communicator: from 0 to comm.size - 1"
     if "object is not iterable" in said and re.search(r"\bsum\s*[,)]", code):
@@ -620,6 +599,28 @@ def rank_hint(traceback: str) -> str:
                     f"{comm}.{call} takes buffers, such as NumPy arrays of numbers: np.array([1, 2, 3]), not "
                     f"[1, 2, 3]; {comm}.{call.lower()} takes any object"
                 )
+    return ""
+
+
+def _of_call(said: str, code: str) -> str:
+    """Say how a method is called that was called in another way."""
+    if "TypeError: 'int' object is not callable" in said and (found := _CALLED.search(code)):
+        name = f"{found['comm']}.{found['name']}"
+        return f"{name} is a number: write {name}, without parentheses"
+    if "object cannot be interpreted as an integer" in said and (found := _UNCALLED.search(code)):
+        comm, name = found["comm"], found["name"]
+        return f"{comm}.Get_{name} is a method: write {comm}.Get_{name}(), or {comm}.{name}"
+    if any(words in said for words in _NO_RANK) and (found := _SEND.search(code)):
+        return f"{found['call']} takes what is sent first, then the rank: {found['call']}(data, dest=1)"
+    if "MPI_ERR_TRUNCATE" in said and (found := _SENDER_FIRST.search(code)):
+        call, sender = f"{found['comm']}.{found['call']}", found["sender"].strip()
+        return f"the first argument of {call} is a buffer: name the sender, {call}(source={sender})"
+    if (found := _TOO_MANY.search(said)) and found["call"] in _LOWER | _OTHER:
+        takes, got = (int(found[name]) - 1 for name in ("takes", "got"))  # without self
+        return f"{found['call']} takes {takes or 'no'} argument{'s' if takes != 1 else ''}, got {got}"
+    if found := _KEYWORD.search(said):
+        meant = near(found["name"], _PARAMETERS, 1) if found["call"].lower() in _LOWER else []
+        return f"{found['call']} has no {found['name']!r}: did you mean {meant[0]!r}?" if meant else ""
     return ""
 
 
@@ -723,19 +724,7 @@ def unknown_name(
 ) -> UnknownNameError:
     """Return the error of a name that a module does not have, with the nearest ones that it has.
 
-    Parameters
-    ----------
-    module, name : str
-        Where it was looked for, and what.
-    known : iterable of str
-        What is there.
-    instead : mapping of str to str, optional
-        What people ask for under another name, and what to write.
-
-    Returns
-    -------
-    UnknownNameError
-        To be raised.
+    `instead`: What people ask for under another name, and what to write.
     """
     if instead and name in instead:
         return UnknownNameError(f"{module} has no {name!r}; use {instead[name]}")

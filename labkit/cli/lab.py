@@ -292,12 +292,9 @@ def execute(arguments: argparse.Namespace) -> int:
         sources = start.parent.parent / "course" / "source"
         done = update(root, start.parent, sources if sources.is_dir() else None, arguments.refresh)
         print("\n".join(f"labkit: {line}" for line in done.lines()))
-    # `!labkit run` and `!mpiexec` in a cell are those of this installation, also where it is not activated.
-    if Path(shutil.which("labkit") or "").parent != Path(sys.executable).parent:
-        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
     # Figures must not depend on a network: BokehJS comes from the package.
-    startup = {"PYTHONSTARTUP": str(_CONFIG / "startup.py")}
-    environment = {"BOKEH_RESOURCES": "inline", **startup, **_own_matplotlib(), **os.environ}
+    settings = {"BOKEH_RESOURCES": "inline", "PYTHONSTARTUP": str(_CONFIG / "startup.py")}
+    environment = {**settings, **_own_matplotlib(), **os.environ, **_own_commands()}
     if os.path.realpath(environment.get("VIRTUAL_ENV", sys.prefix)) != os.path.realpath(sys.prefix):
         del environment["VIRTUAL_ENV"]  # another one, left active: IPython would take modules from it
     given = os.environ.get("JUPYTER_CONFIG_PATH")
@@ -310,6 +307,13 @@ def execute(arguments: argparse.Namespace) -> int:
         os.execve(sys.executable, command, environment)
     except OSError as error:
         raise MachineError(f"JupyterLab cannot be started: {error}", code="not-started") from error
+
+
+def _own_commands() -> dict[str, str]:
+    """Return the PATH with which `!labkit run` in a cell is that of this installation, activated or not."""
+    path, own = os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)
+    is_found = Path(shutil.which("labkit") or "").parent == Path(own)
+    return {} if is_found else {"PATH": f"{own}{os.pathsep}{path}"}
 
 
 def _own_matplotlib() -> dict[str, str]:

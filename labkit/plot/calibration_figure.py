@@ -31,6 +31,8 @@ __all__ = ["calibration"]
 
 _NAMES = {"pingpong": "ping-pong", "window": "burst, per message", "exchange": "exchange"}
 _MARKERS = dict(zip(_NAMES, MARKERS, strict=False))
+#: points of several experiments coincide where their times do: each shows those below it
+_SIZES = dict(zip(_NAMES, (10, 7, 5), strict=True))
 _LEAST_SHOWN, _MOST_SHOWN = 0.05, 1.5
 
 
@@ -53,14 +55,17 @@ def calibration(found: Calibration, *, width: int = 760, height: int = 340) -> F
     times = _times(found, span, width, height)
     rest = _residuals(found, span, width, int(height * 0.75))
     grid = grid_of([times, rest], 1)
+    has_pieces = len(found.fit.curves["wire"].pieces) > 1
+    beyond = int((found.residuals["error"] > _MOST_SHOWN).sum())
+    shares = (
+        f"{_NAMES[name]}: median {format_share(median)}, worst {format_share(worst)}"
+        for name, _, median, worst in found.error_rows()
+    )
     reading = (
-        "Points: measured; lines: the same experiments simulated on the fitted machine; "
-        "dotted: where the model breaks. Below: the error, predicted / measured - 1. "
-        + "; ".join(
-            f"{_NAMES[name]}: median {format_share(median)}, worst {format_share(worst)}"
-            for name, _, median, worst in found.error_rows()
-        )
-        + "."
+        "Points: measured; lines: the same experiments simulated on the fitted machine"
+        + ("; dotted: sizes where a piece of the fitted curve ends" if has_pieces else "")
+        + f". Below: the error, predicted / measured - 1. {'; '.join(shares)}."
+        + (f" Errors above {_MOST_SHOWN:.0%} are drawn there: {beyond}." if beyond else "")
     )
     for line in wrap(reading, int((width - 90) // 6.6)):
         rest.add_layout(
@@ -111,9 +116,9 @@ def _times(found: Calibration, span: Range1d, width: int, height: int) -> figure
             "y",
             source=source,
             marker=_MARKERS[name],
-            size=6,
+            size=_SIZES[name],
             color=color,
-            alpha=0.65,
+            fill_alpha=0.2,
             legend_label=label,
         )
         tips = [(label, "@size"), ("measured", "@measured"), ("predicted", "@predicted")]
@@ -130,20 +135,27 @@ def _times(found: Calibration, span: Range1d, width: int, height: int) -> figure
 
 
 def _residuals(found: Calibration, span: Range1d, width: int, height: int) -> figure:
-    largest = float(found.residuals["error"].abs().max()) * 1.1
-    limit = min(max(largest, _LEAST_SHOWN), _MOST_SHOWN)
+    errors = found.residuals["error"].clip(upper=_MOST_SHOWN)
+    low, high = (max(float(worst) * 1.1, _LEAST_SHOWN) for worst in (-errors.min(), errors.max()))
     fig = figure(
         width=width,
         height=height,
         x_axis_type="log",
         x_range=span,
-        y_range=Range1d(-limit, limit),
+        y_range=Range1d(-low, high),
         tools=TOOLS,
         active_drag=None,
     )
     for name, color in zip(_NAMES, COLORS, strict=False):
         rows = found.residuals[found.residuals["experiment"] == name]
-        fig.scatter(rows["bytes"], rows["error"], marker=_MARKERS[name], size=6, color=color, alpha=0.65)
+        fig.scatter(
+            rows["bytes"],
+            errors[rows.index],
+            marker=_MARKERS[name],
+            size=_SIZES[name],
+            color=color,
+            fill_alpha=0.2,
+        )
     fig.add_layout(Span(location=0.0, dimension="width", line_color="#444444", line_width=1))
     _style(found, fig)
     fig.yaxis.axis_label = "error"

@@ -212,7 +212,10 @@ class Run(SuggestsNames):
                 ("save", "to_csv", "to_json"),
                 "labkit.sweep(program, [8]).save(file) for numbers, or run.export(file) for a trace",
             ),
-            **dict.fromkeys(("plot", "timeline", "gantt", "show", "draw"), "labkit.plot.gantt(run) of a run with trace=True"),
+            **dict.fromkeys(
+                ("plot", "timeline", "gantt", "show", "draw"),
+                "labkit.plot.gantt(run) of a run with trace=True",
+            ),
         }
     )
 

@@ -80,3 +80,13 @@ def test_another_environment_that_is_active_does_not_reach_the_kernels(
     for active, seen in ((str(tmp_path), None), (sys.prefix, sys.prefix), ("/no/such", None)):
         monkeypatch.setenv("VIRTUAL_ENV", active)
         assert started().get("VIRTUAL_ENV") == seen
+
+
+def test_commands_in_a_cell_are_those_of_this_installation(
+    monkeypatch: pytest.MonkeyPatch, started: Callable[[], dict[str, str]]
+) -> None:
+    own = str(Path(sys.executable).parent)
+    monkeypatch.setenv("PATH", "/usr/bin")
+    assert started()["PATH"] == f"{own}{os.pathsep}/usr/bin"
+    monkeypatch.setenv("PATH", f"{own}{os.pathsep}/bin")
+    assert started()["PATH"] == f"{own}{os.pathsep}/bin"

@@ -63,6 +63,30 @@ def test_wrong_usage_is_2(arguments, capsys):
 
 
 @pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("version", "use labkit --version"),
+        ("help", "use labkit --help"),
+        ("hello.py", "use labkit run -n 4 hello.py"),
+        ("mpirun -n 4 hello.py", "use labkit run -n 4"),
+        ("sweep hello.py", "labkit.sweep(program, [2, 4, 8]) in Python"),
+        ("notebook", "use labkit lab"),
+        ("machines", "use labkit.explore.topology()"),
+        ("grad", "did you mean 'grade'?"),
+        ("xyzzy", "there are: run, replay"),
+        ("run -n 4 --machine torus hello.py", "did you mean '--on'?"),
+        ("run -n 4 --trcae hello.py", "did you mean '--trace'?"),
+        ("run -n 2 --mpi hello.py", "--mpi took 'hello.py', real MPI is --on mpi"),
+        ("lab --port=9999", "as in labkit lab -- --port=9999"),
+        ("lab --refresch", "did you mean '--refresh'?"),
+    ],
+)
+def test_other_names_of_commands_and_options_say_what_was_meant(line, meant, capsys):
+    assert main(line.split()) == 2
+    assert meant in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
     "arguments", [["--help"], ["run", "--help"], ["lab", "--help"], ["doctor", "--help"]]
 )
 def test_help_documents_the_exit_codes(arguments, capsys):
