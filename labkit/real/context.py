@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from labkit.program.rank_counts import RealTally
 
-__all__ = ["RankContext", "available_cores", "seed_rank"]
+__all__ = ["RankContext", "available_cores", "put_state", "seed_rank", "seeded_states"]
 
 
 class RankContext:
@@ -137,6 +137,28 @@ def seed_rank(seed: int, rank: int) -> None:
             sys.meta_path.insert(0, _SeedsOnImport(name, seeds, seed, rank))
         else:
             seeds(module, seed, rank)
+
+
+def seeded_states(seed: int, ranks: int) -> list[tuple[object, object, object]]:
+    """Return for each rank what `seed_rank` makes of the global generators, for `put_state`.
+
+    Seeding writes to many pages of memory. A process that forks ranks seeds before it forks the first one;
+    `random` and `numpy.random` are loaded.
+    """
+    python, numpy = sys.modules["random"], sys.modules["numpy.random"]
+    states = []
+    for rank in range(ranks):
+        seed_rank(seed, rank)
+        states.append((python.getstate(), numpy.get_state(legacy=False), numpy.default_rng))
+    return states
+
+
+def put_state(state: tuple[object, object, object]) -> None:
+    """Give this process's global generators the state of a rank."""
+    numpy = sys.modules["numpy.random"]
+    sys.modules["random"].setstate(state[0])
+    numpy.set_state(state[1])
+    vars(numpy)["default_rng"] = state[2]
 
 
 class _SeedsOnImport:

@@ -63,10 +63,12 @@ class Budget:
         if self.why_over or now_s < self._look_s:
             return bool(self.why_over)
         self._look_s = now_s + _LOOK_S
+        took_s, naps_s = now_s - self._began_s, float(_MOST_NAPS * self.limits.idle_s)
+        if took_s < min(self.limits.wall_s, naps_s):  # neither limit can be reached: no process is looked at
+            return False
         looks = [_busy_s(pid) for pid in self._pids]
         worked_s = sum(one[0] for one in looks if one) - self._before_s[0]
         queued_s = sum(one[1] for one in looks if one) - self._before_s[1]
-        took_s, naps_s = now_s - self._began_s, float(_MOST_NAPS * self.limits.idle_s)
         if now_s >= self.deadline_s or took_s - queued_s >= self.limits.wall_s:
             self.why_over = self.late_words
         elif None not in looks and took_s - queued_s - worked_s >= naps_s:

@@ -15,7 +15,6 @@ import linecache
 import marshal
 import operator
 import os
-import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -39,7 +38,7 @@ from labkit.program import context
 if TYPE_CHECKING:
     from labkit.grading.sandbox.caller import Caller
 
-__all__ = ["drop_algorithms", "main", "preload"]
+__all__ = ["drop_algorithms", "main", "preload", "time_up"]
 
 
 #: loaded before rights are given up; others can be imported where files can be read
@@ -90,7 +89,6 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
         seccomp.install("reading rank" if may_open else "rank")
     elif not job["accepts_weak"]:
         os._exit(71)
-    signal.signal(signal.SIGXCPU, _time_up)
     sys.argv = [SUBMISSION]
     sys.stdout = sys.stderr = caller
     caller.tell({"op": "begins"})  # what ends this process from here on is the submission's doing
@@ -104,7 +102,8 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
     os._exit(0)  # whatever it has left behind: threads, exit handlers
 
 
-def _time_up(number: int, frame: FrameType | None) -> NoReturn:
+def time_up(number: int, frame: FrameType | None) -> NoReturn:
+    """Raise `TimeUp`: a handler, which the process sets that ranks are forked from."""
     raise TimeUp("the limit of CPU time is reached here")
 
 
@@ -290,7 +289,7 @@ def answer(wtime: Callable[[], float]) -> None:
     _put(time, "clock_gettime_ns", lambda clock: int(wtime() * 1e9))
     _put(time, "clock_getres", lambda clock: _CLOCK.resolution)
     _put(time, "get_clock_info", lambda name: _CLOCK)
-    builtins.open = io.open = _with_null_device(io.open)
+    builtins.open = io.open = _open
 
 
 _CLOCK = SimpleNamespace(implementation="charged time", monotonic=True, adjustable=False, resolution=1e-6)
@@ -313,3 +312,7 @@ def _with_null_device(plain: Callable[..., object]) -> Callable[..., Any]:
         return plain(file, mode, *args, **kwargs)
 
     return opened
+
+
+#: made once, before ranks are forked
+_open = _with_null_device(io.open)

@@ -87,9 +87,7 @@ class Frames:
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
         self._ahead = bytearray()  # what has come and is not yet read
-        self._polls = {event: select.poll() for event in (select.POLLIN, select.POLLOUT)}
-        for event, one in self._polls.items():
-            one.register(descriptor, event)
+        self._polls: dict[int, select.poll] = {}  # made when one is waited on: a rank's end blocks
 
     def write(
         self,
@@ -179,6 +177,9 @@ class Frames:
         left_s = None if deadline_s is None else max(deadline_s - monotonic(), 0.0)
         is_slice = slice_s is not None and (left_s is None or slice_s < left_s)
         wait_s = slice_s if is_slice else left_s
+        if event not in self._polls:
+            self._polls[event] = select.poll()
+            self._polls[event].register(self.descriptor, event)
         if self._polls[event].poll(None if wait_s is None else wait_s * 1000 + (wait_s > 0)):
             return True
         if is_slice:

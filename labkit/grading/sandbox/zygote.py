@@ -15,14 +15,15 @@ import os
 import signal
 import socket
 import sys
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 from labkit.grading.sandbox import imports
 from labkit.grading.sandbox.wire import MOST_AT_ONCE
 from labkit.process.confinement import containment, mounts
 from labkit.process.confinement.mounts import hide_clock
 from labkit.process.watchdog import die_with_parent
-from labkit.real.context import seed_rank
+from labkit.real.context import put_state, seeded_states
 
 __all__ = ["main"]
 
@@ -102,15 +103,22 @@ def _start(
     found: containment.Containment,
     base_bytes: int,
 ) -> dict[int, int]:
+    from labkit.grading.sandbox import rank_process
+
     children = {}
     parent = os.getpid()
+    # Here and not in each rank: a rank copies every page that it writes to, and this process copies again
+    # what it writes to between two forks.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGXCPU, rank_process.time_up)
+    states = seeded_states(command["seed"], len(descriptors))
     # All on one core, the one that was free just now: a rank's core would reveal how busy others are.
     core = containment.own_core()
     for rank, own in enumerate(descriptors):
-        seed_rank(command["seed"], rank)  # a rank would copy what this writes to
+        put_state(states[rank])
         child = os.fork()
         if child == 0:
-            _become_rank(parent, own, command, found, base_bytes, core)
+            _become_rank(parent, own, command, found, base_bytes, core, rank_process.main)
         children[child] = rank
     for descriptor in descriptors:
         os.close(descriptor)
@@ -124,12 +132,10 @@ def _become_rank(
     found: containment.Containment,
     base_bytes: int,
     core: int | None,
+    main_of_rank: Callable[..., NoReturn],
 ) -> None:
-    from labkit.grading.sandbox import rank_process
-
     try:
         die_with_parent(parent)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.closerange(3, own)
         os.closerange(own + 1, _MOST_DESCRIPTORS)
         if core is not None:
@@ -137,7 +143,7 @@ def _become_rank(
         if not found.has_clock:
             containment.close_clock()
         containment.limit_rank(command["limits"], base_bytes)
-        rank_process.main(own, found.files == "landlock", is_strict=found.system_calls)
+        main_of_rank(own, found.files == "landlock", is_strict=found.system_calls)
     except BaseException:
         os._exit(70)
     os._exit(0)

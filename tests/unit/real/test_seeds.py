@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from labkit.real.context import seed_rank
+from labkit.real.context import put_state, seed_rank, seeded_states
 from labkit.real.program import may_use_numpy
 from labkit.real.travel import pack_program
 
@@ -34,6 +34,19 @@ def test_draws_repeat_and_differ():
     assert [draw(seed, rank) for seed in (0, 1) for rank in (0, 1)] == drawn
     flat = [value for values in drawn for value in values]
     assert len(set(flat)) == len(flat)
+
+
+def test_states_made_before_a_fork_are_those_of_the_ranks():
+    def seeded_by(state):
+        put_state(state)
+        return [random.random(), np.random.random(), *(np.random.default_rng().random() for _ in range(2))]
+
+    wanted = [draw(7, rank) for rank in range(3)]
+    states = seeded_states(7, 3)
+    random.seed(0)
+    np.random.seed(0)
+    np.random.standard_normal()  # keeps a second number, which no rank has
+    assert [seeded_by(state) for state in reversed(states)] == wanted[::-1]
 
 
 def test_a_seed_that_is_given_is_kept():
