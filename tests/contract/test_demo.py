@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from labkit import registry
-from labkit.cli.demo import simulated as module
-from labkit.cli.demo.simulated import FULL, MACHINES, QUICK, SORTERS, Extent, keys_per_rank
+from labkit.cli import demo as module
+from labkit.cli.demo import KEYS_PER_RANK, MACHINES, PLANS, SORTERS, Demo, Extent, Rows
 from labkit.errors import CheckError
 from tests.support.refusals import raises_code
 
@@ -20,19 +20,24 @@ def small() -> module.SimulatedSort:
 
 
 def test_plans_take_the_five_sorts_and_every_machine() -> None:
-    for plan in (FULL, QUICK):
+    assert set(SORTERS) < set(registry.names("sorting"))
+    assert set(MACHINES) == {"star", "torus", "fat tree"}
+    for plan in PLANS.values():
         assert plan.sorters == SORTERS
-        assert set(SORTERS) < set(registry.names("sorting"))
-        assert set(plan.machines) == set(MACHINES) == {"star", "torus", "fat tree"}
         assert len(plan.simulated) >= 5, "a verdict needs five"
 
 
-def test_every_sorter_promises_something_for_each_of_its_phases() -> None:
-    plan = Extent((), P, 64, (), tuple(registry.names("sorting")), {"star": "star"})
-    for one in module.simulate(plan):
+def test_every_sorter_promises_something_for_each_of_its_phases(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MACHINES", {"star": "star"})
+    plan = Extent((), P, 64, (), tuple(registry.names("sorting")))
+    lines: list[str] = []
+    rows = Rows(lines.append, "   sorter|machine| keys| first| last| messages| largest| seconds")
+    for one in module.simulate(plan, rows):
+        wanted = registry.get("sorting", one.sorter).requirements.keys_per_rank
         assert set(one.table.verdicts) == {*one.study.phases, "whole run"}, one.sorter
-        assert one.n_local == keys_per_rank(one.sorter)
+        assert one.n_local == (wanted or KEYS_PER_RANK)
         assert set(one.imbalances) == set(one.host_seconds) == set(one.messages) == set(P)
+    assert len(lines) == 1 + len(rows.frame()) == 1 + len(plan.sorters)
 
 
 def test_phases_make_up_the_whole(small: module.SimulatedSort) -> None:
@@ -43,7 +48,7 @@ def test_phases_make_up_the_whole(small: module.SimulatedSort) -> None:
 
 def test_machines_stand_side_by_side(small: module.SimulatedSort) -> None:
     other = module.simulate_one("sample_sort", "slow star", "star,lat=10us", P)
-    comparison = module.compared([small, other])
+    comparison = Demo(PLANS["quick"], {}, "extract", [small, other]).comparison
     assert comparison.machines == ["star", "slow star"]
     assert comparison.tables["sample sort"]["slow star"] is other.table
 

@@ -13,7 +13,7 @@ import pytest
 
 import labkit as lk
 from labkit import registry
-from labkit.cli.demo.simulated import SORTERS
+from labkit.cli.demo import SORTERS
 from labkit.errors import RankError, ScheduleError
 from labkit.machines import models
 from tests.support.refusals import raises_code

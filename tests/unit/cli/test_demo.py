@@ -11,10 +11,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from labkit.cli import demo as job
 from labkit.cli import main
-from labkit.cli.demo import command as job
-from labkit.cli.demo.command import Demo, RealSort, closing
-from labkit.cli.demo.simulated import QUICK, Extent, Extrapolation, SimulatedSort
+from labkit.cli.demo import PLANS, Demo, Extent, Extrapolation, RealSort, Rows, SimulatedSort, closing
 from labkit.errors import MachineError
 from labkit.study import Study
 
@@ -67,7 +66,9 @@ def beyond(*arguments: Any, error: float = 0.5) -> list[Extrapolation]:
 
 
 def demo(results: list[RealSort], trouble: str = "", error: float = 0.5) -> Demo:
-    return Demo(QUICK, {"host": "here"}, "extract", simulated(), beyond(error=error), results, trouble)
+    return Demo(
+        PLANS["quick"], {"host": "here"}, "extract", simulated(), beyond(error=error), results, trouble
+    )
 
 
 def said(outcome: Demo) -> str:
@@ -133,18 +134,17 @@ def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*arguments: Any, **options: Any) -> list[RealSort]:
         raise MachineError("no MPI here;\n install one")
 
-    def simulate(plan: Extent, done: Callable[[SimulatedSort], None]) -> list[SimulatedSort]:
+    def simulate(plan: Extent, rows: object) -> list[SimulatedSort]:
         assert len(plan.simulated) >= 5, "a verdict needs five"
         sweeps = simulated()
         for p in plan.simulated:
             for one in sweeps:
                 one.messages[p] = 7
                 one.study = swept().study
-        done(sweeps[0])
         return sweeps
 
-    monkeypatch.setattr(job, "QUICK", Extent((1,), P, 512, ("distance",), ("sample_sort",)))
-    monkeypatch.setattr(job, "LARGE", Extent((1,), P, 2048, ("distance",), ("sample_sort",)))
+    for name, larger in (("quick", 512), ("large", 2048)):
+        monkeypatch.setitem(job.PLANS, name, Extent((1,), P, larger, ("distance",), ("sample_sort",)))
     monkeypatch.setattr(job, "sort_on_real_mpi", broken)
     monkeypatch.setattr(job, "simulate", simulate)
     monkeypatch.setattr(job, "extrapolate", lambda one, ranks, limit_s: beyond()[0])
@@ -193,7 +193,7 @@ def test_a_disk_that_fills_up_meanwhile_is_named(
     def full(*arguments: Any) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("labkit.cli.demo.command.write_page", full)
+    monkeypatch.setattr("labkit.cli.demo.write_page", full)
     assert main(["demo", "--quick", "--out", str(tmp_path / "page.html")]) == 3
     assert "page.html cannot be written: No space left on device; free some space" in capsys.readouterr().err
 
@@ -204,3 +204,11 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(
     assert main(["demo", "--out", str(tmp_path / "nowhere" / "page.html")]) == 3
     assert "cannot be written" in capsys.readouterr().err
     assert main(["demo", "--out", str(tmp_path)]) == 3
+
+
+def test_rows_stand_below_their_heads() -> None:
+    lines: list[str] = []
+    rows = Rows(lines.append, "   sorter      |  keys")
+    rows.add("radix sort", "12")
+    assert lines == ["   sorter          keys", "   radix sort        12"]
+    assert rows.frame().to_dict("list") == {"sorter": ["radix\N{NO-BREAK SPACE}sort"], "keys": ["12"]}
