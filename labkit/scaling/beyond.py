@@ -61,7 +61,7 @@ class Outlook:
         if self.times_beyond > 1:
             text += f"; {self.times_beyond:.3g} times beyond the data"
         if self.at > self.carries_to:
-            text += f", which carry to about {self.parameter} = {self.carries_to:.2g}"
+            text += f", which carry to about {self.parameter} = {markup.number(self.carries_to, 2)}"
         return f"{text}.{_caution(self.misses)}"
 
     __repr__ = __str__

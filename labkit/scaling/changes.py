@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from labkit.scaling.term import Term
+from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["Segment", "find_segments"]
+__all__ = ["Segment", "find_bend", "find_segments"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -18,6 +18,10 @@ _MOST = 4  # segments
 _PENALTY = (
     5.0  # numbers a further segment costs: constant, coefficient, the term's two exponents, the position
 )
+_BEND = 3  # points on either side of a bend
+_CLEAR = 2.0  # every other term misses the points by this many times more
+_SLOPES = 0.2  # least change of the slope, relative to the larger one
+_ABOUT = 0.1  # the lines meet between the two points, or by this share of their distance beyond
 _BREAK = 2.0  # a change is this many times sharper than any bend elsewhere
 
 
@@ -103,3 +107,42 @@ def _interval_errors(values: Floats, y: Floats, counts: Floats) -> tuple[Floats,
     error = np.where(usable[:, None, None], flat - gain, np.inf)
     chosen = np.asarray(np.argmin(error, axis=0), dtype=np.int64)
     return np.maximum(np.min(error, axis=0), 0.0), chosen
+
+
+def find_bend(terms: tuple[Term, ...], values: Floats, y: Floats, near: float) -> tuple[Segment, ...]:
+    """Return two pieces c + a f of one growing term that meet at a bend; none where no term does so clearly.
+
+    `terms`, `values`: The space and its functions over x, shape (k, n).
+    `y` (ndarray, shape (n,)): The data.
+    `near`: The largest relative error at a point.
+    """
+    n = y.size
+    grows = np.array([t > CONSTANT for t in terms]) & np.isfinite(values).all(axis=1)
+    grows &= (np.diff(values, axis=1) > 0).all(axis=1)
+    misses, places = np.full(len(terms), np.inf), np.zeros(len(terms), dtype=int)
+    for at in range(_BEND, n - _BEND + 1) if grows.any() else ():
+        (c, a, off), (c2, a2, off2) = (_lines(values[grows, i:j], y[i:j]) for i, j in ((0, at), (at, n)))
+        before, after = values[grows, at - 1], values[grows, at]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            place = ((c - c2) / (a2 - a) - before) / (after - before)
+        rises = np.minimum(a, a2) * (values[grows, -1] - values[grows, 0]) > -near * y.min()
+        good = rises & (np.abs(a2 - a) > _SLOPES * np.maximum(np.abs(a), np.abs(a2)))
+        good &= (place > -_ABOUT) & (place < 1 + _ABOUT)
+        miss = np.where(good, np.maximum(off, off2), np.inf)
+        closer = miss < misses[grows]
+        misses[grows], places[grows] = (
+            np.where(closer, miss, misses[grows]),
+            np.where(closer, at, places[grows]),
+        )
+    k, at = int(np.argmin(misses)), int(places[np.argmin(misses)])
+    if not misses[k] <= near or (np.delete(misses, k) < _CLEAR * misses[k]).any():
+        return ()
+    return Segment(0, at - 1, terms[k]), Segment(at, n - 1, terms[k])
+
+
+def _lines(f: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return c and a of c + a f, least squares of relative errors, and the largest error, for each row."""
+    columns = np.stack([np.ones_like(f), f], axis=2) / y[:, None]
+    numbers = np.linalg.pinv(columns).sum(axis=2)
+    off = np.abs((columns @ numbers[..., None])[..., 0] - 1).max(axis=1)
+    return numbers[:, 0], numbers[:, 1], off

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from labkit.checks import echo
 from labkit.errors import DataError
-from labkit.scaling.changes import Segment, find_segments
+from labkit.scaling.changes import Segment, find_bend, find_segments
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.family import ROUNDING, SEEN_TWICE, Candidate, Family, lost, solve
 from labkit.scaling.leastsquares import Fits, Floats, basis_values, fit_all, lines_with_factor
@@ -210,7 +210,10 @@ class Description:
         values[self.layout.foreign] = np.nan
         found = find_segments(self.layout.terms, values, self.x, summary.points, summary.counts, deviation)
         if len(found) < 2:
-            return ()
+            near = float(family.limits.max())
+            if self.best.error <= near or self.x.size < _FOR_CLEAN:
+                return ()
+            return find_bend(self.layout.terms, values, summary.points, _TIGHT * near)
         misses = [self._piece(s) for s in found]
         sse = sum(m.sse for m in misses)
         free, choices = 3 * len(found) - 1, len(self.layout.usable)

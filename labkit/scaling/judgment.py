@@ -34,6 +34,8 @@ _EXACT, _BOUND = 0.5, 1.5
 _NOT_CONSTANT = 0.2
 #: what falls to a level whose share of the last value is larger is not said to fall exactly as expected
 _HALF = 0.5
+#: where a bend is tried between two points, and the numbers that a curve with one has
+_WITHIN, _NUMBERS_OF_BEND = np.linspace(0.0, 1.0, 8, endpoint=False), 4
 _STEPS = {"exact": 0, "approximate": 1, "bound": 2, "none": 2}
 
 
@@ -194,6 +196,13 @@ class _Judged:
             is_between = self.match == "bound" and self._kind(CONSTANT) != "bound"
             self.match = "approximate" if self.match == "exact" or is_between else self.match
         grows = e.term > max(found.model.term, CONSTANT)
+        if self.match == "none" and not self.doubts and (since := self._bends_at()):
+            p, last = e.parameter, number(found.x[-1])
+            self.doubts.append(
+                f"two pieces of {e.term.pretty(p)}, the second from about {p} = {number(since, 3)} on, "
+                f"describe the data {'better' if found.is_described else 'within the tolerance'}; "
+                f"measure beyond {p} = {last}"
+            )
         if self.match == "bound" and found.is_described and not self.doubts and grows:
             self.hidden = found.hidden_share(e)
 
@@ -249,6 +258,36 @@ class _Judged:
         elif self.match == "bound" and distance < _BOUND:
             self.match = "approximate"
             self.notes.append(f"{self._likeliest('exact', 'approximate')} describes the data about as well")
+
+    def _bends_at(self) -> float:
+        """Return where c + a E turns into a steeper c' + a' E, where that is the better curve; else 0.
+
+        As where messages leave a cache or a protocol: the growth is E on either side of the bend.
+        """
+        x, y, model = self.found.x, self.found.summary.points, self.found.model
+        values = basis_values([self.e], x)[0][0]
+        steps = np.diff(values)
+        if self.e.term <= CONSTANT or not (np.isfinite(values).all() and (steps > 0).all()):
+            return 0.0
+        weights = np.sqrt(self.found.summary.counts)
+        best, since = np.inf, 0.0
+        for i in range(1, x.size - 2):
+            for share in _WITHIN:
+                bend = values[i] + share * steps[i]
+                columns = np.stack([np.ones(x.size), values, np.maximum(values - bend, 0.0)], axis=1)
+                columns /= y[:, None]
+                numbers = np.linalg.lstsq(columns * weights[:, None], weights, rcond=None)[0]
+                off = columns @ numbers - 1
+                is_fit = numbers[1] > -ROUNDING and numbers[2] > 0
+                is_fit &= bool((np.abs(off) <= self.found.family.limits).all())
+                if is_fit and (sse := float(weights**2 @ off**2)) < best:
+                    best, since = sse, float(np.interp(bend, values, x))
+        if not since or not self.found.is_described:
+            return since
+        n, own = x.size, weights**2 @ (model.predict(x) / y - 1) ** 2
+        floor = n * (100 * ROUNDING) ** 2
+        gain = n * np.log((own + floor) / (best + floor))
+        return since if gain > (_NUMBERS_OF_BEND - model.free - 1) * np.log(n) else 0.0
 
     def _is_as_likely(self) -> bool:
         """Whether the expectation is not rejected where it counts beforehand as the plainest term does."""
@@ -379,14 +418,22 @@ class _Judged:
         self.seen += f", on the whole about {like} (between {between})"
         slope, half = self._power(self._ratio)
         limit, _ = self._power(np.asarray(self.limit.term.log2(self.found.x)))
-        if np.isfinite(slope):
+        if self._steepens_beyond(limit):
+            self.compared = f"ever faster than {Term.pretty(self.e.term)}"
+        elif np.isfinite(slope):
             self.compared = self._compared(slope, half, own, width)
-        if slope - half > limit:
+        if slope - half > limit or self._steepens_beyond(limit):
             self.match = "none"
         elif slope + half <= limit:
             self.match = "bound" if slope + half < -limit else "approximate"
         else:
             self.doubts.append(self._more())
+
+    def _steepens_beyond(self, limit: float) -> bool:
+        """Whether the ratio to the expectation rises ever more steeply, at last by more than the limit."""
+        powers = np.diff(self._ratio) / np.diff(np.log2(self.found.x))
+        late = powers[-min(powers.size // 2, 3) :]
+        return bool(np.isfinite(powers).all() and (np.diff(powers) > 0).all() and (late > limit).all())
 
     def _compared(self, slope: float, half: float, own: float, width: float) -> str:
         """Compare data like p^(own +- width), over the expectation like p^(slope +- half), with it."""
@@ -462,8 +509,13 @@ def _pieces(model: Model, symbol: str) -> str:
         factor = float(factors[1])
         first = "levels off" if last.others else growth(last.term, Term.pretty)
         drop = f"drops to {_percent(factor)}" if factor >= 0.1 else f"drops by {_fall(factor - 1)}"
-        jump = f"jumps by a factor of {factor:.2g}" if factor > 1 else drop
+        jump = f"jumps by a factor of {number(factor, 2)}" if factor > 1 else drop
         return f"{first} and {jump} at {symbol} = {number(last.since)}"
+    head, slope = last.before, last.coefficient
+    if head.before is None and head.term == last.term and head.coefficient > 0 < slope:
+        times = slope / head.coefficient
+        steep = f"{number(times, 2)} times as steeply" if times > 1 else f"at {_percent(times)} of the slope"
+        return f"{growth(last.term, Term.pretty)}, {steep} from {symbol} = {number(last.since)} on"
     pieces: list[Model] = []
     one: Model | None = model
     while one is not None:

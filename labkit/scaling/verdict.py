@@ -322,7 +322,10 @@ class Verdict(SuggestsNames):
 
 def beyond(value: float, limit: float) -> str:
     """Return a value in two digits, or in as many as show that it exceeds the limit."""
-    return next((t for d in range(2, 8) if float(t := f"{value:.{d}g}") > limit), f"{value:.8g}")
+    return next(
+        (markup.number(float(t), d) for d in range(2, 8) if float(t := f"{value:.{d}g}") > limit),
+        f"{value:.8g}",
+    )
 
 
 def _some(terms: list[str]) -> str:
