@@ -296,7 +296,10 @@ def search(comm, root, expand):
 """
 _BALANCE = ("balanced",)
 #: what the draw decides
-BY_LUCK: dict[str, tuple[str, ...]] = {"ends_when_asked_in_vain": ("any_number",)}
+BY_LUCK: dict[str, tuple[str, ...]] = {
+    "ends_when_asked_in_vain": ("any_number",),
+    "stops_with_rank_0": ("right",),
+}
 WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
     "rank_0_alone": (_made(_ALONE), _BALANCE),
     "static": (_made(_STATIC, ("PARTS * ", "")), _BALANCE),
