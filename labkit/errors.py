@@ -131,7 +131,7 @@ CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "fix the step that the message names",
         ),
         "malformed-specification": (
-            "a platform, mapping or model that cannot be read",
+            "a platform, mapping, model or noise whose text breaks the rules of its notation",
             "fix it at the place that the message marks",
         ),
         # measurements, runs and their records
@@ -160,6 +160,7 @@ CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "missing-package": ("a Python package is not installed", "install it as the message says"),
         "missing-tool": ("a program of the system is missing", "install it as the message says"),
         "nested-run": ("a rank tries to start a run", "start runs from outside of ranks"),
+        "not-connected": ("a machine with hosts that no route joins", "add the missing links or routes"),
         "not-contained": ("this machine cannot confine a submission", "grade on Linux with seccomp"),
         "not-started": ("a process could not be started", "do what the message says"),
         "out-of-memory": ("there is not enough memory", "use fewer ranks or smaller data"),

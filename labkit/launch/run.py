@@ -88,7 +88,7 @@ def _or_a_word(error: PlatformError, on: object) -> PlatformError:
     if not meant:
         return error
     first, *place = str(error).splitlines()
-    return PlatformError("\n".join([f"{first}; or did you mean on={meant[0]!r}?", *place]))
+    return PlatformError("\n".join([f"{first}; or did you mean on={meant[0]!r}?", *place]), code=error.code)
 
 
 @contextlib.contextmanager

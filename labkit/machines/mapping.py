@@ -254,7 +254,7 @@ def _from_list(what: object, number_of: Callable[[str], int | None]) -> ListedMa
     except (TypeError, ValueError):
         is_good = False
     if not is_good:
-        raise PlatformError(f"a mapping is {FORMS}; got {_shown(what)}")
+        raise PlatformError(f"a mapping is {FORMS}; got {_shown(what)}", code="wrong-type")
     return ListedMapping(tuple(array.tolist()))
 
 
@@ -290,7 +290,8 @@ def _from_file(path: Path, number_of: Callable[[str], int | None]) -> ListedMapp
             )
     if not listed:
         raise PlatformError(
-            f"{path}: no host in it; write the host of each rank on a line, by number or name"
+            f"{path}: no host in it; write the host of each rank on a line, by number or name",
+            code="malformed-file",
         )
     return ListedMapping(tuple(listed), str(path), tuple(lines))
 

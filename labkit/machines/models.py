@@ -428,7 +428,7 @@ def read_options(text: str, words: list[str]) -> dict[str, Any]:
         if not sign or key not in OPTIONS:
             raise PlatformError(
                 f"model {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(OPTIONS)}",
-                code="malformed-specification",
+                code="unknown-name" if sign else "malformed-specification",
             )
         if key in options:
             raise PlatformError(f"model {text!r}: option {key!r} is given twice", code="duplicate-name")

@@ -129,7 +129,7 @@ class Noise:
             if not sign or name not in names:
                 raise PlatformError(
                     f"noise {text!r}: {word!r} is not an option; write NAME=VALUE, one of {', '.join(names)}",
-                    code="malformed-specification",
+                    code="unknown-name" if sign else "malformed-specification",
                 )
             try:
                 values[names[name]] = _read(names[name], value)
@@ -263,7 +263,9 @@ class Noise:
         """Draw items out of `total` without replacement, using a pinned bit stream."""
         count = amount if isinstance(amount, int) else round(amount * total)
         if count > total:
-            raise PlatformError(f"noise asks for {count} {what}, but the machine has {total}")
+            raise PlatformError(
+                f"noise asks for {count} {what}, but the machine has {total}", code="out-of-range"
+            )
         if count == 0:
             return []
         words = np.random.PCG64([self._seed(), len(what)]).random_raw(total)

@@ -670,7 +670,8 @@ def _named(name: str, text: str) -> Platform:
         if not isinstance(described, ClusterSpec):
             raise PlatformError(
                 f"{text!r}: {name} is made of zones, which take no options; choose a network model with "
-                "model= or --model, a mapping with mapping="
+                "model= or --model, a mapping with mapping=",
+                code="conflicting-options",
             )
         given = {option.partition("=")[0] for option in changes.split(",")}
         own = str(described).split(",")
@@ -744,6 +745,7 @@ def _from_file(path: Path) -> Platform:
     if unknown or not all(isinstance(value, str) for value in table.values()) or "spec" not in table:
         found = ", ".join(sorted(table)) or "nothing"
         raise PlatformError(
-            f"{path}: a platform file has the texts spec (needed), name and source; found {found}"
+            f"{path}: a platform file has the texts spec (needed), name and source; found {found}",
+            code="malformed-file",
         )
     return Platform(parse_spec(table["spec"]), table.get("name", path.stem), table.get("source", "").strip())

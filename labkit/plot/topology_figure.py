@@ -97,7 +97,7 @@ def way(machine: Platform, built: Any, cables: Cables, route: tuple[int, int]) -
     try:
         names, latency = built.route(src, dst)
     except ValueError as error:
-        raise PlatformError(f"{machine.name}: {error}") from None
+        raise PlatformError(f"{machine.name}: {error}", code="not-connected") from None
     text = f"From host {src} to host {dst}: {len(names)} link{'s' if len(names) != 1 else ''}"
     return cables.hops(names, src, dst), f"{text}, {quantity(latency, 's', 6)}."
 

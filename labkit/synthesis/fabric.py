@@ -235,7 +235,9 @@ def _read(
     try:
         names, latency = built.route(a, b)
     except ValueError as error:
-        raise PlatformError(f"no route from host {a} to host {b}: {error}; synthesis needs all") from None
+        raise PlatformError(
+            f"no route from host {a} to host {b}: {error}; synthesis needs all", code="not-connected"
+        ) from None
     links = [number[name] for name in names]
     narrowest = min((capacity[i] for i in links), default=float("inf"))
     return Way(tuple(i for i in links if not fatpipe[i]), float(latency), narrowest)

@@ -115,5 +115,5 @@ def test_noise_acts_on_a_schedule_as_on_a_program(noise):
         assert simulate(schedule, "star:8", n_bytes=32768, element_bytes=8, **how).makespan_s == noisy
         assert perform(schedule, data, "star:8", op="sum", **how).makespan_s == noisy
     assert noisy > simulate(schedule, "star:8", n_bytes=32768, element_bytes=8).makespan_s
-    with raises_code(PlatformError, "malformed-specification"):
+    with raises_code(PlatformError, "unknown-name"):
         simulate(schedule, "star:8", noise="loud=1")

@@ -121,7 +121,7 @@ def _calibration(text: str) -> str:
     try:
         find_calibration(text)
     except DataError as error:
-        raise PlatformError(f"calibration={text!r}: {error}", code="malformed-value") from None
+        raise PlatformError(f"calibration={text!r}: {error}", code=error.code) from None
     return text
 
 

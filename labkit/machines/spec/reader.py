@@ -45,10 +45,11 @@ def kinds() -> dict[str, type[ClusterSpec]]:
     return dict(sorted(KINDS.items()))
 
 
-def _refuse(spec: str, position: int, why: str) -> PlatformError:
+def _refuse(spec: str, position: int, why: str, code: str = "malformed-specification") -> PlatformError:
     """Point at the place: the text, a caret under it, and what is wrong."""
     return PlatformError(
-        f"platform {spec!r}, at character {position + 1}: {why}\n    {spec}\n    {' ' * position}^"
+        f"platform {spec!r}, at character {position + 1}: {why}\n    {spec}\n    {' ' * position}^",
+        code=code,
     )
 
 
@@ -85,6 +86,7 @@ def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, A
             f"{name!r} is neither a topology nor a file nor a machine{near}; allowed: {forms}; with options "
             "behind commas, for example star:64,bw=1.25GBps,lat=1us; or one of the machines "
             + ", ".join(names()),
+            "unknown-name",
         )
     kind = known[name]
     if not colon:
@@ -93,7 +95,7 @@ def _kind_and_size(spec: str, head: str) -> tuple[type[ClusterSpec], dict[str, A
         return kind, kind.parse_size(size)
     except PlatformError as error:
         offset = error.offset if isinstance(error, Misplaced) else 0
-        raise _refuse(spec, len(name) + 1 + offset, str(error)) from None
+        raise _refuse(spec, len(name) + 1 + offset, str(error), error.code) from None
 
 
 def _unknown_option(kind: type[ClusterSpec], name: str) -> str:
@@ -162,16 +164,16 @@ def parse_spec(spec: str) -> ClusterSpec:
         if not equals:
             raise _refuse(spec, position, f"an option is NAME=VALUE; allowed: {', '.join(options)}")
         if name not in options:
-            raise _refuse(spec, position, _unknown_option(kind, name))
+            raise _refuse(spec, position, _unknown_option(kind, name), "unknown-name")
         if name in given:
-            raise _refuse(spec, position, f"option {name!r} is given twice")
+            raise _refuse(spec, position, f"option {name!r} is given twice", "duplicate-name")
         given.add(name)
         try:
             values[name] = options[name].read(text)
         except PlatformError as error:
-            raise _refuse(spec, position + len(name) + 1, str(error)) from None
+            raise _refuse(spec, position + len(name) + 1, str(error), error.code) from None
         position += len(part) + 1
     try:
         return kind(**values)
     except PlatformError as error:
-        raise _refuse(spec, 0, str(error)) from None
+        raise _refuse(spec, 0, str(error), error.code) from None

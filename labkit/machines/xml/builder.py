@@ -186,7 +186,9 @@ class Builder:
         Raises PlatformError: There is none.
         """
         if self._root is None:
-            raise refuse(self._source, "the platform is empty; it needs a zone or a cluster")
+            raise refuse(
+                self._source, "the platform is empty; it needs a zone or a cluster", "malformed-file"
+            )
         if isinstance(self._root, Zone):
             self._check_directions(self._root)
         return self._root, self.model or models.DEFAULT

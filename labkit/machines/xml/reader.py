@@ -327,7 +327,9 @@ class Config:
         try:
             made = models.get(text)
         except PlatformError as error:
-            raise PlatformError(f"{next(iter(self._places.values()))}: <config>: {error}") from None
+            raise PlatformError(
+                f"{next(iter(self._places.values()))}: <config>: {error}", code="malformed-line"
+            ) from None
         named = (name for name in (base, *models.names()) if _is_same(models.get(name), made))
         return next(named, text)
 
@@ -376,7 +378,7 @@ def _written(value: object) -> str:
 
 
 def _refused(place: str, setting: str, why: str) -> PlatformError:
-    return PlatformError(f"{place}: <config>: {setting[:60]!r} {why}")
+    return PlatformError(f"{place}: <config>: {setting[:60]!r} {why}", code="malformed-line")
 
 
 class _Reader:
@@ -447,6 +449,7 @@ class _Reader:
                 self._source,
                 f"this is a deployment, which says where actors run ({actors[0]}), and no platform; "
                 "give the platform's file, and hosts of ranks with mapping= or --mapping",
+                "malformed-file",
             )
 
     # --- events -------------------------------------------------------------------------------------

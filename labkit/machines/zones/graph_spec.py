@@ -97,19 +97,23 @@ def _read(graph: Any) -> tuple[list[Edge], dict[Hashable, dict[str, Any]], bool]
     for edge in given:
         if not isinstance(edge, tuple | list) or len(edge) not in (2, 3):
             raise PlatformError(
-                f"an edge is (u, v) or (u, v, options), got {edge!r:.100}; or text: 'star:64'"
+                f"an edge is (u, v) or (u, v, options), got {edge!r:.100}; or text: 'star:64'",
+                code="wrong-type",
             )
         u, v, options = (*edge, {}) if len(edge) == 2 else edge
         if not isinstance(options, Mapping):
             raise PlatformError(
-                f"options of an edge are a mapping such as {{'bw': '10Gbps'}}, got {options!r:.100}"
+                f"options of an edge are a mapping such as {{'bw': '10Gbps'}}, got {options!r:.100}",
+                code="wrong-type",
             )
         key = (u, v) if is_directed else frozenset((u, v))
         if key in seen or u == v:
             what = (
                 "leads from a node to itself" if u == v else "is there twice; give one the bandwidth of both"
             )
-            raise PlatformError(f"edge {u!r} - {v!r} {what}")
+            raise PlatformError(
+                f"edge {u!r} - {v!r} {what}", code="invalid-value" if u == v else "duplicate-name"
+            )
         seen.add(key)
         nodes.setdefault(u, {})
         nodes.setdefault(v, {})

@@ -176,7 +176,9 @@ class Assembly:
         if name in self._taken:
             first = f" ({self._taken[name]})" if self._taken[name] else ""
             raise refuse(
-                place, f"the name {name!r} is taken already{first}; hosts, routers and zones share names"
+                place,
+                f"the name {name!r} is taken already{first}; hosts, routers and zones share names",
+                "malformed-line" if place else "name-taken",
             )
         self._taken[name] = place
 
@@ -357,7 +359,7 @@ class Assembly:
             except ValueError as error:
                 found = re.search(r"zone '(.*)' has none", str(error))
                 place = self._places.get(found[1] if found else "", self._root)
-                return refuse(place, str(error))
+                return refuse(place, str(error), "not-connected")
         return None
 
 

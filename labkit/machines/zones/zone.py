@@ -315,9 +315,10 @@ ROUTINGS = ("full", "floyd", "dijkstra", "star", "none")
 Props = tuple[tuple[str, str], ...]
 
 
-def refuse(place: str, why: str) -> PlatformError:
+def refuse(place: str, why: str, code: str = "") -> PlatformError:
     """Make the error of one element: where it stands, when that is known, and what is wrong."""
-    return PlatformError(f"{place}: {why}" if place else why)
+    code = code or ("malformed-line" if place else "invalid-value")
+    return PlatformError(f"{place}: {why}" if place else why, code=code)
 
 
 @dataclass(frozen=True, slots=True)

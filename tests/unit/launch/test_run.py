@@ -223,7 +223,7 @@ def test_a_misspelt_word_for_a_machine_of_another_kind(on, meant, ranks):
 
 
 def test_a_misspelt_topology_is_no_word_for_another_machine():
-    with raises_code(PlatformError, "malformed-specification", "'torus'") as refused:
+    with raises_code(PlatformError, "unknown-name", "'torus'") as refused:
         lk.run(program, 4, "torsu:2x2")
     assert "or did you mean" not in str(refused.value)
 

@@ -93,7 +93,7 @@ def test_a_name_is_found_in_any_case_and_takes_options() -> None:
     assert (changed.description.lat, changed.model.name) == (1e-6, "lab")  # type: ignore[attr-defined]
     assert changed.description.bw == 4e9  # type: ignore[attr-defined]
     assert changed.name == "juropa, lat=1us,model=lab"
-    with raises_code(PlatformError, "malformed-specification"):
+    with raises_code(PlatformError, "conflicting-options"):
         lk.platform("graphene,lat=1us")
 
 

@@ -99,7 +99,7 @@ def test_specifications_take_the_mappings_that_need_no_file() -> None:
     for text in ("star:4,mapping=block", "torus:2x2,mapping=cyclic", "fattree:4:1:1,mapping=random:12"):
         assert lk.platform(text).spec == text
     assert lk.platform("star:4,mapping=random").spec == "star:4,mapping=random:0"
-    with raises_code(PlatformError, "malformed-specification", "character 16"):
+    with raises_code(PlatformError, "unknown-name", "character 16"):
         lk.platform("star:4,mapping=hosts.txt")
 
 

@@ -92,7 +92,7 @@ def test_options_behind_a_name() -> None:
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("lab,speed=3", ("malformed-specification", "'speed=3'")),
+        ("lab,speed=3", ("unknown-name", "'speed=3'")),
         ("lab,cross_traffic", ("malformed-specification", "NAME", "VALUE")),
         ("lab,cross_traffic=perhaps", ("malformed-value",)),
         ("lab,wtime_s=soon", ("malformed-value",)),

@@ -92,7 +92,7 @@ def test_a_bypass_that_cannot_be_is_refused(tmp_path, old, new, said):
 
 def test_two_bypasses_of_a_pair_are_refused(tmp_path):
     one = FLOYD[FLOYD.index("<bypassRoute") : FLOYD.index("</bypassRoute>")] + "</bypassRoute>"
-    with raises_code(PlatformError, "malformed-specification"):
+    with raises_code(PlatformError, "malformed-line"):
         machine(tmp_path, FLOYD.replace(one, one + one))
 
 
@@ -109,7 +109,7 @@ def test_what_stands_before_the_declaration(tmp_path, before):
 
 def test_anything_else_before_it_is_refused(tmp_path):
     for before in ("x\n", "<!-- a -- b", "<a/>\n"):
-        with raises_code(PlatformError, "malformed-specification"):
+        with raises_code(PlatformError, "malformed-line"):
             machine(tmp_path, ZONE, before)
 
 
@@ -128,7 +128,7 @@ def test_the_speed_of_this_host_scales_measured_computation(tmp_path):
         assert lk.run(program, 2, on, compute=run).makespan_s == run.makespan_s
         found[speed] = run.makespan_s
     assert found["100Gf"] > 10 * found["1Gf"]
-    with raises_code(PlatformError, "malformed-specification", "'smpi/host-speed'", "'fast'"):
+    with raises_code(PlatformError, "malformed-line", "'smpi/host-speed'", "'fast'"):
         machine(tmp_path, config.format("fast") + ZONE)
 
 
@@ -146,7 +146,7 @@ def test_a_pstate_may_be_off_but_not_the_one_that_is_used(tmp_path):
         + ('<link id="l" bandwidth="1GBps"/><route src="a" dst="b"><link_ctn id="l"/></route></zone>')
     )
     assert machine(tmp_path, zone.format(1)).description.speed == 50e6
-    with raises_code(PlatformError, "malformed-specification"):
+    with raises_code(PlatformError, "malformed-line"):
         machine(tmp_path, zone.format(2))
 
 
@@ -156,13 +156,13 @@ def test_a_host_of_a_cluster_zone_needs_its_links(tmp_path):
         '<link id="l" bandwidth="1e9Bps"/><host_link id="n0" up="l" down="l"/>'
         '<router id="sw"/><backbone id="bb" bandwidth="1e10Bps" latency="5us"/></zone>'
     )
-    with raises_code(PlatformError, "malformed-specification", "'n1'", "<host_link>"):
+    with raises_code(PlatformError, "malformed-line", "'n1'", "<host_link>"):
         machine(tmp_path, zone)
 
 
 def test_a_deployment_is_named(tmp_path):
     for word in ("actor", "process"):
-        with raises_code(PlatformError, "malformed-specification"):
+        with raises_code(PlatformError, "malformed-file"):
             machine(tmp_path, f'<{word} host="a" function="f"><argument value="1"/></{word}>')
 
 

@@ -66,7 +66,7 @@ def test_the_model_can_be_spelled_in_a_specification():
     assert not machine.model.cross_traffic
     assert machine.model.send_overhead == ((0, 1e-6, 0.0),)
     assert machine.model.bandwidth_factor == models.get("smpi").bandwidth_factor
-    with raises_code(PlatformError, "malformed-specification", "cross_traffic"):
+    with raises_code(PlatformError, "unknown-name", "cross_traffic"):
         lk.platform("star:8,cross_traffic=no")
 
 
@@ -96,29 +96,29 @@ def test_old_spellings_and_single_factors(tmp_path):
 REFUSED = [
     (
         [("network/model", "ns-3")],
-        ("malformed-specification", "line 5", "<config>", "'network/model'", "'ns-3'"),
+        ("malformed-line", "line 5", "<config>", "'network/model'", "'ns-3'"),
     ),
-    ([("network/loopback-lat", "0")], ("malformed-specification", "line 5", "network/model")),
+    ([("network/loopback-lat", "0")], ("malformed-line", "line 5", "network/model")),
     (
         [("smpi/os", "0:1:0"), ("smpi/alltoall", "ring")],
-        ("malformed-specification", "line 6", "'smpi/alltoall'", "--coll"),
+        ("malformed-line", "line 6", "'smpi/alltoall'", "--coll"),
     ),
-    ([("smpi/os", "0:1")], ("malformed-specification", "line 5", "'smpi/os'", "'0:1'", "row 1")),
-    ([("smpi/os", "x")], ("malformed-specification", "line 5", "'smpi/os'", "'x'", "THRESHOLD")),
-    ([("smpi/lat-factor", "3:2;3:1")], ("malformed-specification", "line 5", "thresholds")),
+    ([("smpi/os", "0:1")], ("malformed-line", "line 5", "'smpi/os'", "'0:1'", "row 1")),
+    ([("smpi/os", "x")], ("malformed-line", "line 5", "'smpi/os'", "'x'", "THRESHOLD")),
+    ([("smpi/lat-factor", "3:2;3:1")], ("malformed-line", "line 5", "thresholds")),
     (
         [("smpi/lat_factor", "0:2"), ("smpi/lat-factor", "0:3")],
-        ("malformed-specification", "line 6", "line 5"),
+        ("malformed-line", "line 6", "line 5"),
     ),
-    ([("network/crosstraffic", "maybe")], ("malformed-specification", "line 5")),
-    ([("smpi/grow-injected-times", "yes")], ("malformed-specification", "line 5")),
+    ([("network/crosstraffic", "maybe")], ("malformed-line", "line 5")),
+    ([("smpi/grow-injected-times", "yes")], ("malformed-line", "line 5")),
     (
         [("network/model", "CM02"), ("smpi/bw-factor", "0:2")],
-        ("malformed-specification", "line 6", "network/model", "CM02"),
+        ("malformed-line", "line 6", "network/model", "CM02"),
     ),
-    ([("surf/nothing", "1e-9")], ("malformed-specification", "line 5")),
-    ([("netwrok/model", "SMPI")], ("malformed-specification", "line 5", "'netwrok/model'", "'network'")),
-    ([("host/model", "ptask_L07")], ("malformed-specification", "line 5", "'host/model'", "'ptask_L07'")),
+    ([("surf/nothing", "1e-9")], ("malformed-line", "line 5")),
+    ([("netwrok/model", "SMPI")], ("malformed-line", "line 5", "'netwrok/model'", "'network'")),
+    ([("host/model", "ptask_L07")], ("malformed-line", "line 5", "'host/model'", "'ptask_L07'")),
 ]
 
 
@@ -132,7 +132,7 @@ def test_what_cannot_be_read_is_named_with_its_line(tmp_path, settings, wanted: 
 def test_a_setting_contains_nothing(tmp_path, inside):
     path = _file(tmp_path, [("smpi/wtime", "1e-8")])
     path.write_text(path.read_text().replace('value="1e-8"/>', f'value="1e-8">{inside}</prop>'))
-    with raises_code(PlatformError, "malformed-specification", "line 5", "<prop>"):
+    with raises_code(PlatformError, "malformed-line", "line 5", "<prop>"):
         lk.platform(path)
 
 

@@ -227,30 +227,35 @@ def test_clusters_that_cannot_be_are_refused(read: Read, old: str, new: str, why
 
 def test_entities_are_never_read(read: Read) -> None:
     bomb = '<!DOCTYPE platform [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">]>\n'
-    with raises_code(PlatformError, "malformed-specification", "line 1", "'a'"):
+    with raises_code(PlatformError, "malformed-line", "line 1", "'a'"):
         read(CLUSTER, bomb)
     file = '<!DOCTYPE platform [<!ENTITY f SYSTEM "file:///etc/passwd">]>\n'
-    with raises_code(PlatformError, "malformed-specification", "'f'"):
+    with raises_code(PlatformError, "malformed-line", "'f'"):
         read(CLUSTER.replace('"host-"', '"&f;"'), file)
 
 
 def test_deep_files_are_refused(read: Read) -> None:
     deep = "".join(f'<zone id="z{i}" routing="None">' for i in range(200))
-    with raises_code(PlatformError, "malformed-specification", "100"):
+    with raises_code(PlatformError, "malformed-line", "100"):
         read(f'<platform version="4.1">{deep}')
 
 
-@pytest.mark.parametrize("text", ["", "no xml", "<a/>", '<platform version="4.1"/>', "\0\0", "<platform"])
+@pytest.mark.parametrize("text", ["", "no xml", "<a/>", "\0\0", "<platform"])
 def test_what_is_no_platform_is_refused(read: Read, text: str) -> None:
-    with raises_code(PlatformError, "malformed-specification", "p.xml"):
+    with raises_code(PlatformError, "malformed-line", "p.xml"):
         read(text, "")
+
+
+def test_an_empty_platform_is_refused_as_a_whole(read: Read) -> None:
+    with raises_code(PlatformError, "malformed-file", "p.xml"):
+        read('<platform version="4.1"/>', "")
 
 
 def test_strange_encodings_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "p.xml"
     for encoding in ("utf-7", "nonsense", "utf-16", "shift_jis", "rot13"):
         path.write_bytes(f'<?xml version="1.0" encoding="{encoding}"?>\n{CLUSTER}'.encode())
-        with raises_code(PlatformError, "malformed-specification", "p.xml"):
+        with raises_code(PlatformError, "malformed-line", "p.xml"):
             lk.platform(path)
     path.write_bytes(('<?xml version="1.0" encoding="utf-16"?>' + CLUSTER).encode("utf-16"))
     assert lk.platform(path).hosts == 4

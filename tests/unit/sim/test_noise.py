@@ -154,15 +154,15 @@ def test_the_text_form() -> None:
     ("text", "wanted"),
     [
         ("jitter", ("malformed-specification", "NAME", "VALUE")),
-        ("hum=3", ("malformed-specification", "'hum=3'")),
+        ("hum=3", ("unknown-name", "'hum=3'")),
         ("jitter=50", ("malformed-value",)),
         ("slowdown=fast", ("malformed-value",)),
         ("slowdown=0.5", ("wrong-arguments", "1")),
         ("jitter=1ms", ("wrong-arguments", "period_s")),
         ("links=1.5", ("wrong-arguments", "1")),
         ("bandwidth=0", ("wrong-arguments", "0")),
-        ("links=100", ("malformed-specification", "100", "8")),
-        ("stragglers=5", ("malformed-specification", "5", "4")),
+        ("links=100", ("out-of-range", "100", "8")),
+        ("stragglers=5", ("out-of-range", "5", "4")),
     ],
 )
 def test_noise_that_makes_no_sense_is_refused(text: str, wanted: tuple[str, ...]) -> None:
