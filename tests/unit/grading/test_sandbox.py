@@ -152,3 +152,28 @@ def test_a_python_that_may_not_be_executed_is_said(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("labkit.grading.sandbox.sandbox.ChildProcess", refused)
     with raises_code(MachineError, "not-started", "no/python"):
         Sandbox.look()
+
+
+#: what a rank returns -> the plain value that arrives, or the kind of failure: its methods run in its process
+LYING = {
+    "type('I', (int,), {'__eq__': lambda s, o: True, '__hash__': None, '__index__': lambda s: 9})(3)": 3,
+    "type('F', (float,), {'__eq__': lambda s, o: True, '__float__': lambda s: 9.0})(3.5)": 9.0,
+    "type('S', (str,), {'__eq__': lambda s, o: True, '__hash__': None})('a')": "a",
+    "type('L', (list,), {'__len__': lambda s: 10**12, '__eq__': lambda s, o: True})([1, 2])": [1, 2],
+    "type('L', (list,), {'__iter__': lambda s: iter(int, 1)})()": "error",
+    "type('D', (dict,), {'items': lambda s: (one for one in iter(object, 1))})()": "error",
+    "(one for one in iter(int, 1))": "error",
+    "type('A', (), {'__array__': lambda s, *_, **__: [1], '__len__': lambda s: 1})()": "error",
+    "type('R', (), {'__reduce__': lambda s: (exit, ())})()": "error",
+}
+
+
+@pytest.mark.parametrize("text", LYING)
+def test_a_result_arrives_as_a_plain_value_whatever_its_methods_say(sandbox: Sandbox, text: str) -> None:
+    outcome = sandbox.run(f"def f(comm):\n    return {text}\n", "f", 1, [[]])
+    if LYING[text] == "error":
+        assert outcome.kind == "error"
+        return
+    (found,) = outcome.results
+    assert type(found) in (int, float, str, list)
+    assert found == LYING[text]
