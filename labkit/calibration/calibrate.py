@@ -362,7 +362,7 @@ def calibrate(
 
 def with_shares(
     found: Calibration,
-    on: Any = "mpi",
+    on: object = "mpi",
     *,
     far_links: int,
     repeats: int = 7,

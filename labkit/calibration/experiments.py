@@ -449,7 +449,7 @@ class EffectiveBisection:
 
 
 def effective_bisection(
-    on: Any = "star",
+    on: object = "star",
     ranks: int = 64,
     *,
     samples: int = 100,

@@ -36,7 +36,7 @@ _BEYOND_OVERHEAD = 1.1
 
 
 def measure_round_trips(
-    on: Any = "mpi",
+    on: object = "mpi",
     sizes: Iterable[int] = (1, 512, 1024, 2048, 4096, 8192, 16384, 32768),
     *,
     messages: int = 16,

@@ -14,7 +14,7 @@ from labkit.program import context
 __all__ = ["BUFFERING", "BUFFER_AUTOMATIC", "BufferAutomaticType", "Buffering"]
 
 _ERR_BUFFER = 1
-_outside: dict[Any, Any] = {}
+_outside: dict[object, Any] = {}
 
 
 class BufferAutomaticType(int):
@@ -57,7 +57,7 @@ def _detach(own: dict[object, object]) -> object:
 class Buffering:
     """The buffer of a communicator's or a session's buffered sends."""
 
-    _own: Callable[[], dict[Any, Any]]
+    _own: Callable[[], dict[object, Any]]
 
     def Attach_buffer(self, buf: object) -> None:
         """Give memory for buffered sends."""

@@ -19,7 +19,7 @@ from labkit.comm.handles.exceptions import codes_in_use
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import Info, Keyed
 from labkit.comm.handles.operators import OPERATORS
-from labkit.comm.handles.status import Prequest
+from labkit.comm.handles.status import Prequest, Request
 from labkit.comm.spawning import meet, parent
 from labkit.comm.surface import METHODS, Method, add_methods
 from labkit.program import context
@@ -157,7 +157,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         """Whether it is one group."""
         return not self.Is_inter()
 
-    def Get_remote_group(self) -> Any:
+    def Get_remote_group(self) -> Group:
         """Refuse: there is one group only."""
         raise MPIException(_ERR_COMM, "this communicator has one group; an intercommunicator has two")
 
@@ -203,9 +203,9 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         request._partitions = count  # type: ignore[attr-defined]
         return request
 
-    def _parts(self) -> Any:
+    def _parts(self) -> Comm:
         """Return the communicator of these messages, which no other receive matches."""
-        private = KNOWN["Comm"](self)
+        private: Comm = KNOWN["Comm"](self)
         private._use_private_context()
         return private
 
@@ -228,23 +228,24 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         recvbuf: object = None,
         source: int = ANY_SOURCE,
         recvtag: int = ANY_TAG,
-    ) -> Any:
+    ) -> Request:
         """Begin to send a buffer and to receive into another one."""
         return self._both("Isendrecv", (recvbuf, source, recvtag), (sendbuf, dest, sendtag))
 
     def Isendrecv_replace(
         self, buf: object, dest: int, sendtag: int = 0, source: int = ANY_SOURCE, recvtag: int = ANY_TAG
-    ) -> Any:
+    ) -> Request:
         """Begin to send a buffer and to receive into the same one: what leaves is a copy."""
         copy = None
         if int(dest) != PROC_NULL:  # a float is cut off, as by mpi4py
             copy = array_of(parse_simple(buf, False)).copy()
         return self._both("Isendrecv_replace", (buf, source, recvtag), (copy, dest, sendtag))
 
-    def _both(self, name: str, receive: tuple[object, ...], send: tuple[object, ...]) -> object:
+    def _both(self, name: str, receive: tuple[object, ...], send: tuple[object, ...]) -> Request:
         calls = shared_calls(name)
         refuse_in_recordings(calls, name)
-        return calls.hub.start_messages(self, name, [receive], [send], True)
+        request: Request = calls.hub.start_messages(self, name, [receive], [send], True)
+        return request
 
     # Agreement of the ranks that live, and communicators of them: all ranks live.
 
@@ -265,7 +266,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
             return int(self.allreduce(mine, _BAND))
         return int(self.allreduce(mine, _BAND)) & int(self._local.allreduce(mine, _BAND))
 
-    def Iagree(self, flag: Any) -> Any:
+    def Iagree(self, flag: Any) -> Request:
         """Begin to do as `Agree` with the one C int of a buffer, in no order with other collectives.
 
         Raises
@@ -276,7 +277,8 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         length = memoryview(flag).nbytes
         if length != 4:
             raise ValueError(f"flag: expecting the 4 bytes of one C int, got {length}")
-        return self._agreeing().Iallreduce(IN_PLACE, [flag, 1, "i"], _BAND)
+        request: Request = self._agreeing().Iallreduce(IN_PLACE, [flag, 1, "i"], _BAND)
+        return request
 
     def _agreeing(self) -> Any:
         """Return a communicator of all its ranks, of both groups, for agreements alone."""
@@ -296,7 +298,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     def Ishrink(self) -> tuple[Any, Any]:
         """Begin to do as `Shrink`: the communicator, ready with the request, and the request."""
-        made: tuple[Any, Any] = self.Idup()
+        made: tuple[object, object] = self.Idup()
         return made
 
     def Is_revoked(self) -> bool:
@@ -331,7 +333,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     _attribute_kind = "Comm"
 
-    def _own(self) -> dict[Any, Any]:
+    def _own(self) -> dict[object, Any]:
         """Return what this rank has noted on the communicator."""
         running = context.simulated()
         if running is None:
@@ -403,7 +405,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
     def _kept(self) -> dict[int, object]:
         """Return the attributes that the program has set."""
         self._check()
-        kept: dict[int, Any] = self._own().setdefault("attributes", {})
+        kept: dict[int, object] = self._own().setdefault("attributes", {})
         return kept
 
     def Get_group(self) -> Group:
@@ -412,7 +414,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     group = property(Get_group, doc="The group of its ranks.")
 
-    def Compare(self, comm: Any) -> int:
+    def Compare(self, comm: Comm) -> int:
         """Compare with another: IDENT, CONGRUENT (same ranks), SIMILAR (other order) or UNEQUAL."""
         self._check()
         comm._check()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import reduce as folded
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import copied, deleted
 from labkit.comm.handles.operators import OPERATORS
-from labkit.comm.handles.status import Prequest
+from labkit.comm.handles.status import Prequest, Request
 from labkit.comm.handles.typebody import type_words
 from labkit.comm.intracomm import COMM_NULL, Intracomm
 from labkit.comm.surface import METHODS, Method, add_methods
@@ -50,7 +50,7 @@ class _Exchange:
 
     receives: list[tuple[_Bytes, int]] = field(default_factory=list)
     sends: list[tuple[_Bytes, int]] = field(default_factory=list)
-    ends: list[Callable[[], Any]] = field(default_factory=list)
+    ends: list[Callable[[], object]] = field(default_factory=list)
 
     def into(self, message: Simple | Vector | None) -> _Exchange:
         """Note where it arrives, if of a datatype with gaps."""
@@ -120,7 +120,9 @@ class Intercomm(Comm):
             raise TypeError("expecting an intercommunicator")
 
     @classmethod
-    def _between(cls, group: Any, local_leader: int, peer_comm: object, remote_leader: int, tag: int) -> Any:
+    def _between(
+        cls, group: Intracomm, local_leader: int, peer_comm: object, remote_leader: int, tag: int
+    ) -> Self:
         """Return a communicator of a communicator's group and another one: see `Create_intercomm`."""
         arrive(group, "Create_intercomm", {"local_leader": local_leader})
         leave("Create_intercomm")
@@ -137,7 +139,7 @@ class Intercomm(Comm):
         return cls._joined(own_context if local[0] < remote[0] else other_context, local, remote)
 
     @classmethod
-    def _joined(cls, context: int, local: list[int], remote: list[int]) -> Any:
+    def _joined(cls, context: int, local: list[int], remote: list[int]) -> Self:
         """Return the communicator of two groups, with these messages."""
         made = cls()
         made._become("group", context, local, remote)
@@ -150,16 +152,19 @@ class Intercomm(Comm):
         return made
 
     @property
-    def _local(self) -> Any:
+    def _local(self) -> Intracomm:
         """The communicator of this rank's own group, for what its ranks agree on among themselves."""
-        return shared_calls("Intercomm").private["local group of", self._context, self._world_ranks()[0]]
+        found: Intracomm = shared_calls("Intercomm").private[
+            "local group of", self._context, self._world_ranks()[0]
+        ]
+        return found
 
-    def _private(self, name: str, root: int, op: str = "") -> tuple[Any, int]:
+    def _private(self, name: str, root: int, op: str = "") -> tuple[Comm, int]:
         number = arrive(self._local, name, {})
         shared_calls(name).arrive_between(self, name, number)
         return self._own_messages(name), number & 1 | _TAG
 
-    def _own_messages(self, name: str) -> object:
+    def _own_messages(self, name: str) -> Comm:
         private = Comm(self)  # type: ignore[call-arg]
         private._use_private_context()
         return private
@@ -196,7 +201,7 @@ class Intercomm(Comm):
         others: list[int] = self._remote_ranks() or []
         return others
 
-    def Compare(self, comm: Any) -> int:
+    def Compare(self, comm: Comm) -> int:
         """Compare with another: IDENT, CONGRUENT, SIMILAR or UNEQUAL."""
         self._check()
         comm._check()
@@ -223,18 +228,18 @@ class Intercomm(Comm):
         """Whether this group is the one whose proposals are taken."""
         return bool(self._world_ranks()[0] < self._others()[0])
 
-    def _agreed_contexts(self, name: str, keys: list[object]) -> dict[Any, int]:
+    def _agreed_contexts(self, name: str, keys: list[object]) -> dict[object, int]:
         """Return new numbers of messages, one for each key, the same in both groups."""
         hub = shared_calls(name).hub
         proposed = {key: int(hub.new_context()) for key in keys} if self.rank == 0 else None
         theirs = self._told(name, proposed)
         mine = self._local.bcast(proposed)
-        chosen: dict[Any, int] = mine if self._is_first() else theirs
+        chosen: dict[object, int] = mine if self._is_first() else theirs
         return chosen
 
     # --- new communicators ------------------------------------------------------------------------------
 
-    def Merge(self, high: bool = False) -> Any:
+    def Merge(self, high: bool = False) -> Intracomm:
         """Return a communicator of both groups as one: the group that says `high` comes second."""
         context = self._agreed_contexts("Merge", [0])[0]
         theirs = self._told("Merge", bool(high))
@@ -245,7 +250,7 @@ class Intercomm(Comm):
         made._become("group", context, first + second)
         return made
 
-    def Dup(self, info: object = None) -> Any:
+    def Dup(self, info: object = None) -> Self:
         """Return an intercommunicator of the same groups, with its own messages."""
         context = self._agreed_contexts("Dup", [0])[0]
         made = type(self)._joined(context, self._world_ranks(), self._others())
@@ -254,29 +259,29 @@ class Intercomm(Comm):
 
     Clone = Dup
 
-    def Dup_with_info(self, info: object) -> Any:
+    def Dup_with_info(self, info: object) -> Self:
         """Return a duplicate; hints are not kept."""
         return self.Dup(info)
 
-    def Idup(self, info: object = None) -> tuple[Any, Any]:
+    def Idup(self, info: object = None) -> tuple[Self, Request]:
         """Return a duplicate and a request that is complete when both groups have come."""
         return self.Dup(info), self.Ibarrier()
 
-    def Idup_with_info(self, info: object) -> tuple[Any, Any]:
+    def Idup_with_info(self, info: object) -> tuple[Self, Request]:
         """Do as `Idup`; hints are not kept."""
         return self.Idup(info)
 
-    def Split(self, color: int = 0, key: int = 0) -> Any:
+    def Split(self, color: int = 0, key: int = 0) -> Intercomm:
         """Return the communicator of this color's ranks in both groups; COMM_NULL if one has none."""
         return self._split("Split", int(color), int(key))
 
-    def Split_type(self, split_type: int, key: int = 0, info: object = None) -> Any:
+    def Split_type(self, split_type: int, key: int = 0, info: object = None) -> Intercomm:
         """Return the intercommunicator of the ranks that share a host (COMM_TYPE_SHARED)."""
         hub = shared_calls("Split_type").hub
         is_shared = split_type == CONSTANTS["COMM_TYPE_SHARED"]
         return self._split("Split_type", int(hub.host(hub.rank)) if is_shared else UNDEFINED, int(key))
 
-    def _split(self, name: str, color: int, key: int) -> Any:
+    def _split(self, name: str, color: int, key: int) -> Intercomm:
         mine = self._local.allgather((color, key))
         theirs = self._told(name, mine)
         sides = [
@@ -289,7 +294,7 @@ class Intercomm(Comm):
             return Intercomm(COMM_NULL)
         return type(self)._joined(contexts[color], *sides)
 
-    def Create(self, group: Group) -> Any:
+    def Create(self, group: Group) -> Intercomm:
         """Return the intercommunicator of a part of each group; COMM_NULL for the other ranks."""
         members = list(group._members())
         if set(members) - set(self._world_ranks()):
@@ -310,7 +315,7 @@ class Intercomm(Comm):
         stringtag: str = "org.mpi4py",
         info: object = None,
         errhandler: object = None,
-    ) -> Any:
+    ) -> Self:
         """Return the intercommunicator of two groups; only their ranks call it."""
         local, remote = list(local_group._members()), list(remote_group._members())
         calls = shared_calls("Create_from_groups")
@@ -383,7 +388,7 @@ class Intercomm(Comm):
             return None
         return self._objects("scatter", [], [self._side(root)])[0]
 
-    def _each(self, sendobj: Sequence[object] | None) -> list[tuple[Any, int]]:
+    def _each(self, sendobj: Sequence[object] | None) -> list[tuple[object, int]]:
         items = [None] * self.remote_size if sendobj is None else list(sendobj)
         if len(items) != self.remote_size:
             raise ValueError(f"expecting {self.remote_size} items, got {len(items)}")

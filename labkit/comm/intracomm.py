@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -61,10 +61,13 @@ from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.groups import Group
 from labkit.comm.handles.info import copied, deleted
 from labkit.comm.handles.operators import OPERATORS
-from labkit.comm.handles.status import Prequest
+from labkit.comm.handles.status import Prequest, Request
 from labkit.comm.spawning import accept, all_wanted, connect, one_wanted, spawn
 from labkit.comm.surface import METHODS, Method, made
 from labkit.schedule.problem import PROBLEMS, Problem
+
+if TYPE_CHECKING:
+    from labkit.comm.collective.calls import CollectiveCalls
 
 __all__ = ["COMM_NULL", "COMM_SELF", "COMM_WORLD", "Intracomm"]
 
@@ -74,7 +77,8 @@ _ERR_TAG, _ERR_COMM, _ERR_GROUP, _ERR_ARG = 4, 5, 9, 13
 # Collective methods with a short way past Python, for calls of a form that has been seen before.
 
 
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+_Method = TypeVar("_Method", bound=Callable[..., object])
+_Made = TypeVar("_Made", bound="Intracomm")
 
 
 def quick(
@@ -127,37 +131,37 @@ class Intracomm(ObjectCollectives, Comm):
 
     # --- made from this one ------------------------------------------------------------------------
 
-    def Dup(self, info: object = None) -> Any:
+    def Dup(self, info: object = None) -> Self:
         """Return a communicator of the same ranks and topology, with its own messages."""
         return self._duplicate("Dup")
 
-    def Clone(self) -> Any:
+    def Clone(self) -> Self:
         """Return a duplicate."""
         return self._duplicate("Clone")
 
-    def Dup_with_info(self, info: object) -> Any:
+    def Dup_with_info(self, info: object) -> Self:
         """Return a duplicate; hints are not kept."""
         return self._duplicate("Dup_with_info")
 
-    def Idup(self, info: object = None) -> tuple[Any, Any]:
+    def Idup(self, info: object = None) -> tuple[Self, Request]:
         """Begin to duplicate: the new communicator, for use once the request is complete, and the request."""
         return self._begin_duplicate("Idup")
 
-    def Idup_with_info(self, info: object) -> tuple[Any, Any]:
+    def Idup_with_info(self, info: object) -> tuple[Self, Request]:
         """Begin to duplicate; hints are not kept."""
         return self._begin_duplicate("Idup_with_info")
 
-    def _begin_duplicate(self, name: str) -> tuple[object, object]:
+    def _begin_duplicate(self, name: str) -> tuple[Self, Request]:
         refuse_in_recordings(shared_calls(name), name)
         return self._duplicate(name, waits=False), start(self, Call("barrier", name))
 
-    def _duplicate(self, name: str, waits: bool = True) -> object:
+    def _duplicate(self, name: str, waits: bool = True) -> Self:
         topology = shared_calls(name).topologies.get(self._context)
         made = self._derive(name, 0, self._world_ranks, type(self), topology, waits=waits)
         copied(self, made)
         return made
 
-    def Split(self, color: int = 0, key: int = 0) -> Any:
+    def Split(self, color: int = 0, key: int = 0) -> Intracomm:
         """Return a communicator of the ranks with the same color, ordered by key, then by rank.
 
         With color UNDEFINED the result is COMM_NULL.
@@ -166,7 +170,7 @@ class Intracomm(ObjectCollectives, Comm):
             raise MPIException(_ERR_ARG, f"color={color} is not allowed: colors are 0 or more, or UNDEFINED")
         return self._split("Split", int(color), int(key))
 
-    def Split_type(self, split_type: int, key: int = 0, info: Any = None) -> Any:
+    def Split_type(self, split_type: int, key: int = 0, info: Any = None) -> Intracomm:
         """Return a communicator of the ranks that share a host (COMM_TYPE_SHARED), ordered by key.
 
         With UNDEFINED, or a hardware type that the simulated machine does not know, it is COMM_NULL; of those
@@ -181,31 +185,32 @@ class Intracomm(ObjectCollectives, Comm):
         is_shared = split_type == CONSTANTS["COMM_TYPE_SHARED"] or wanted == "mpi_shared_memory"
         return self._split("Split_type", hub.host(hub.rank) if is_shared else UNDEFINED, int(key))
 
-    def _split(self, name: str, color: int, key: int) -> Any:
+    def _split(self, name: str, color: int, key: int) -> Intracomm:
         # two numbers a rank, as real MPI exchanges them: the trace of a run can say so without knowing them
         rows = np.empty((self.size, 2), np.int32)
         self.Allgather(np.array([color, key], np.int32), rows)
         same = sorted((row[1], rank) for rank, row in enumerate(rows.tolist()) if row[0] == color)
         world = self._world_ranks()
         # the colors have been exchanged: nobody need wait for the others again
-        return self._derive(name, color, lambda: [world[rank] for _, rank in same], waits=False)
+        return self._derive(name, color, lambda: [world[rank] for _, rank in same], Intracomm, waits=False)
 
-    def Create(self, group: Group) -> Any:
+    def Create(self, group: Group) -> Intracomm:
         """Return a communicator of a group's ranks; COMM_NULL for the others.
 
         All ranks call it; those of one group give the same group.
         """
         members = self._members_of(group)
         is_member = self._world_ranks()[self.rank] in members
-        return self._derive("Create", members if is_member else UNDEFINED, lambda: list(members))
+        color = members if is_member else UNDEFINED
+        return self._derive("Create", color, lambda: list(members), Intracomm)
 
-    def Create_group(self, group: Group, tag: int = 0) -> Any:
+    def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
         """Return a communicator of a group's ranks; only these call it."""
         if tag < 0:
             raise MPIException(_ERR_TAG, f"tag={tag}: it is 0 or more")
         return self._of_group(group, tag)
 
-    def _of_group(self, group: Group, tag: int | str) -> Any:
+    def _of_group(self, group: Group, tag: int | str) -> Intracomm:
         members = self._members_of(group)
         calls = shared_calls("Create_group")
         me = calls.hub.rank
@@ -215,22 +220,22 @@ class Intracomm(ObjectCollectives, Comm):
         number = numbers[members, tag] = numbers.get((members, tag), 0) + 1
         key = (self._context, members, tag, number)
         if key not in calls.private:
-            calls.private[key] = _new(calls, list(members), KNOWN["Intracomm"])
-        made = KNOWN["Intracomm"](calls.private[key])
+            calls.private[key] = _new(calls, list(members))
+        made = Intracomm(calls.private[key])
         made.Barrier()
         return made
 
-    def _without(self, rank: int) -> Any:
+    def _without(self, rank: int) -> Intracomm:
         """Return a communicator of all other ranks, which share what the first of them has made."""
         members = [member for place, member in enumerate(self._world_ranks()) if place != rank]
-        return _new(shared_calls("Create_group"), members, KNOWN["Intracomm"])
+        return _new(shared_calls("Create_group"), members)
 
     @classmethod
     def Create_from_group(
         cls, group: Group, stringtag: str = "org.mpi4py", info: object = None, errhandler: object = None
-    ) -> Any:
+    ) -> Intracomm:
         """Return a communicator of a group's ranks, without one that has them all; only these call it."""
-        return KNOWN["COMM_WORLD"]._of_group(group, stringtag)
+        return COMM_WORLD._of_group(group, stringtag)
 
     def Create_intercomm(self, local_leader: int, peer_comm: object, remote_leader: int, tag: int = 0) -> Any:
         """Return a communicator of this group and another one, whose ranks have none in common.
@@ -369,7 +374,7 @@ class Intracomm(ObjectCollectives, Comm):
         node = gathered_nodes(self, heads, numbers, targets, weights_of(weights, len(targets)))
         return self._derive_node("Create_dist_graph", node)
 
-    def _derive_node(self, name: str, node: Node) -> object:
+    def _derive_node(self, name: str, node: Node) -> Any:
         return self._derive(name, 0, self._world_ranks, KNOWN["Distgraphcomm"], DistGraph(), {}, True, node)
 
     # --- how all of them are made -----------------------------------------------------------------
@@ -377,19 +382,18 @@ class Intracomm(ObjectCollectives, Comm):
     def _derive(
         self,
         name: str,
-        color: Any,
+        color: object,
         members: Callable[[], list[int]],
-        cls: Any = None,
+        cls: type[_Made],
         topology: object = None,
         facts: dict[str, Any] | None = None,
         waits: bool = True,
         node: Node | None = None,
-    ) -> Any:
+    ) -> _Made:
         """Agree on a communicator: all ranks of one color share one, made by the first that comes."""
-        cls = cls or KNOWN["Intracomm"]
         calls, shared = arrive_shared(self, name, facts or {})
         if color != UNDEFINED and color not in shared.made:
-            shared.made[color] = _new(calls, members(), cls, topology)
+            shared.made[color] = _new(calls, members(), topology)
         if node is not None:
             calls.topologies[shared.made[color]._context].nodes[self.rank] = node
         leave(name)
@@ -493,24 +497,23 @@ class Intracomm(ObjectCollectives, Comm):
         private = self._own_context(name, make(self, problem, name, *given).facts)
         return Prequest._of(lambda: start(private, make(self, problem, name, *given)))
 
-    def _own_context(self, name: str, facts: dict[str, object]) -> Any:
+    def _own_context(self, name: str, facts: dict[str, object]) -> Self:
         """Return a handle of the communicator with a context that the ranks' calls of this one share."""
         calls, shared = arrive_shared(self, name, facts)
         if "context" not in shared.made:
             shared.made["context"] = calls.hub.new_context()
         leave(name)
-        kind: Any = type(self)
-        private = kind(self)
+        private = type(self)(self)
         private._use_context(shared.made["context"])
         return private
 
 
-def _new(calls: Any, members: list[int], cls: object, topology: Any = None) -> object:
+def _new(calls: CollectiveCalls, members: list[int], topology: object = None) -> Intracomm:
     """Return a communicator with its own messages."""
     context = calls.hub.new_context()
     if topology is not None:
         calls.topologies[context] = topology
-    comm = KNOWN["Intracomm"]()
+    comm = Intracomm()
     comm._become("group", context, members)
     return comm
 

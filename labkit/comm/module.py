@@ -288,14 +288,14 @@ def _address(number: int) -> int:
     return (number + half) % (2 * half) - half
 
 
-def Alloc_mem(size: int, info: object = None) -> Any:
+def Alloc_mem(size: int, info: object = None) -> _kernels.Buffer:
     """Return memory of `size` bytes."""
     if size < 0:
         raise MPIException(_ERR_ARG, f"size={size}: memory has 0 bytes or more")
     return _kernels.Buffer.allocate(int(size))
 
 
-def Free_mem(mem: Any) -> None:
+def Free_mem(mem: _kernels.Buffer) -> None:
     """Let go of memory."""
     mem.release()
 
@@ -376,7 +376,7 @@ def _comm_lock(comm: object, key: object = None) -> object:
     return contextlib.nullcontext()
 
 
-def _commctx_intra(comm: Any) -> tuple[object, int]:
+def _commctx_intra(comm: Intracomm) -> tuple[object, int]:
     """Return a communicator of the same ranks for private messages, and the next tag there; collective."""
     own = comm._own()
     if "private" not in own:

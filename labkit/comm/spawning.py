@@ -262,7 +262,7 @@ def _line(peer: int) -> Any:
 
 
 #: name in the module -> function
-PORTS: dict[str, Any] = {
+PORTS: dict[str, Callable[..., object]] = {
     function.__name__: function
     for function in (Open_port, Close_port, Publish_name, Unpublish_name, Lookup_name)
 }

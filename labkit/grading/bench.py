@@ -50,10 +50,10 @@ class Bench(Protocol):
     def worked_s(self) -> float:
         """Seconds of a processor that runs have used in separate processes."""
 
-    def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: object) -> Outcome:
+    def run(self, ranks: int, arguments: Sequence[Sequence[object]], **how: object) -> Outcome:
         """Run the function on ranks, each with its own arguments after the communicator."""
 
-    def rows(self, arguments: list[Any]) -> Outcome:
+    def rows(self, arguments: Sequence[object]) -> Outcome:
         """Describe the schedule as rows (`labkit.grading.sandbox.schedule_rows`)."""
 
     def hurry(self) -> None:
@@ -89,7 +89,7 @@ class SandboxBench:
         """What stands around the submission."""
         return str(self.sandbox.containment)
 
-    def run(self, ranks: int, arguments: Sequence[Sequence[Any]], **how: Any) -> Outcome:
+    def run(self, ranks: int, arguments: Sequence[Sequence[object]], **how: Any) -> Outcome:
         """Run the function on ranks in separate processes."""
         name = how.pop("function", self.function)
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from labkit.trace.trace import Trace
 
 __all__ = [
     "ENVELOPE_BYTES",
@@ -33,7 +36,7 @@ _SHORT_BYTES = 16
 Cut = tuple[int, int, int, int]
 
 
-def _posted(trace: Any, name: str) -> Any:
+def _posted(trace: Trace, name: str) -> Any:
     """Return a column of all messages that were posted: those that were received, then those that were not.
 
     A probe also reports a message that nobody receives, and its sender has sent it.
@@ -43,7 +46,7 @@ def _posted(trace: Any, name: str) -> Any:
     return column if left is None else np.concatenate([column, left[name].to_numpy()])
 
 
-def uncounted(trace: object) -> tuple[int, int]:
+def uncounted(trace: Trace) -> tuple[int, int]:
     """Return how many messages nobody has received and a run's own counts leave out, and their bytes."""
     left = getattr(trace, "unreceived", None)
     if left is None:
@@ -52,7 +55,7 @@ def uncounted(trace: object) -> tuple[int, int]:
     return int(is_missing.sum()), int(left["bytes"].to_numpy()[is_missing].sum())
 
 
-def left_over(trace: object) -> str:
+def left_over(trace: Trace) -> str:
     """Say that messages are left that nobody has received, and between whom the first was; "" for none."""
     left = getattr(trace, "unreceived", None)
     if left is None or not len(left):
@@ -66,7 +69,7 @@ def left_over(trace: object) -> str:
     )
 
 
-def busiest_bytes(trace: object, ranks: int, what: str, envelope_bytes: int = 0) -> int:
+def busiest_bytes(trace: Trace, ranks: int, what: str, envelope_bytes: int = 0) -> int:
     """Return the bytes that were sent to the busiest rank (``"received"``), or by it (``"sent"``)."""
     column = "destination" if what == "received" else "source"
     weights = _posted(trace, "bytes").astype(float) + envelope_bytes
@@ -74,7 +77,7 @@ def busiest_bytes(trace: object, ranks: int, what: str, envelope_bytes: int = 0)
     return int(totals.max()) if len(totals) else 0
 
 
-def long_messages(trace: object, least_bytes: int) -> int:
+def long_messages(trace: Trace, least_bytes: int) -> int:
     """Return the number of messages with at least this many bytes, unreceived ones included."""
     return int((_posted(trace, "bytes") >= least_bytes).sum())
 
@@ -89,13 +92,13 @@ def packed_bytes(data: Any) -> int:
     return n_bytes if n_bytes <= _SHORT_BYTES else min(n_bytes, len(zlib.compress(data, 1)))
 
 
-def most_told(trace: Any, told: Sequence[int], envelope_bytes: int = 0) -> int:
+def most_told(trace: Trace, told: Sequence[int], envelope_bytes: int = 0) -> int:
     """Return the bytes, packed, that the busiest rank received."""
     came = np.bincount(_posted(trace, "destination").astype(np.int64), minlength=len(told))
     return int((np.asarray(told) + came * envelope_bytes).max())
 
 
-def received_from(trace: Any, ranks: int, origin: int | None, cut: Iterable[Cut] = ()) -> list[int]:
+def received_from(trace: Trace, ranks: int, origin: int | None, cut: Iterable[Cut] = ()) -> list[int]:
     """Return the bytes that each rank received from others that can have known what `origin` was given."""
     messages = _without(trace.messages, Counter(cut))
     if origin is None:
@@ -142,7 +145,7 @@ def _without(messages: Any, cut: Counter[Cut]) -> Any:
     return messages[is_kept]
 
 
-def chain_of(trace: Any, ranks: int) -> int:
+def chain_of(trace: Trace, ranks: int) -> int:
     """Return the length of the longest chain of messages, each sent after its sender had received the last.
 
     Unlike rounds, messages that a rank sends or receives concurrently are one behind the same one.
@@ -162,7 +165,7 @@ def chain_of(trace: Any, ranks: int) -> int:
     return max(depth.values(), default=0)
 
 
-def rounds_of(trace: Any, ranks: int) -> int:
+def rounds_of(trace: Trace, ranks: int) -> int:
     """Return the number of rounds: the longest chain of messages that had to follow each other.
 
     A message follows what its sender had received before it was posted, its sender's message before, and the

@@ -137,7 +137,7 @@ class Trial:
     attempts: list[str] = field(default_factory=list)
     fault_seen: Fault | None = None
     is_spent: Callable[[], bool] = lambda: False
-    _known: dict[Any, tuple[Any, Outcome]] = field(default_factory=dict)
+    _known: dict[object, tuple[object, Outcome]] = field(default_factory=dict)
     _kept_bytes: int = 0
 
     def run(self, case: Case, **how: object) -> Outcome:

@@ -56,7 +56,7 @@ class Lecture:
         return getsource(import_module(f"labkit.algorithms.{self.problem}.{self.name}"))
 
     def race(
-        self, ranks: Iterable[int] = (2, 4, 8, 16, 32), on: Any = "star", *, n: int = 1000, **options: Any
+        self, ranks: Iterable[int] = (2, 4, 8, 16, 32), on: object = "star", *, n: int = 1000, **options: Any
     ) -> Race:
         """Run both on the same machine with the same input.
 

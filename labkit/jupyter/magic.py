@@ -155,17 +155,17 @@ def _refuse(tree: ast.Module, name: str) -> None:
 class _TopLevel(ast.NodeTransformer):
     """Rewrites what a function may not do with its global names; does not look into functions."""
 
-    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.stmt:
         if not isinstance(node.target, ast.Name):
             return node
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
         return ast.copy_location(ast.Assign([node.target], node.value), node)
 
-    def visit_Global(self, node: ast.Global) -> Any:
+    def visit_Global(self, node: ast.Global) -> ast.stmt:
         return ast.copy_location(ast.Pass(), node)
 
-    def visit_FunctionDef(self, node: ast.AST) -> Any:
+    def visit_FunctionDef(self, node: ast.AST) -> ast.AST:
         """Leave functions alone."""
         return node
 
@@ -175,7 +175,7 @@ class _TopLevel(ast.NodeTransformer):
 class _AnyMpi(ast.NodeTransformer):
     """Lets ``from mpi4py import MPI`` mean the machine's own module: simulated ranks do not have mpi4py's."""
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.stmt:
         if node.module == "mpi4py" and all(alias.name == "MPI" for alias in node.names):
             node.module = "labkit"
         return node

@@ -43,7 +43,7 @@ class CellValue:
     """
 
     def __init__(
-        self, value: Any, names: Mapping[str, object], missing: dict[str, str] | None = None
+        self, value: object, names: Mapping[str, object], missing: dict[str, str] | None = None
     ) -> None:
         self.value = value
         self.names = names

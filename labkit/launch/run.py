@@ -39,17 +39,17 @@ def machine_of(on: object) -> Machine:
     return next(machine for machine in MACHINES if machine.owns(on))
 
 
-def checked_request(program: Any, ranks: int, **how: Any) -> RunRequest:
+def checked_request(program: object, ranks: int, **how: Any) -> RunRequest:
     """Return the checked request behind ``run(program, ranks, **how)``."""
     own = {name: how.pop(name) for name in [*how] if name not in RunRequest.__dataclass_fields__}
     return _checked(program, ranks, how.pop("on", "star"), how.pop("kwargs", None), own, **how)
 
 
 def _checked(
-    program: Any,
+    program: object,
     ranks: int | None,
-    on: Any,
-    kwargs: Mapping[str, Any] | None,
+    on: object,
+    kwargs: Mapping[str, object] | None,
     named: Mapping[str, object],
     **how: Any,
 ) -> RunRequest:

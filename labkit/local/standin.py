@@ -485,7 +485,7 @@ class Mixtures:
 
     def __init__(self) -> None:
         self.all: list[Mixture] = []
-        self._numbers: dict[Any, int] = {}
+        self._numbers: dict[object, int] = {}
         self._told = 0
 
     def of_cells(self, cells: Iterable[Cell]) -> Mixture:
@@ -742,7 +742,7 @@ class Passes:
 
     def _first(self, bits: int) -> Order:
         """Return the keys as given, rank by rank."""
-        known, numbers = Mixtures(), dict[Any, int]()
+        known, numbers = Mixtures(), dict[object, int]()
         for mine in self._ranges:
             if mine and mine not in numbers:
                 cells = [cell for one in mine for cell in cells_of(*one, bits)]

@@ -7,13 +7,16 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import PlatformError, nearest
 from labkit.text.files import text_of
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = [
     "FORMS",
@@ -319,7 +322,7 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
     return host, int(count) if colon else 1
 
 
-def crowding(built: Any) -> list[str]:
+def crowding(built: _kernels.Platform) -> list[str]:
     """Say where ranks share cores; nothing where each has its own.
 
     Notes

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from labkit.errors import PlatformError
 from labkit.machines import quantities as units
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from labkit import _kernels
 
 __all__ = [
     "BETWEEN",
@@ -92,7 +94,7 @@ class LinkKind:
     sharing: str
 
 
-def diameter_by_routes(built: Any) -> Diameter:
+def diameter_by_routes(built: _kernels.Platform) -> Diameter:
     """Find the diameter of a compiled machine by asking for routes: of many hosts, for some of them."""
     hosts = built.host_count
     step = -(-hosts * hosts // MOST_ROUTES)
@@ -108,19 +110,19 @@ def diameter_by_routes(built: Any) -> Diameter:
     return Diameter(links, latency, step == 1)
 
 
-def kinds_by_links(built: object) -> list[LinkKind]:
+def kinds_by_links(built: _kernels.Platform) -> list[LinkKind]:
     """Count the links of a compiled machine by kind, looking at each."""
     found = Counter(zip(*_columns(built)[1:], strict=True))
     return [LinkKind(kind, n, bw, lat, how) for (kind, bw, lat, how), n in found.items()]
 
 
-def _columns(built: Any) -> tuple[list[str], list[str], list[float], list[float], list[str]]:
+def _columns(built: _kernels.Platform) -> tuple[list[str], list[str], list[float], list[float], list[str]]:
     """Names, kinds, bandwidths, latencies and sharings of all links."""
     names, rates, delays, policies = zip(*map(built.link, range(built.link_count)), strict=True)
     return list(names), [kind_of(name) for name in names], list(rates), list(delays), list(policies)
 
 
-def link_table(built: Any) -> pd.DataFrame:
+def link_table(built: _kernels.Platform) -> pd.DataFrame:
     """Tabulate the links of a machine.
 
     Returns: A row per link: link (its name), kind, bytes_per_s, latency_s, sharing.

@@ -20,12 +20,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from labkit.errors import PlatformError
 from labkit.machines import quantities as units
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["Noise", "disturbed", "noise_of"]
 
@@ -154,7 +157,7 @@ class Noise:
         """
         return self if self.seed is not None else replace(self, seed=seed)
 
-    def degrade(self, built: Any) -> tuple[Any, list[str]]:
+    def degrade(self, built: _kernels.Platform) -> tuple[_kernels.Platform, list[str]]:
         """Return the compiled machine with its degraded links, and their names.
 
         Parameters
@@ -173,7 +176,7 @@ class Noise:
         worse = built.degraded(chosen, float(self.bandwidth), float(self.latency))
         return worse, [built.link_name(link) for link in chosen]
 
-    def slow_hosts(self, built: Any) -> list[int]:
+    def slow_hosts(self, built: _kernels.Platform) -> list[int]:
         """Return the hosts that are slow.
 
         Parameters
@@ -188,7 +191,7 @@ class Noise:
         """
         return self._draw("stragglers", self.stragglers, int(built.host_count))
 
-    def disturb(self, engine: Any, built: object) -> list[int]:
+    def disturb(self, engine: _kernels.Hub | _kernels.Replay, built: _kernels.Platform) -> list[int]:
         """Give the ranks of an engine (a hub, a replay) their noise; return the slow hosts.
 
         Parameters
@@ -207,7 +210,7 @@ class Noise:
         engine.set_noise(*settings)
         return slow
 
-    def settings(self, built: Any) -> tuple[list[int], tuple[int, float, float, list[float]]]:
+    def settings(self, built: _kernels.Platform) -> tuple[list[int], tuple[int, float, float, list[float]]]:
         """Return the slow hosts, and the engine's parameters: seed, period, mean detour, slowdowns.
 
         Parameters
@@ -286,7 +289,7 @@ def noise_of(noise: Noise | str | None) -> Noise:
     return noise
 
 
-def disturbed(built: object, record: dict[str, Any] | None) -> Any:
+def disturbed(built: _kernels.Platform, record: dict[str, Any] | None) -> _kernels.Platform:
     """Return a compiled machine as a run had it, by what the run recorded of its noise (None: none)."""
     if record is None:
         return built

@@ -681,7 +681,7 @@ def _named(name: str, text: str) -> Platform:
     return Platform(described, title, found.title, facts=[("machine", found.title), *found.facts])
 
 
-def graph(edges: Any, hosts: Iterable[Hashable] | None = None, **options: Any) -> Platform:
+def graph(edges: object, hosts: Iterable[Hashable] | None = None, **options: Any) -> Platform:
     """Make a simulated machine from a graph whose nodes are hosts and switches.
 
     Parameters

@@ -215,7 +215,7 @@ class CommunicationModel:
     __rmul__ = __mul__
 
     def _with(
-        self, other: CommunicationModel, join: Callable[[Any, Any], Any], sign: str
+        self, other: CommunicationModel, join: Callable[[Any, Any], object], sign: str
     ) -> CommunicationModel:
         if not isinstance(other, CommunicationModel):
             raise DataError(
@@ -277,7 +277,7 @@ class CommunicationModel:
             raise DataError(
                 f"the study has no times of {f'phase {phase!r}' if phase else 'whole runs'}", code="no-data"
             )
-        sizes: Any = rows[S].astype(float) if isinstance(S, str) else pd.Series(float(S), rows.index)
+        sizes: object = rows[S].astype(float) if isinstance(S, str) else pd.Series(float(S), rows.index)
         found = pd.DataFrame(
             {"ranks": rows["ranks"], "bytes": sizes, "measured_s": rows["value"].astype(float)}
         )
@@ -392,7 +392,7 @@ def maximum(*models: CommunicationModel) -> CommunicationModel:
 # -- growth ------------------------------------------------------------------------------------------
 
 
-def _function(formula: sympy.Expr) -> Callable[[ArrayLike, ArrayLike], Any]:
+def _function(formula: sympy.Expr) -> Callable[[ArrayLike, ArrayLike], object]:
     """Return a formula as a function of arrays; a float where both are numbers."""
     made = sympy.lambdify((S, P), formula, "numpy")
 

@@ -517,7 +517,7 @@ def _kind(path: Target) -> str:
     return Path(path).suffix.lower().lstrip(".")
 
 
-def _said(layout: Any) -> Any:
+def _said(layout: Any) -> object:
     """Return the JSON of a layout, which stays in its document if it has one."""
     document = layout.document
     if document is not None and layout in document.roots:
@@ -530,7 +530,7 @@ def _said(layout: Any) -> Any:
         document.remove_root(layout)
 
 
-def _built(said: Any) -> Any:
+def _built(said: Any) -> object:
     """Return the layout of such JSON, in no document."""
     json, place = said
     document = Document.from_json(json)

@@ -192,7 +192,11 @@ def _write(fig: figure, name: str, above: list[str], verdict: Verdict | None, be
     for line in reversed(above):
         fig.add_layout(heading(line, 14, color), "above")
     fig.add_layout(heading(name, 17), "above")
-    small: dict[str, Any] = {"text_font_size": "12px", "text_font_style": "normal", "text_color": "#444444"}
+    small: dict[str, object] = {
+        "text_font_size": "12px",
+        "text_font_style": "normal",
+        "text_color": "#444444",
+    }
     for line in below:
         fig.add_layout(Title(text=line, text_font=FONT, **small), "below")
 
@@ -257,7 +261,7 @@ def draw(
         active_drag=None,
         sizing_mode="fixed",
     )
-    items: list[tuple[str, list[Any]]] = []
+    items: list[tuple[str, list[object]]] = []
     if curves.low is not None and curves.high is not None and verdict is not None:
         band = fig.varea(
             curves.at, np.maximum(curves.low, low / 1e6), curves.high, color=COLORS[5], alpha=0.22

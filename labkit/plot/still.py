@@ -532,7 +532,7 @@ def _draw_legend(axes: Axes, legend: Plot, side: str, shown: dict[str, object]) 
         return
     columns = len(labels) if legend.orientation == "horizontal" else 1
     if side == "center":
-        where: dict[str, Any] = {"loc": _PLACES.get(str(legend.location), "best")}
+        where: dict[str, object] = {"loc": _PLACES.get(str(legend.location), "best")}
     else:
         where = dict(zip(("loc", "bbox_to_anchor"), _OUTSIDE[side], strict=True))
         if side == "below":  # under the axis and its name, whatever the frame's height

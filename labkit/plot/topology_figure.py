@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bokeh.core.properties import value
 from bokeh.models import ColumnDataSource, HoverTool, LinearColorMapper, Range1d
@@ -17,6 +17,9 @@ from labkit.machines.platform import Platform, platform
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, PERCENT, TOOLS, style_axes
 from labkit.text.html import quantity
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["Cables", "draw_layout", "topology", "way"]
 
@@ -85,7 +88,9 @@ def topology(
     return Figure(fig, reading, alt)
 
 
-def way(machine: Platform, built: Any, cables: Cables, route: tuple[int, int]) -> tuple[list[Cable], str]:
+def way(
+    machine: Platform, built: _kernels.Platform, cables: Cables, route: tuple[int, int]
+) -> tuple[list[Cable], str]:
     """Return the hops of a route, by the names of the drawing, and what they cost, as text."""
     src, dst = route
     hosts = built.host_count
@@ -160,7 +165,7 @@ def _heated(
             "name": [f"{a} to {b}" for _, (a, b), _ in rows],
         }
     )
-    color: Any = {"field": "value", "transform": mapper} if mapper is not None else "#9a9a9a"
+    color: object = {"field": "value", "transform": mapper} if mapper is not None else "#9a9a9a"
     drawn = fig.multi_line(
         xs="xs", ys="ys", line_color=color, line_width="wide", line_cap="round", source=source
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["Variation"]
 
@@ -23,7 +26,7 @@ class Variation:
     visits: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     links: Mapping[str, float] = field(default_factory=dict)
 
-    def platform(self, built: Any, kind_of: Callable[[str], str]) -> Any:
+    def platform(self, built: _kernels.Platform, kind_of: Callable[[str], str]) -> Any:
         """Return the compiled machine with faster links; `kind_of` maps the name of a link to its kind."""
         kinds = [kind_of(built.link_name(link)) for link in range(built.link_count)] if self.links else []
         for kind, factor in self.links.items():

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from labkit.program.rank_counts import RealTally
+    from labkit.selector import Situation
 
 __all__ = ["RankContext", "available_cores", "put_state", "seed_rank", "seeded_states"]
 
@@ -46,7 +47,7 @@ class RankContext:
         #: what there is to say of the run
         self.noted: list[str] = []
         #: what collectives have taken: `labkit.selector.Situation` to name
-        self.taken: dict[Any, str] = {}
+        self.taken: dict[Situation, str] = {}
 
     def begin_phase(self, name: str) -> None:
         """Note the entry into a phase."""
@@ -197,7 +198,7 @@ def _seed_numpy(module: Any, seed: int, rank: int) -> None:
     original = getattr(module.default_rng, "original", module.default_rng)
     fresh, run_seed = 0, seed
 
-    def default_rng(seed: Any = None) -> object:
+    def default_rng(seed: object = None) -> object:
         nonlocal fresh
         if seed is None:
             fresh += 1

@@ -194,7 +194,7 @@ def _by_value() -> Any:
     return Pickler
 
 
-def dumps(thing: Any, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
+def dumps(thing: object, protocol: int | None = None, buffer_callback: Any = None) -> bytes:
     """Pickle a message, by name where that is possible."""
     try:
         return pickle.dumps(thing, protocol, buffer_callback=buffer_callback)
@@ -224,7 +224,7 @@ class Turns:
         self,
         header: Mapping[str, Any],
         comm: Callable[[], Any],
-        barrier: Callable[[], Any],
+        barrier: Callable[[], object],
     ) -> None:
         self._repeats, self._barrier = int(header["repeats"]), barrier
         #: as many as there can be

@@ -67,7 +67,7 @@ class PendingCall:
     found: list[int | None] = field(default_factory=list)  #: sums of a receive's, before it is waited for
 
     @classmethod
-    def of(cls, request: Any, what: str, regions: list[MemoryRegion], receives: Any = None) -> PendingCall:
+    def of(cls, request: object, what: str, regions: list[MemoryRegion], receives: Any = None) -> PendingCall:
         """Note what is in the buffers that are read, and where a message is received into."""
         is_watched = [receives is not None or not region.is_written for region in regions]
         sums = [region.sum() if is_it else None for region, is_it in zip(regions, is_watched, strict=True)]
@@ -156,7 +156,7 @@ class Checks:
         """Note a nonblocking call."""
         self._pending.setdefault(rank, {})[id(pending.request)] = pending
 
-    def look(self, rank: int, requests: Iterable[Any], where: str) -> None:
+    def look(self, rank: int, requests: Iterable[object], where: str) -> None:
         """Report buffers that have changed while being sent from, before requests are waited for.
 
         What lies where they receive is noted: `end` compares.

@@ -74,7 +74,7 @@ def _requests(rows: Sequence[Any]) -> tuple[str, tuple[int, ...]]:
 
 
 def _operations(
-    hub: _kernels.Hub, operations: Sequence[Any], rows: Sequence[Any]
+    hub: _kernels.Hub, operations: Sequence[Any], rows: Sequence[object]
 ) -> tuple[str, tuple[int, ...]]:
     """Describe nonblocking collectives (and single requests) waited for, and whose they are."""
     parts, groups = [], []

@@ -171,7 +171,9 @@ class Simulated(Machine):
         return simulate(request)
 
 
-def platform_for(on: Any, ranks: int, model: Any = None, mapping: Any = None, shape: Any = None) -> Platform:
+def platform_for(
+    on: object, ranks: int, model: Any = None, mapping: Any = None, shape: Any = None
+) -> Platform:
     """Refuse a platform that is not known or too small, a model, mapping or shape that is not known."""
     from labkit.machines import models, platform
 

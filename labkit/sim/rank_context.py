@@ -103,7 +103,7 @@ class RankContext:
     @property
     def pools(self) -> list[Any]:
         """The pools whose master is the running rank: results come while it waits."""
-        pools: list[Any] = self.own_waits().pools
+        pools: list[object] = self.own_waits().pools
         return pools
 
     @property

@@ -192,7 +192,7 @@ def _as_run(engine: Any, name: str, machine: Any, network: Any, is_traced: bool)
 
 
 def _engine(
-    built: Any, model: Any, actions: Any, choose: Any, is_traced: bool, tolerance: float
+    built: Any, model: Any, actions: Any, choose: object, is_traced: bool, tolerance: float
 ) -> _kernels.GoalRun | _kernels.Replay:
     from labkit import _kernels
 

@@ -180,7 +180,7 @@ def own_process_numbers() -> None:
 # The end of a script's rank: `atexit`, and threads that are waited for, at the end of its process.
 
 
-Handler = tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]
+Handler = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 
 
 class RankExits:

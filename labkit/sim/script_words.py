@@ -205,7 +205,7 @@ def read_words(request: RunRequest) -> ScriptStart:
     return script_start(str(request.program), tuple(request.args), request.options.get("start") or {})
 
 
-def script_start(path: str, args: tuple[Any, ...], start: Mapping[str, Any]) -> ScriptStart:
+def script_start(path: str, args: tuple[object, ...], start: Mapping[str, Any]) -> ScriptStart:
     """Return how a script starts whose text is in a file: see `labkit.sim.machine.Simulated`."""
     module = start.get("module", "")
     rc, is_pool = start.get("rc", {}), bool(start.get("pool"))

@@ -396,7 +396,7 @@ class ExecutorPool:
             time.sleep(LOOK_S)
 
 
-def run_point(version: str, setting: Mapping[str, object], job: bytes, point: bytes) -> bytes:
+def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes) -> bytes:
     """Run one point in a process that others use as well: an engine, or the worker of an executor."""
     from labkit.study.worker import answer, load
 
@@ -446,7 +446,7 @@ class EnginePool:
     """
 
     def __init__(
-        self, job: bytes, setting: Mapping[str, object], jobs: object, limit_s: float | None, repeats: int
+        self, job: bytes, setting: Mapping[str, Any], jobs: object, limit_s: float | None, repeats: int
     ) -> None:
         self._job, self._setting = job, setting
         self._limit_s = None if limit_s is None else limit_s * repeats + GRACE_S

@@ -470,7 +470,7 @@ class Harvest:
             self.remarks.append(f"expensive points ran with fewer seeds ({shown}); repeats=N runs N of them")
         data = pd.DataFrame(ordered)
         self.remarks += form_remarks(data, self.collectives)
-        notes: dict[str, Any] = {
+        notes: dict[str, object] = {
             "failures": self.failures,
             "remarks": self.remarks,
             "machines": self.machines,

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 from labkit.errors import PlatformError
 from labkit.machines.models import NetworkModel
 from labkit.machines.platform import Platform
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["CROSS", "Fabric", "Ideal", "Way", "affine", "fabric_of"]
 
@@ -230,7 +233,12 @@ def fabric_of(platform: Platform, ranks: int, model: NetworkModel) -> Fabric:
 
 
 def _read(
-    built: Any, a: int, b: int, number: dict[str, int], capacity: list[float], fatpipe: list[bool]
+    built: _kernels.Platform,
+    a: int,
+    b: int,
+    number: dict[str, int],
+    capacity: list[float],
+    fatpipe: list[bool],
 ) -> Way:
     try:
         names, latency = built.route(a, b)

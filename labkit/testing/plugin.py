@@ -146,7 +146,7 @@ def made_with(study: Study) -> dict[str, object]:
     def names(column: str) -> list[str]:
         return sorted({str(v) for v in study.data[column].dropna().unique() if v})
 
-    described: dict[str, Any] = study.notes.get("machines", {})
+    described: dict[str, object] = study.notes.get("machines", {})
     contents = {
         f"the content of {on} (platform, mapping, network model, calibration)": str(one["digest"])[:16]
         for on, one in sorted(described.items())
@@ -303,7 +303,7 @@ class Scaling:
         what = verdict.phase or verdict.metric or "the measurement"
         return f"{what} is {factor:.3g} times the baseline's {where}; at most {limit:g} times is allowed"
 
-    def _measured(self, program: Callable[..., Any] | Study, chosen: Mapping[str, Any]) -> Study:
+    def _measured(self, program: Callable[..., object] | Study, chosen: Mapping[str, Any]) -> Study:
         from labkit.study import Study, sweep
 
         if isinstance(program, Study):

@@ -279,7 +279,7 @@ class Bottlenecks:
 
 
 def find_bottlenecks(
-    trace: Trace, built: Any, model: Any, makespan_s: float, bins: int = 200, work: int = WORK
+    trace: Trace, built: _kernels.Platform, model: Any, makespan_s: float, bins: int = 200, work: int = WORK
 ) -> Bottlenecks:
     """Solve the allocations of a recorded run again."""
     rows = trace.messages
@@ -494,7 +494,7 @@ def explain_run(run: RecordedRun) -> Explanation:
 
 
 def _reasons(
-    steps: list[PathStep], clock: PhaseClock, found: Bottlenecks, built: Any, makespan_s: float
+    steps: list[PathStep], clock: PhaseClock, found: Bottlenecks, built: _kernels.Platform, makespan_s: float
 ) -> pd.DataFrame:
 
     sums: dict[tuple[str, str], float] = {}
@@ -544,7 +544,7 @@ def _summed(sums: dict[tuple[str, str], float], makespan_s: float) -> pd.DataFra
     return pd.DataFrame(rows, columns=["phase", "reason", "seconds", "share"])
 
 
-def _shared_cores(built: Any) -> dict[int, str]:
+def _shared_cores(built: _kernels.Platform) -> dict[int, str]:
     """Name the reason for which the computations of ranks on crowded hosts take longer."""
     reasons = {
         host: f"{SHARED_CORES} ({ranks} ranks on {cores} core{'s' if cores > 1 else ''})"
@@ -565,7 +565,7 @@ def _path(steps: list[PathStep], clock: PhaseClock) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["kind", "rank", "begin_s", "end_s", "message", "phase"])
 
 
-def _links(built: Any, found: Bottlenecks, makespan_s: float) -> pd.DataFrame:
+def _links(built: _kernels.Platform, found: Bottlenecks, makespan_s: float) -> pd.DataFrame:
     import pandas as pd
 
     used = np.flatnonzero(found.link_bytes > 0)

@@ -86,7 +86,7 @@ def taken_apart(
     messages: dict[str, Any],
     waits: Mapping[str, Any],
     operations: Mapping[str, object],
-    sides: Mapping[str, Any],
+    sides: Mapping[str, object],
 ) -> tuple[dict[str, Any], ConcurrentOperations]:
     """Separate what ranks and operations waited for.
 
@@ -371,7 +371,7 @@ def phase_numbers(calls: pd.DataFrame, names: Any) -> NDArray[np.int64]:
 
     if "phase" not in calls:
         return np.full(len(calls), NOT_SAID, np.int64)
-    said: Any = calls["phase"].to_numpy(object)
+    said: object = calls["phase"].to_numpy(object)
     found = pd.Index(list(names), dtype="object").get_indexer(said)
     return np.where((found < 0) & (said != NO_PHASE), NOT_SAID, found).astype(np.int64)
 

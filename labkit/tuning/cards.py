@@ -40,7 +40,7 @@ _MOST_RANKS, _GROWN_RANKS = 64, 16
 
 def card(
     operation: str,
-    on: Any = "star",
+    on: object = "star",
     p: int | Sequence[int] | None = None,
     bytes: int | Sequence[int] | None = None,
     *,
@@ -117,7 +117,7 @@ def card(
     )
 
 
-def _axes(operation: str, machine: Platform, p: Any, n_bytes: Any) -> tuple[list[int], list[int]]:
+def _axes(operation: str, machine: Platform, p: object, n_bytes: Any) -> tuple[list[int], list[int]]:
     """Return ranks and sizes, of which one has one entry."""
     capacity = machine.capacity
     most = _GROWN_RANKS if capacity is None else min(capacity, _MOST_RANKS)

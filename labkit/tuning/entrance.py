@@ -301,7 +301,7 @@ class Tune:
         return Timer(comm, requests, every, settings)
 
     def verify(
-        self, program: Callable[..., Any], ranks: int, on: Any, codelets: Sequence[str], **options: Any
+        self, program: Callable[..., object], ranks: int, on: object, codelets: Sequence[str], **options: Any
     ) -> Verification:
         """Run a program with each codelet preselected; see `labkit.tuning.runtime.explanation.verify`."""
         return verify(program, ranks, on, codelets, **options)

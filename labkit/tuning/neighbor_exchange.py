@@ -465,8 +465,8 @@ def _pattern(
     comm: Topocomm,
     shape: tuple[int, ...],
     width: int,
-    send: Sequence[Any] | None,
-    recv: Sequence[Any] | None,
+    send: Sequence[object] | None,
+    recv: Sequence[object] | None,
     is_grid: bool,
 ) -> Pattern:
     """Return the regions of an exchange: those of a grid's halo, or the caller's."""

@@ -62,7 +62,7 @@ class RealMachine:
     how = "measured"
 
     def __init__(
-        self, on: Any = "mpi", library: str = "ompi", repeats: Repeats | None = None, **options: Any
+        self, on: object = "mpi", library: str = "ompi", repeats: Repeats | None = None, **options: Any
     ) -> None:
         if library not in ("ompi", "mpich"):
             raise DataError(

@@ -439,7 +439,7 @@ class Tuned:
         lost = self.losses(selector)["loss"]
         return {"mean": float(lost.mean()), "max": float(lost.max())}
 
-    def compare(self, selectors: Sequence[Any] = ("default", "ompi", "mpich", "smpi")) -> pd.DataFrame:
+    def compare(self, selectors: Sequence[object] = ("default", "ompi", "mpich", "smpi")) -> pd.DataFrame:
         """Return the penalty of the tree and of selectors: a row for each, with mean and max.
 
         On a real machine the tree alone: other algorithms than the library's were not measured.

@@ -44,7 +44,7 @@ class CollectiveCalls:
         self.forced: dict[tuple[int, str], str] = {}
         #: what communicators carry besides their ranks: by context; by context and rank
         self.topologies: dict[int, object] = {}
-        self.attributes: dict[tuple[int, int], dict[Any, Any]] = {}
+        self.attributes: dict[tuple[int, int], dict[object, Any]] = {}
         #: communicators made by their members alone: by parent, members, tag and number of the call
         self.private: dict[tuple[Any, ...], Any] = {}
         #: collectives of two groups under way: by context and number the name, first rank, line, ranks so far
@@ -77,7 +77,7 @@ class CollectiveCalls:
         _, _, parents, root = self.spawned[rank]
         return parents[root]
 
-    def arrive(self, comm: Any, name: str, facts: dict[str, object]) -> _kernels.SharedCall:
+    def arrive(self, comm: object, name: str, facts: dict[str, object]) -> _kernels.SharedCall:
         """Note that the running rank calls a collective.
 
         Parameters

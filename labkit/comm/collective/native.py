@@ -142,7 +142,7 @@ def leave(name: str) -> None:
     shared_calls(name).leave()
 
 
-def perform(comm: object, call: Call) -> None:
+def perform(comm: Any, call: Call) -> None:
     """Carry out the running rank's part of a collective call."""
     calls = shared_calls(call.name)
     shared, buffers, has_data, may_repeat = _agree(calls, comm, call)
@@ -158,7 +158,7 @@ def perform(comm: object, call: Call) -> None:
         calls.hub.end_collective()
 
 
-def start(comm: object, call: Call) -> Any:
+def start(comm: Any, call: Call) -> Any:
     """Begin the running rank's part of a collective call, which overlaps with what the rank does."""
     calls = shared_calls(call.name)
     refuse_in_recordings(calls, call.name)
@@ -194,7 +194,7 @@ def refuse_in_recordings(calls: Any, name: str) -> None:
         )
 
 
-def _agree(calls: Any, comm: Any, call: Call) -> tuple[Any, tuple[BoundBuffer, ...], bool, bool]:
+def _agree(calls: Any, comm: Any, call: Call) -> tuple[object, tuple[BoundBuffer, ...], bool, bool]:
     """Compare with the ranks that came before: the shared call, the buffers, whether they hold bytes."""
     has_data = call.facts["buffers with content"] = _has_data(call)
     if calls.hub.is_watching:

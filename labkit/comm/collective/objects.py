@@ -22,16 +22,16 @@ __all__ = ["ObjectCollectives", "name_of_operator"]
 _SUM = OPERATORS["SUM"]
 
 
-def _split(pickle: object, data: NDArray[Any], counts: list[int]) -> list[object]:
+def _split(pickle: Pickle, data: NDArray[Any], counts: list[int]) -> list[object]:
     view, ends = data.data, itertools.accumulate(counts)
     return [_load(pickle, view[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
 
-def _load(pickle: Any, data: Any) -> object:
+def _load(pickle: Pickle, data: bytes | memoryview) -> object:
     return pickle.loads(data) if len(data) else None
 
 
-def _join(pickle: Any, objects: Sequence[object] | None, size: int) -> tuple[bytes, list[int]]:
+def _join(pickle: Pickle, objects: Sequence[object] | None, size: int) -> tuple[bytes, list[int]]:
     items = [None] * size if objects is None else list(objects)
     if len(items) != size:
         raise ValueError(f"expecting {size} items, got {len(items)}")
@@ -64,7 +64,7 @@ class ObjectCollectives:
     def bcast(self, obj: object = None, root: int = 0) -> Any:
         """Send an object from the root to everybody."""
         count = np.zeros(1, np.int64)
-        data: Any = b""
+        data: object = b""
         if self.rank == root:
             data = np.frombuffer(self._pickle.dumps(obj), np.uint8)
             count[0] = data.size
@@ -152,14 +152,14 @@ def _copy(comm: Any, obj: object) -> object:
     return comm._pickle.loads(comm._pickle.dumps(obj))
 
 
-def _send(pickle: Any, private: Any, obj: object, peer: int, tag: int) -> None:
+def _send(pickle: Pickle, private: Any, obj: object, peer: int, tag: int) -> None:
     """Send the size, then the bytes."""
     data = pickle.dumps(obj)
     private.Send(np.array([len(data)], np.int64), peer, tag)
     private.Send(data, peer, tag)
 
 
-def _receive(pickle: Any, private: Any, peer: int, tag: int) -> Any:
+def _receive(pickle: Pickle, private: Any, peer: int, tag: int) -> Any:
     size = np.empty(1, np.int64)
     private.Recv(size, peer, tag)
     data = bytearray(int(size[0]))
@@ -167,7 +167,7 @@ def _receive(pickle: Any, private: Any, peer: int, tag: int) -> Any:
     return pickle.loads(data)
 
 
-def _exchange(pickle: Any, private: Any, obj: object, peer: int, tag: int) -> object:
+def _exchange(pickle: Pickle, private: Any, obj: object, peer: int, tag: int) -> object:
     data = pickle.dumps(obj)
     size = np.empty(1, np.int64)
     private.Sendrecv(np.array([len(data)], np.int64), peer, tag, size, peer, tag)
@@ -232,11 +232,11 @@ def _prefixes(comm: Any, sendobj: object, op: _Op, name: str, result: object, is
     return result
 
 
-def scan(comm: object, sendobj: object, op: _Op, name: str) -> Any:
+def scan(comm: Any, sendobj: object, op: _Op, name: str) -> Any:
     """Combine the objects of ranks 0 to this one, by recursive doubling."""
     return _prefixes(comm, sendobj, op, name, None, True)
 
 
-def exscan(comm: object, sendobj: object, op: _Op, name: str) -> Any:
+def exscan(comm: Any, sendobj: object, op: _Op, name: str) -> Any:
     """Combine the objects of the ranks before this one; None at rank 0."""
     return _prefixes(comm, sendobj, op, name, None, False)

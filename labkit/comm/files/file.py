@@ -124,7 +124,7 @@ class File(ErrorHandling, Handle):
     # --- opening and closing ------------------------------------------------------------------------
 
     @classmethod
-    def Open(cls, comm: Any, filename: Any, amode: int = _MODES["RDONLY"], info: Any = None) -> File:
+    def Open(cls, comm: object, filename: Any, amode: int = _MODES["RDONLY"], info: Any = None) -> File:
         """Open a file, all ranks of a communicator together."""
         if not isinstance(comm, KNOWN["Intracomm"]):
             if comm == KNOWN["COMM_NULL"]:
@@ -314,7 +314,7 @@ class File(ErrorHandling, Handle):
 
     # --- attributes -----------------------------------------------------------------------------------
 
-    def _own(self) -> dict[Any, Any]:
+    def _own(self) -> dict[object, Any]:
         """Return what this rank has noted on the file; FILE_NULL has the error handler of files to come."""
         if self._state is not None:
             return self._now("attributes").own.own

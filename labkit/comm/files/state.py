@@ -190,7 +190,7 @@ class Own:
     position: int = 0  #: in etypes
     calls: int = 0  #: collective transfers
     split: tuple[str, Any, Any, int] | None = None  #: a begin without its end: name, buffer, handle, bytes
-    own: dict[Any, Any] = field(default_factory=dict)
+    own: dict[object, Any] = field(default_factory=dict)
     is_closed: bool = False
 
 

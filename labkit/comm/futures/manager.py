@@ -424,7 +424,7 @@ class MPIPoolExecutor(Executor):
             self._end()
 
 
-def _chunk(function: Callable[..., Any], chunk: list[Any]) -> list[object]:
+def _chunk(function: Callable[..., object], chunk: list[Any]) -> list[object]:
     return [function(*args) for args in chunk]
 
 

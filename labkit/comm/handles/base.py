@@ -107,7 +107,7 @@ class Handle(metaclass=HandleType):
     fromhandle = fromint
     handle = property(toint, doc="Number of the object.")
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         """Return what is the same for all handles of one object, and for no other."""
         return id(self)
 
@@ -318,7 +318,7 @@ def _cuda(interface: object) -> dict[str, Any]:
     return _as_bytes(described, item_bytes)
 
 
-def _typed(value: Any, kind: Any, name: str) -> Any:
+def _typed(value: object, kind: Any, name: str) -> Any:
     if not isinstance(value, kind):
         expected = getattr(kind, "__name__", "a sequence")
         raise TypeError(f"__cuda_array_interface__[{name!r}]: {value!r} is not {expected}")
@@ -372,7 +372,7 @@ _is_valid = ctypes.pythonapi.PyCapsule_IsValid
 _is_valid.restype, _is_valid.argtypes = ctypes.c_int, (ctypes.py_object, ctypes.c_char_p)
 
 
-def _capsule(value: Any, device: int) -> Any:
+def _capsule(value: Any, device: int) -> object:
     """Ask for a capsule: of version 1 where the array knows it."""
     stream = {} if device in _ACCESSIBLE else {"stream": -1}
     kind = type(value)

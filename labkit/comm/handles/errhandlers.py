@@ -35,7 +35,7 @@ def _counts() -> dict[str, int]:
     running = context.simulated()
     if running is None:
         return {}
-    own: dict[Any, Any] = running.calls.attributes.setdefault((-1, running.calls.hub.rank), {})
+    own: dict[object, Any] = running.calls.attributes.setdefault((-1, running.calls.hub.rank), {})
     counts: dict[str, int] = own.setdefault("functions", {})
     return counts
 
@@ -141,7 +141,7 @@ def made_handler(kind: str, function: Callable[[object, int], None]) -> Errhandl
 class ErrorHandling:
     """The error handler of a communicator, as each rank sees it."""
 
-    _own: Callable[[], dict[Any, Any]]
+    _own: Callable[[], dict[object, Any]]
 
     @classmethod
     def Create_errhandler(cls, errhandler_fn: Callable[[object, int], None]) -> Errhandler:

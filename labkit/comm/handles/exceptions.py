@@ -66,7 +66,7 @@ def codes_in_use() -> ErrorCodes:
     running = context.simulated()
     if running is None:
         return ErrorCodes()
-    own: dict[Any, Any] = running.calls.attributes.setdefault((-1, running.calls.hub.rank), {})
+    own: dict[object, Any] = running.calls.attributes.setdefault((-1, running.calls.hub.rank), {})
     codes: ErrorCodes = own.setdefault("error codes", ErrorCodes())
     return codes
 

@@ -232,7 +232,7 @@ class Session(Buffering, ErrorHandling, Handle):
     __module__ = MODULE_NAME
     __hash__ = None
     _known = surface.SESSION
-    _state: dict[Any, Any] | None
+    _state: dict[object, object] | None
 
     def __new__(cls, session: Session | None = None) -> Session:
         """Return a handle of SESSION_NULL, or of the session given."""
@@ -241,7 +241,7 @@ class Session(Buffering, ErrorHandling, Handle):
         return cls._of(None if session is None else session._state)
 
     @classmethod
-    def _of(cls, state: dict[Any, Any] | None) -> Session:
+    def _of(cls, state: dict[object, Any] | None) -> Session:
         self = object.__new__(cls)
         self._state = state
         return self
@@ -268,7 +268,7 @@ class Session(Buffering, ErrorHandling, Handle):
     def _identity(self) -> object:
         return id(self._state)
 
-    def _own(self) -> dict[Any, Any]:
+    def _own(self) -> dict[object, Any]:
         if self._state is None:
             raise MPIException(_ERR_SESSION, "this is SESSION_NULL, or a session that has been finalised")
         return self._state

@@ -62,10 +62,10 @@ class Op(Named):
     __slots__ = ("__weakref__", "_constant", "_function", "_is_commutative", "_is_of_number", "_token")
     __module__ = MODULE_NAME
     _known = surface.OP
-    _function: Callable[..., Any] | None
+    _function: Callable[..., object] | None
     _is_commutative: bool
     _is_of_number: bool
-    _token: Any
+    _token: object
 
     def __new__(cls, op: Op | None = None) -> Op:
         """Return a handle of OP_NULL, or of the operator given."""

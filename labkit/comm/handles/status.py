@@ -185,7 +185,7 @@ class Request(Handle, _kernels.RequestBase):
             return NotImplemented
         return self._original() is other._original() or (not self and not other)
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return id(self._original()) if self else None
 
     def __reduce__(self) -> str | tuple[object, ...]:
@@ -290,7 +290,9 @@ class Request(Handle, _kernels.RequestBase):
         return objects is not None, objects
 
     @classmethod
-    def _test_all(cls, requests: Sequence[Request], statuses: Any, name: str) -> list[Any] | None:
+    def _test_all(
+        cls, requests: Sequence[Request], statuses: list[Status] | None, name: str
+    ) -> list[object] | None:
         cls._look(name)
         if any(request._is_over() is False for request in requests):
             return None
@@ -309,7 +311,7 @@ class Request(Handle, _kernels.RequestBase):
         return cls._wait_any(requests, status, "waitany")
 
     @classmethod
-    def _wait_any(cls, requests: Sequence[Request], status: Any, name: str) -> tuple[int, Any]:
+    def _wait_any(cls, requests: Sequence[Request], status: Status | None, name: str) -> tuple[int, Any]:
         over = next((i for i, request in enumerate(requests) if request._is_over()), None)
         if over is not None:  # in the list's order, whatever is over already
             cls._wait_list([requests[over]], False, name)
@@ -332,7 +334,9 @@ class Request(Handle, _kernels.RequestBase):
         return cls._test_any(requests, status, "testany")
 
     @classmethod
-    def _test_any(cls, requests: Sequence[Request], status: Any, name: str) -> tuple[int, bool, Any]:
+    def _test_any(
+        cls, requests: Sequence[Request], status: Status | None, name: str
+    ) -> tuple[int, bool, Any]:
         cls._look(name)
         states = [request._is_over() for request in requests]
         if True in states:
@@ -351,14 +355,12 @@ class Request(Handle, _kernels.RequestBase):
         return cls._wait_some(requests, statuses, "Waitsome")[0]
 
     @classmethod
-    def waitsome(
-        cls, requests: Sequence[Request], statuses: list[Status] | None = None
-    ) -> tuple[list[int] | None, list[Any] | None]:
+    def waitsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> _Some:
         """Wait for at least one; the indices of all that are over, and their objects."""
         return cls._wait_some(requests, statuses, "waitsome")
 
     @classmethod
-    def _wait_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> _Some:
+    def _wait_some(cls, requests: Sequence[Request], statuses: list[Status] | None, name: str) -> _Some:
         if any(request._is_over() for request in requests):
             cls._look(name)
             return _finish_some(requests, statuses, -1)
@@ -373,14 +375,12 @@ class Request(Handle, _kernels.RequestBase):
         return cls._test_some(requests, statuses, "Testsome")[0]
 
     @classmethod
-    def testsome(
-        cls, requests: Sequence[Request], statuses: list[Status] | None = None
-    ) -> tuple[list[int] | None, list[Any] | None]:
+    def testsome(cls, requests: Sequence[Request], statuses: list[Status] | None = None) -> _Some:
         """Return the indices of all that are over, and their objects."""
         return cls._test_some(requests, statuses, "testsome")
 
     @classmethod
-    def _test_some(cls, requests: Sequence[Request], statuses: Any, name: str) -> _Some:
+    def _test_some(cls, requests: Sequence[Request], statuses: list[Status] | None, name: str) -> _Some:
         cls._look(name)
         if all(request._is_over() is None for request in requests):
             return None, None
@@ -412,7 +412,7 @@ def _collect(
     requests: Sequence[Request], chosen: list[int], statuses: list[Any], charged: set[int]
 ) -> list[Any]:
     """Finish the chosen requests; all of them, even when one of them failed."""
-    objects: list[Any] = []
+    objects: list[object] = []
     failures = []
     for place, index in enumerate(chosen):
         try:
@@ -505,9 +505,9 @@ class Grequest(Request):
 
     __slots__ = ("_cancel", "_free", "_object", "_query")
     __module__ = MODULE_NAME
-    _query: Callable[[Status], Any]
-    _free: Callable[[], Any]
-    _cancel: Callable[[bool], Any]
+    _query: Callable[[Status], object]
+    _free: Callable[[], object]
+    _cancel: Callable[[bool], object]
     _object: Any
 
     def __init__(self, request: Request | None = None) -> None:
@@ -611,7 +611,7 @@ class Message(Handle, _kernels.MessageBase):
             return bool(self._is_no_proc and other._is_no_proc and self._is_taken == other._is_taken)
         return bool(self._number == other._number)
 
-    def _identity(self) -> Any:
+    def _identity(self) -> object:
         return None if self == MESSAGE_NULL else "no process" if self == MESSAGE_NO_PROC else id(self)
 
     def free(self) -> None:

@@ -194,7 +194,7 @@ class Part:
     #: ranks that this one has accessed since its last flush of them
     touched: dict[int, None] = field(default_factory=dict)
     #: name, hints, error handler, attributes
-    own: dict[Any, Any] = field(default_factory=dict)
+    own: dict[object, Any] = field(default_factory=dict)
     is_free: bool = False
     polls: tuple[float, int] = (-1.0, 0)
 
@@ -247,7 +247,7 @@ class WindowState:
     parts: list[Part] = field(init=False)
     locks: WindowLocks = field(init=False)
     block: NDArray[np.uint8] | None = None  #: of a shared window
-    said: dict[tuple[Any, ...], None] = field(default_factory=dict)
+    said: dict[tuple[object, ...], None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.parts = [Part() for _ in self.world]

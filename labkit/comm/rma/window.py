@@ -270,7 +270,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     # --- attributes -----------------------------------------------------------------------------------
 
-    def _own(self) -> dict[Any, Any]:
+    def _own(self) -> dict[object, Any]:
         return self._now("attributes").part.own
 
     def Get_attr(self, keyval: int) -> Any:
@@ -283,7 +283,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return super().Get_attr(keyval)
 
     def _kept(self) -> dict[int, object]:
-        kept: dict[int, Any] = self._own().setdefault("attributes", {})
+        kept: dict[int, object] = self._own().setdefault("attributes", {})
         return kept
 
     @property
@@ -335,12 +335,12 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         """Read data from a rank's part of the window."""
         get(self._now("Get"), origin, target_rank, target)
 
-    def Rput(self, origin: object, target_rank: int, target: object = None) -> Any:
+    def Rput(self, origin: object, target_rank: int, target: object = None) -> _kernels.RequestBase:
         """Put, with a request that is complete when the origin may be used again, which is immediately."""
         put(self._now("Rput"), origin, target_rank, target)
         return self._over("Rput")
 
-    def Rget(self, origin: object, target_rank: int, target: object = None) -> Any:
+    def Rget(self, origin: object, target_rank: int, target: object = None) -> _kernels.RequestBase:
         """Get, with a request that is complete when the data have come."""
         handle = get(self._now("Rget"), origin, target_rank, target, is_owned=True)
         now = self._now("Rget")
@@ -352,7 +352,9 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         """Combine data with those of a rank's part of the window, element by element and atomically."""
         accumulate(self._now("Accumulate"), origin, target_rank, target, op)
 
-    def Raccumulate(self, origin: object, target_rank: int, target: object = None, op: Op = _SUM) -> Any:
+    def Raccumulate(
+        self, origin: object, target_rank: int, target: object = None, op: Op = _SUM
+    ) -> _kernels.RequestBase:
         """Accumulate, with a request."""
         accumulate(self._now("Raccumulate"), origin, target_rank, target, op)
         return self._over("Raccumulate")
@@ -365,7 +367,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     def Rget_accumulate(
         self, origin: object, result: object, target_rank: int, target: object = None, op: Op = _SUM
-    ) -> Any:
+    ) -> _kernels.RequestBase:
         """Do as `Get_accumulate`, with a request."""
         get_accumulate(self._now("Rget_accumulate"), origin, result, target_rank, target, op)
         return self._over("Rget_accumulate")

@@ -47,7 +47,7 @@ class Caller:
         text, self.output = "".join(self.output), []
         return text
 
-    def tell(self, header: dict[str, Any], parts: Any = ()) -> None:
+    def tell(self, header: Mapping[str, object], parts: Any = ()) -> None:
         """Send a request that is not answered."""
         asked, self.notes[:] = list(self.notes), []
         said = {"out": self.printed(), "asked": asked, "loading": self.is_loading}

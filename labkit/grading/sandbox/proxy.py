@@ -38,6 +38,7 @@ from labkit.grading.sandbox.wire import (
 from labkit.program import context
 
 if TYPE_CHECKING:
+    from labkit.comm.handles.status import Request, Status
     from labkit.comm.intracomm import Intracomm
 
 __all__ = ["RankProxy", "argument", "made_from", "text", "whole"]
@@ -122,12 +123,13 @@ def mpi() -> Any:
     return simulated_module()
 
 
-def new_status() -> Any:
+def new_status() -> Status:
     """Return an empty status."""
-    return mpi().Status()
+    status: Status = mpi().Status()
+    return status
 
 
-def status_row(status: Any) -> list[int]:
+def status_row(status: Status) -> list[int]:
     """Return source, tag and bytes."""
     return [int(status.source), int(status.tag), int(status._bytes)]
 
@@ -148,52 +150,52 @@ def text(value: object, most: int) -> str:
 
 
 #: positions of those that are over (None: too few are), what they received, their statuses
-_Over = tuple[list[int] | None, list[Any], list[Any]]
+_Over = tuple[list[int] | None, list[Any], "list[Status]"]
 _Call = Callable[[Any, Any], Any]
 
 
-def _statuses(open_: list[object]) -> list[object]:
+def _statuses(open_: Sequence[object]) -> list[Status]:
     return [new_status() for _ in open_]
 
 
-def _wait_all(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+def _wait_all(call: _Call, kind: type[Request], open_: Sequence[object]) -> _Over:
     statuses = _statuses(open_)
     data = call(kind.waitall, (open_, statuses))
     return list(range(len(open_))), data, statuses
 
 
-def _test_all(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+def _test_all(call: _Call, kind: type[Request], open_: Sequence[object]) -> _Over:
     statuses = _statuses(open_)
     flag, data = call(kind.testall, (open_, statuses))
     return (list(range(len(open_))), data, statuses) if flag else (None, [], [])
 
 
-def _wait_any(call: _Call, kind: Any, open_: Sequence[object]) -> _Over:
+def _wait_any(call: _Call, kind: type[Request], open_: Sequence[object]) -> _Over:
     status = new_status()
     index, data = call(kind.waitany, (open_, status))
     return [index], [data], [status]
 
 
-def _test_any(call: _Call, kind: Any, open_: Sequence[object]) -> _Over:
+def _test_any(call: _Call, kind: type[Request], open_: Sequence[object]) -> _Over:
     status = new_status()
     index, flag, data = call(kind.testany, (open_, status))
     return ([index], [data], [status]) if flag and index >= 0 else (None, [], [])
 
 
-def _wait_some(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+def _wait_some(call: _Call, kind: type[Request], open_: Sequence[object]) -> _Over:
     statuses = _statuses(open_)
     over, data = call(kind.waitsome, (open_, statuses))
     return list(over), data, statuses[: len(over)]
 
 
-def _test_some(call: _Call, kind: Any, open_: list[Any]) -> _Over:
+def _test_some(call: _Call, kind: type[Request], open_: Sequence[object]) -> _Over:
     statuses = _statuses(open_)
     over, data = call(kind.testsome, (open_, statuses))
     return (list(over), data, statuses[: len(over)]) if over else (None, [], [])
 
 
 #: ``mode(call, Request, requests)``; `call` makes a call that reports name the submission's line of
-MODES: dict[str, Callable[[_Call, object, list[object]], _Over]] = {
+MODES: dict[str, Callable[[_Call, type[Request], Sequence[object]], _Over]] = {
     "waitall": _wait_all,
     "testall": _test_all,
     "waitany": _wait_any,
@@ -265,6 +267,11 @@ def caller_at(line: int, function: str) -> Callable[[Any, Any], Any]:
     return FunctionType(code, {})
 
 
+#: what a request says, as the process wrote it: each value is checked where it is used
+_Header = dict[str, Any]
+#: of an answer: what it says, and the data
+_Answer = tuple[dict[str, object], list[Any]]
+
 _ENDS = ("error", "time", "memory")
 _ANSWERED = (
     MPIException,
@@ -318,12 +325,12 @@ class RankProxy:
         self.attempts: list[str] = []
         self.rooms = Rooms(rank, budget)
         self.failure: SubmissionFailure | None = None  # in its own operator: the engine called it
-        self._comms: dict[int, Any] = {}
-        self._requests: dict[int, Any] = {}
+        self._comms: dict[int, object] = {}
+        self._requests: dict[int, object] = {}
         self._written: dict[int, object] = {}  # by collectives under way
         self._handles = self._vain_polls = self._nested = 0
         self._has_begun = False
-        self._call: Callable[[Any, Any], Any] = caller_at(1, "submission")
+        self._call: _Call = caller_at(1, "submission")
         self._place = "submission.py"
 
     def main(self, comm: Intracomm) -> Any:
@@ -341,7 +348,7 @@ class RankProxy:
                 return self._result(header, parts)
             self._carry_out(header, parts)
 
-    def _carry_out(self, header: dict[str, object], parts: list[memoryview]) -> None:
+    def _carry_out(self, header: _Header, parts: list[memoryview]) -> None:
         """Do what the process asks for, and answer, unless it has gone on."""
         operation, is_loading = header.get("op"), header.get("loading") is True
         if operation in _ENDS:
@@ -369,7 +376,7 @@ class RankProxy:
         """Return a check whether the process still works; a new one for each wait."""
         return partial(self.budget.goes_on, SleepWatch(self.pid, self.budget.limits.idle_s))
 
-    def _read(self) -> tuple[dict[str, Any], list[memoryview]]:
+    def _read(self) -> tuple[_Header, list[memoryview]]:
         try:
             header, parts = self.line.read(self.budget.deadline_s, self._alive())
         except TooLate:
@@ -410,7 +417,7 @@ class RankProxy:
         except WireError as error:  # two operands of its own operator
             raise self._failure("budget", f"{error}, in a call at {self._place}") from None
 
-    def _result(self, header: dict[str, object], parts: list[memoryview]) -> object:
+    def _result(self, header: _Header, parts: list[memoryview]) -> object:
         try:
             return decode(header.get("value"), parts)
         except WireError as error:
@@ -425,15 +432,13 @@ class RankProxy:
 
     # --- what a rank may ask for ------------------------------------------------------------------
 
-    def _serve(
-        self, operation: object, header: dict[str, object], parts: object
-    ) -> tuple[dict[str, object], list[Any]]:
+    def _serve(self, operation: object, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         serve = _SERVICES.get(operation) if isinstance(operation, str) else None
         if serve is None:
             raise self._failure("protocol", "a request that does not exist")
         return serve(self, header, parts)
 
-    def _comm(self, header: dict[str, object]) -> Any:
+    def _comm(self, header: _Header) -> Any:
         found = self._comms.get(whole(header.get("comm")))
         if found is None:
             raise ValueError("this communicator does not exist (any more)")
@@ -449,7 +454,7 @@ class RankProxy:
         table[number] = thing
         return number
 
-    def post(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def post(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Send, or post a send."""
         method = getattr(self._comm(header), header["op"])
         data = bytes(parts[0])
@@ -458,13 +463,13 @@ class RankProxy:
             return {}, []
         return {"request": self._keep(self._requests, request, header.get("number"))}, []
 
-    def receive(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def receive(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Receive."""
         status, comm = new_status(), self._comm(header)
         data = self._call(comm.recv, (None, whole(header["source"]), whole(header["tag"]), status))
         return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
-    def post_receive(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def post_receive(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Post a receive."""
         room, comm = self.rooms.set_aside(header["room"]), self._comm(header)
         arguments = (MOST_PAYLOAD_BYTES, whole(header["source"]), whole(header["tag"]))
@@ -472,7 +477,7 @@ class RankProxy:
         self.rooms.open(number, room, comm)
         return {"request": number}, []
 
-    def exchange(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def exchange(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Send and receive concurrently."""
         status, comm = new_status(), self._comm(header)
         sent = (bytes(parts[0]), whole(header["dest"]), whole(header["tag"]))
@@ -480,7 +485,7 @@ class RankProxy:
         data = self._call(comm.sendrecv, arguments)
         return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
-    def probe(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def probe(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Look for a message."""
         status = new_status()
         method = getattr(self._comm(header), header["op"])
@@ -493,7 +498,7 @@ class RankProxy:
         if self._vain_polls > self.budget.limits.vain_polls:
             raise self._failure("budget", f"{self._vain_polls} polls in a row find nothing, at {self._place}")
 
-    def requests(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def requests(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Wait for requests, or test them."""
         mode, numbers = header["mode"], [whole(number) for number in header["numbers"]]
         if mode not in MODES:
@@ -512,7 +517,7 @@ class RankProxy:
             out[nth] = self._written.pop(number, found)
         return {"over": over, "statuses": rows}, out
 
-    def collective(self, header: dict[str, Any], parts: Any) -> tuple[dict[str, Any], list[Any]]:
+    def collective(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Carry out an upper-case collective, or begin one."""
         name = header["name"]
         if name not in COLLECTIVES:
@@ -520,7 +525,7 @@ class RankProxy:
         self._refuse_collective(name)
         kinds, values = COLLECTIVES[name], header["args"]
         arrays = iter([np.frombuffer(bytearray(part), np.uint8) for part in parts])
-        written: list[Any] = []
+        written: list[object] = []
         pairs = zip(kinds, values, strict=True)
         arguments = [argument(*pair, arrays, written, self._own_operator) for pair in pairs]
         request = self._call(getattr(self._comm(header), name), arguments)
@@ -552,9 +557,7 @@ class RankProxy:
             self.failure = self.failure or failure
             raise
 
-    def objects(
-        self, header: dict[str, Any], parts: Sequence[memoryview]
-    ) -> tuple[dict[str, object], list[object]]:
+    def objects(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Carry out a collective of objects, whose bytes are never opened here."""
         name, given = header["name"], [bytes(part) for part in parts]
         if name not in OF_OBJECTS:
@@ -563,7 +566,7 @@ class RankProxy:
         comm = self._comm(header)
         if name in ("bcast", "allgather", "allreduce"):
             self.budget.carry(self.rank, comm.size * sum(map(len, given)))  # every rank gets them
-        arguments: list[Any] = [given if name in ("scatter", "alltoall") else given[0] if given else None]
+        arguments: list[object] = [given if name in ("scatter", "alltoall") else given[0] if given else None]
         if name in REDUCED:
             number, of = whole(header.get("combine")), text(header.get("operator"), 40)
             arguments.append(_Operator(self, number, of, given))
@@ -600,7 +603,7 @@ class RankProxy:
                 "messages: send, recv, isend, irecv, sendrecv and their upper-case spellings are allowed",
             )
 
-    def private(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def private(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Begin a collective that is made of messages, among neighbors."""
         self._refuse_collective(text(header["name"], 20))
         comm = self._comm(header)
@@ -610,14 +613,14 @@ class RankProxy:
         private, tag = self._call(comm._private, arguments)
         return {"comm": self._keep(self._comms, private), "tag": tag}, []
 
-    def leave(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def leave(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """End such a collective."""
         from labkit.comm.collective.native import leave
 
         leave(text(header["name"], 20))
         return {}, []
 
-    def make(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def make(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Make or free a communicator."""
         name = header["name"]
         if name not in _MAKES:
@@ -632,7 +635,7 @@ class RankProxy:
             return {"comm": None}, []
         return {"comm": self._keep(self._comms, made), "rank": made.rank, "size": made.size}, []
 
-    def task(self, header: dict[str, object], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def task(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Do a task: its time passes, and its result is handed over."""
         machine = context.current()
         if self.work is None or machine is None:
@@ -643,7 +646,7 @@ class RankProxy:
         found: list[object] = []
         return {"value": encode(self.work.results[number], found)}, found
 
-    def machine(self, header: dict[str, Any], parts: object) -> tuple[dict[str, Any], list[Any]]:
+    def machine(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Phases and computation; the simulated clock is not sent: it would carry data."""
         machine = context.current()
         assert machine is not None

@@ -421,7 +421,7 @@ add_methods(
 )
 
 
-def _buffer(message: object, is_writable: bool, parts: list[Any], targets: list[Any]) -> Any:
+def _buffer(message: object, is_writable: bool, parts: list[Any], targets: list[Any]) -> object:
     """Describe a buffer argument as the grader rebuilds it: its bytes, counts, displacements and type."""
     if is_in_place(message):
         return "none" if message is None else "in place"

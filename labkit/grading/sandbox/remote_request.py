@@ -68,7 +68,7 @@ class RemoteRequest:
     def __bool__(self) -> bool:
         return self._number is not None
 
-    def _finish(self, data: object, row: Sequence[int]) -> Any:
+    def _finish(self, data: object, row: Sequence[int]) -> object:
         self._number = None
         if self._target is None and self._room is None:
             return None

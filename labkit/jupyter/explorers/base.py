@@ -301,7 +301,7 @@ class Select(AnyWidget):  # type: ignore[misc]  # it is untyped
             description=description, options=options, value=value, tooltip=tooltip, layout=layout
         )
 
-    def refuse(self, reasons: dict[str, str]) -> Any:
+    def refuse(self, reasons: dict[str, str]) -> None:
         """Grey out options, each with its reason; all others can be chosen again."""
         if self.refused != reasons:
             self.refused = reasons

@@ -257,7 +257,7 @@ def _played(
     return Played(algorithm, on, steps, taken)
 
 
-def _held(variables: Mapping[str, Any]) -> Any:
+def _held(variables: Mapping[str, Any]) -> object:
     """Find a sort's keys among its variables."""
     for name in _NAMES:
         if name in variables:

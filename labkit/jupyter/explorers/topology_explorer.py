@@ -6,7 +6,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ipywidgets as w
 import numpy as np
@@ -23,6 +23,9 @@ from labkit.plot.figure import Figure
 from labkit.plot.style import FONT, HEAT, heading, whole_ticker, wrap
 from labkit.plot.topology_figure import Cables, draw_layout, way
 from labkit.text.html import escape, properties, quantity, table
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["PATTERNS", "TopologyExplorer", "loads", "look", "pairs", "refused", "topology"]
 
@@ -163,7 +166,7 @@ def _targets(pattern: str, hosts: int, shift: int, seed: int) -> Pairs:
     return target
 
 
-def link_facts(built: Any, names: Iterable[str]) -> dict[str, tuple[float, float, str]]:
+def link_facts(built: _kernels.Platform, names: Iterable[str]) -> dict[str, tuple[float, float, str]]:
     """Return bytes/s, seconds of latency and policy of some links, by name."""
     wanted = set(names)
     found = {}
@@ -176,7 +179,7 @@ def link_facts(built: Any, names: Iterable[str]) -> dict[str, tuple[float, float
     return found
 
 
-def loads(built: Any, chosen: Pairs) -> Load:
+def loads(built: _kernels.Platform, chosen: Pairs) -> Load:
     """Count the routes of messages that cross each link.
 
     Parameters
@@ -301,7 +304,7 @@ def look(
     return TopologyView(whole, Figure(figure, f"{reading}.", alt), facts, links, load, hosts)
 
 
-def _facts(machine: Platform, built: Any) -> list[tuple[str, str]]:
+def _facts(machine: Platform, built: _kernels.Platform) -> list[tuple[str, str]]:
     facts = [("hosts", f"{built.host_count:,}")]
     kinds = machine.link_kinds()
     facts.append(("links", f"{sum(kind.count for kind in kinds):,}"))
@@ -316,7 +319,7 @@ def _facts(machine: Platform, built: Any) -> list[tuple[str, str]]:
     return facts
 
 
-def _links(built: object, names: Sequence[str]) -> list[tuple[str, float, float]]:
+def _links(built: _kernels.Platform, names: Sequence[str]) -> list[tuple[str, float, float]]:
     known = link_facts(built, names)
     return [(name, *known[name][:2]) for name in names]
 
@@ -375,7 +378,7 @@ class TopologyExplorer(Explorer):
 
     view: TopologyView
 
-    def __init__(self, machine: str | Platform | Sequence[Any] = "torus:4x4") -> None:
+    def __init__(self, machine: str | Platform | Sequence[object] = "torus:4x4") -> None:
         super().__init__("Topology")
         known = [*kinds(), *named.names()]
         kind, shape, options = _taken_apart(machine)

@@ -245,7 +245,7 @@ class ClusterSpec(MachineSpec):
         """List further links of a sized machine: neither cables nor limiters nor loopbacks."""
         return []
 
-    def link_kinds(self, built: object = None) -> list[LinkKind]:
+    def link_kinds(self, built: _kernels.Platform | None = None) -> list[LinkKind]:
         """Count the links by kind: by formulas, whatever the size."""
         del built
         how = "fatpipe" if self.sharing == "fatpipe" else "shared"

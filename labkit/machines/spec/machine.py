@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from labkit.machines.drawing import Layout
 from labkit.machines.measure import Bisection, Diameter, LinkKind, diameter_by_routes, kinds_by_links
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["MachineSpec"]
 
@@ -128,7 +131,7 @@ class MachineSpec(ABC):
         """Find the machine itself, or a sibling small enough to be drawn."""
         return self
 
-    def link_kinds(self, built: object = None) -> list[LinkKind]:
+    def link_kinds(self, built: _kernels.Platform | None = None) -> list[LinkKind]:
         """Count the links of a sized machine by kind.
 
         Parameters

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from labkit.errors import PlatformError
 from labkit.machines.drawing import Layout
@@ -14,6 +14,9 @@ from labkit.machines.measure import BETWEEN, LinkKind, kinds_by_links
 from labkit.machines.spec import ClusterSpec, LinksOfCables
 from labkit.machines.zones.spec import MOST_POINTS, ZonesSpec
 from labkit.machines.zones.zone import Quantity, Zone
+
+if TYPE_CHECKING:
+    from labkit import _kernels
 
 __all__ = ["GraphSpec", "graph_zone"]
 
@@ -81,11 +84,11 @@ def _is_networkx(graph: object) -> bool:
 
 def _read(graph: Any) -> tuple[list[Edge], dict[Hashable, dict[str, Any]], bool]:
     """Edges with their options, and nodes with theirs in order of first mention."""
-    nodes: dict[Hashable, dict[str, Any]] = {}
+    nodes: dict[Hashable, dict[str, object]] = {}
     pairs: list[Edge] = []
     if _is_networkx(graph):
         nodes.update((node, dict(options)) for node, options in graph.nodes(data=True))
-        given: Iterable[Any] = graph.edges(data=True)
+        given: Iterable[object] = graph.edges(data=True)
     elif isinstance(graph, str | bytes | Mapping) or not isinstance(graph, Iterable):
         raise PlatformError(
             f"a graph is a list of edges (u, v) or a graph of NetworkX, got {graph!r:.100}", code="wrong-type"
@@ -193,7 +196,7 @@ class GraphSpec(ClusterSpec):
         """One kind of cables."""
         return [LinksOfCables(BETWEEN, sum(1 for _ in self.edges()) * self.links_per_cable)]
 
-    def link_kinds(self, built: object = None) -> list[LinkKind]:
+    def link_kinds(self, built: _kernels.Platform | None = None) -> list[LinkKind]:
         """Count the links by kind."""
         return kinds_by_links(built or self.build([0]))
 

@@ -174,7 +174,7 @@ class Chosen:
         self._may_go_on: bool | None = None
         self._choices: dict[Situation, str | None] = {}
         self._private: dict[int, _Private] = {}  # by handle
-        self._classes: dict[Any, Any] = {}
+        self._classes: dict[type, Any] = {}
 
     def install(self) -> None:
         """Replace mpi4py's names; the program must not have seen them."""
@@ -188,8 +188,8 @@ class Chosen:
         self._plain = self._mpi.Intracomm
         self._mpi.__dict__.update(names)
 
-    def _methods(self, native: Any) -> dict[str, object]:
-        methods: dict[str, Any] = {"__module__": self._mpi.__name__, "__hash__": None}
+    def _methods(self, native: object) -> dict[str, object]:
+        methods: dict[str, object] = {"__module__": self._mpi.__name__, "__hash__": None}
         for row in METHODS if native is not self._mpi.Intercomm else ():
             if row.kind == "collective" and row.form in _FORMS and row.problem and row.base != _TYPES_OF_ALL:
                 space = {"SUM": self._mpi.SUM, "call": self._call(row, getattr(native, row.name))}

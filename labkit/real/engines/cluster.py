@@ -317,7 +317,7 @@ def cluster(
     mpi: str | None = None,
     restart: bool = False,
     timeout_s: float | None = None,
-    launcher: Any = "mpi",
+    launcher: object = "mpi",
     host: str | None = None,
     **options: Any,
 ) -> LocalCluster:

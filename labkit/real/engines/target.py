@@ -178,7 +178,7 @@ def find_target(on: Any) -> Target:
     return Target(on, sorted(chosen), hint)
 
 
-def _client_of(cluster: Any) -> Any:
+def _client_of(cluster: Any) -> object:
     """Return a client of a cluster, the same one in every run."""
     if cluster.controller is None or not cluster.engines:
         raise MachineError(

@@ -301,7 +301,7 @@ class _Child:
 
     def about(self) -> dict[str, object]:
         """Describe where this rank really runs, and the MPI that it runs under."""
-        place: dict[str, Any] = {
+        place: dict[str, object] = {
             **whereabouts(),
             "cores": available_cores(),
             "machine_cores": os.cpu_count() or 1,

@@ -56,7 +56,7 @@ def rows_of(operation: str, bands: Iterable[Band], amount: str = "bytes") -> lis
 
 
 def first_matches(
-    ranges: Sequence[tuple[float, float, object]], merge: Callable[[float, float, Any], Any]
+    ranges: Sequence[tuple[float, float, object]], merge: Callable[[float, float, Any], object]
 ) -> list[Any]:
     """Cut ranges that may overlap, of which the first one counts, into disjoint ones.
 

@@ -216,7 +216,7 @@ def read_json(table: dict[str, object], where: str) -> Rules:
         raise ScheduleError(
             f"{where}: 'collectives' is a table of collectives, got {collectives!r}", code="wrong-type"
         )
-    rows: list[dict[str, Any]] = []
+    rows: list[dict[str, object]] = []
     for name, groups in collectives.items():
         if name not in by_name:
             raise ScheduleError(

@@ -70,7 +70,7 @@ class PersistentCollectives:
     """Those of all ranks."""
 
     def __init__(self) -> None:
-        self._of: dict[Any, Persistent] = {}
+        self._of: dict[object, Persistent] = {}
         self._made: dict[tuple[int, int], int] = {}
         self._numbers: dict[tuple[int, int], int] = {}
 
@@ -83,7 +83,7 @@ class PersistentCollectives:
         number = self._numbers.setdefault((context, nth), _FIRST - len(self._numbers))
         self._of[request._begin] = Persistent(name, comm, root, n_bytes, number)
 
-    def of(self, request: Any) -> Persistent | None:
+    def of(self, request: object) -> Persistent | None:
         """Return what was noted of a request; None where it is no collective's."""
         return self._of.get(getattr(request, "_begin", None))
 
@@ -186,7 +186,12 @@ def _join(method: Method, row: int, comm: Intracomm, root: int | None, arguments
 
 
 def _described(
-    method: Method, row: int, comm: Intracomm, root: int | None, arguments: tuple[object, ...], request: Any
+    method: Method,
+    row: int,
+    comm: Intracomm,
+    root: int | None,
+    arguments: tuple[object, ...],
+    request: object,
 ) -> object:
     """Note the making of a persistent collective, and return it."""
     simulation = running()
@@ -297,7 +302,7 @@ def _is_joint(owner: type, name: str) -> bool:
 
 
 def _dumps(original: Callable[[Any, Any], bytes]) -> Callable[[Any, Any], bytes]:
-    def dumps(self: Any, obj: object) -> bytes:
+    def dumps(self: object, obj: object) -> bytes:
         data, simulation = original(self, obj), running()
         if simulation is not None and simulation.call_notes is not None:
             simulation.call_notes.gave(len(data))

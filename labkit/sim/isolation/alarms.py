@@ -81,7 +81,7 @@ def _checked(seconds: float) -> float:
 
 def alarm_patches() -> Iterator[Patch]:
     """Yield what ranks have in the place of the host's functions."""
-    made: list[Callable[..., Any]] = [_alarm, _setitimer, _getitimer, _signal, _getsignal, _pause]
+    made: list[Callable[..., object]] = [_alarm, _setitimer, _getitimer, _signal, _getsignal, _pause]
     for make in [*made, _sigtimedwait]:
         name = make.__name__[1:]
         if hasattr(signal, name):

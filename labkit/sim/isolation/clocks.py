@@ -285,7 +285,7 @@ def _patches() -> Iterator[Patch]:
     for function in functions:
         defaults = tuple(_program_clock if one is before else one for one in function.__defaults__)
         yield function, "__defaults__", defaults
-    begin: Any = sched.scheduler.__init__
+    begin: object = sched.scheduler.__init__
     yield begin, "__defaults__", (_program_clock, _program_sleep)
     # those whose waits with a limit of time are simulated, and who have imported a clock by name
     yield queue, "time", _deadline_clock

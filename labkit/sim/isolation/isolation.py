@@ -26,7 +26,7 @@ import threading
 import types
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import FunctionType, TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -109,7 +109,7 @@ class Isolation:
 
 def _call(
     program: Callable[..., object], args: tuple[object, ...], kwargs: dict[str, object], comm: Intracomm
-) -> Any:
+) -> object:
     return program(comm, *args, **kwargs)
 
 
@@ -294,6 +294,9 @@ class CopyPlan:
             self.notes.append(text)
 
 
+_Copy = TypeVar("_Copy")
+
+
 class Copier:
     """Copies for one rank: everything copied once keeps its identity within the rank.
 
@@ -306,7 +309,7 @@ class Copier:
         self.rank = rank
         self.is_restoring = is_restoring
         self._memo: dict[int, Any] = {}
-        self._keep: list[Any] = []
+        self._keep: list[object] = []
         self._globals: dict[int, dict[str, object]] = {}
 
     def copy(self, value: object) -> Any:
@@ -325,7 +328,7 @@ class Copier:
             handler = _handler_for(kind)
         return handler(self, value)
 
-    def remember(self, value: object, copy: object) -> Any:
+    def remember(self, value: object, copy: _Copy) -> _Copy:
         """Note a copy; also keeps the original alive, so that its id stays its own."""
         self._memo[id(value)] = copy
         self._keep.append(value)
@@ -337,7 +340,7 @@ class Copier:
 
     # --- code -------------------------------------------------------------------------------------
 
-    def function(self, value: types.FunctionType) -> Any:
+    def function(self, value: types.FunctionType) -> object:
         """Copy a function of the program: code shared, surroundings copied."""
         if self.is_restoring:
             return self.plan.originals.get(id(value), value)
@@ -447,7 +450,7 @@ class Copier:
                 scope[name] = None  # a cycle of functions ends here
                 scope[name] = self.copy(source[name])
 
-    def module(self, value: types.ModuleType) -> Any:
+    def module(self, value: types.ModuleType) -> object:
         """Copy a module of the program, lazily; share every other module."""
         name = value.__name__
         if self.is_restoring or name == MODULE_NAME or is_installed(name, getattr(value, "__file__", None)):
@@ -461,7 +464,7 @@ class Copier:
 
     # --- classes ----------------------------------------------------------------------------------
 
-    def class_(self, value: type) -> Any:
+    def class_(self, value: type) -> object:
         """Copy a class of the program, with methods over the rank's globals."""
         if self.is_restoring:
             return self.plan.originals.get(id(value), value)
@@ -503,7 +506,7 @@ class Copier:
 
     # --- data -------------------------------------------------------------------------------------
 
-    def by_reduction(self, value: object) -> Any:
+    def by_reduction(self, value: object) -> object:
         """Copy any other object the way pickle would rebuild it."""
         kind = type(value)
         if kind.__module__.startswith(_OF_THE_NOTEBOOK):
@@ -525,7 +528,7 @@ class Copier:
             return self.remember(value, value)
         return self._rebuild(value, reduced)
 
-    def _rebuild(self, value: object, reduced: tuple[Any, ...]) -> Any:
+    def _rebuild(self, value: object, reduced: tuple[Any, ...]) -> object:
         function, arguments, state, items, pairs, setter = (*reduced, *(None,) * 6)[:6]
         if function is copyreg.__newobj__ or function is copyreg._reconstructor:  # type: ignore[attr-defined]
             arguments = (self.copy(arguments[0]), *(self.copy(item) for item in arguments[1:]))
@@ -554,7 +557,7 @@ def _is_mark(kind: type, reduced: tuple[Any, ...]) -> bool:
     return is_new and len(reduced[1]) == 1 and not any(reduced[2:]) and is_installed(kind.__module__, None)
 
 
-def _set_state(made: Any, state: Any) -> None:
+def _set_state(made: Any, state: object) -> None:
     slots = None
     if isinstance(state, tuple) and len(state) == 2:
         state, slots = state
@@ -598,7 +601,7 @@ def _is_enum(value: type) -> bool:
     return any(base.__module__ == "enum" for base in value.__mro__)
 
 
-_HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
+_HANDLERS: dict[type, Callable[[Copier, Any], object]] = {
     list: copy_rules.list_,
     tuple: copy_rules.tuple_,
     dict: copy_rules.dict_,
@@ -623,7 +626,7 @@ _HANDLERS: dict[type, Callable[[Copier, Any], Any]] = {
 }
 
 
-def _handler_for(kind: type) -> Callable[[Copier, Any], Any]:
+def _handler_for(kind: type) -> Callable[[Copier, Any], object]:
     """Return the handler for a type that lacks one."""
     if issubclass(kind, type):
         return Copier.class_

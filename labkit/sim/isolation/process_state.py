@@ -335,7 +335,7 @@ class _Own:
             store[key] = {} if self._name == "_cache" else list(value) if isinstance(value, list) else value
         return store[key]
 
-    def _outside(self, logger: object) -> Any:
+    def _outside(self, logger: object) -> object:
         try:
             return logger.__dict__[self._name]
         except KeyError:

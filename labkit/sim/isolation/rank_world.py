@@ -290,7 +290,7 @@ class RankWorld:
         self,
         name: str,
         globals: Mapping[str, Any] | None = None,
-        locals: Mapping[str, Any] | None = None,
+        locals: Mapping[str, object] | None = None,
         fromlist: Sequence[str] | None = (),
         level: int = 0,
     ) -> ModuleType:

@@ -98,7 +98,7 @@ def _beginning(owner: type, name: str) -> Callable[..., object] | None:
         return None
     order = [one.name for one in row.parameters if one.name != "status"]
 
-    def begin(self: Any, *args: Any, **named: Any) -> object:
+    def begin(self: object, *args: Any, **named: Any) -> object:
         given = dict(zip((one.name for one in row.parameters), args, strict=False)) | named
         status: Status | None = given.pop("status", None)
         if name == "recv" and given.get("buf") is None:

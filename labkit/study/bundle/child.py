@@ -143,7 +143,7 @@ def main(folder: str, memory_bytes: int, parent: int, without: Collection[str] =
     return 0
 
 
-def _answers(again: Rerun, request: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _answers(again: Rerun, request: list[dict[str, Any]]) -> Iterator[dict[str, object]]:
     for wanted in request:
         for repetition in wanted["repetitions"]:
             head = {"point": wanted["point"], "repetition": repetition}

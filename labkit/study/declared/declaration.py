@@ -112,7 +112,7 @@ class Declaration:
         Raises LabkitError: As `labkit.sweep`, before it runs.
         """
         how = {name: value for name, value in self.run.items() if name not in _OPTIONS}
-        options: dict[str, Any] = {name: self.run[name] for name in _OPTIONS if name in self.run}
+        options: dict[str, object] = {name: self.run[name] for name in _OPTIONS if name in self.run}
         word, _, file = str(options.get("compute", "")).partition(":")
         if word == "recorded" and file:  # as all paths of the file: from where it lies
             options["compute"] = f"recorded:{self.path.parent / file}"

@@ -367,7 +367,7 @@ class _Left:
         self.counts: dict[tuple[str, str], int] = {}
         self.empty = 0
 
-    def note(self, item: Mapping[str, Any], kind: str, known: Sequence[str]) -> None:
+    def note(self, item: Mapping[str, object], kind: str, known: Sequence[str]) -> None:
         """Note what an object has besides the keys that are read."""
         for key in item:
             if key not in known:
@@ -421,7 +421,7 @@ def _with_commas(line: str) -> str:
     return "".join(part if number % 2 else part.replace(";", ",") for number, part in enumerate(parts))
 
 
-def _list(item: Mapping[str, Any], key: str) -> list[Any]:
+def _list(item: Mapping[str, object], key: str) -> list[Any]:
     found = item[key]
     if not isinstance(found, list):
         raise TypeError(f"{key} must be a list, got {str(found)[:80]!r}")
@@ -493,7 +493,7 @@ def _json_ids(content: Mapping[str, Any], name: str, left: _Left) -> Iterator[Ro
         if one["id"] in points:
             raise ValueError("two of coordinates have one id")
         points[one["id"]] = found
-    seen: dict[tuple[Any, ...], int] = {}
+    seen: dict[tuple[object, ...], int] = {}
     for m in _list(content, "measurements"):
         left.note(m, "measurements", ("id", "coordinate_id", "callpath_id", "metric_id", "value"))
         point = points[m["coordinate_id"]]

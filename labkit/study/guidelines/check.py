@@ -144,7 +144,7 @@ class _Measured(NamedTuple):
     notes: list[str]
 
 
-def _measure(plan: _Plan, on: Any, launches: int, repeats: int, seed: int, how: Any) -> _Measured:
+def _measure(plan: _Plan, on: object, launches: int, repeats: int, seed: int, how: Any) -> _Measured:
     is_real = machine_of(on).is_real
     samples: dict[tuple[int, Job], list[list[float]]] = {}
     busy = busy_host() if is_real else ""

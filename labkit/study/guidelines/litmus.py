@@ -139,7 +139,7 @@ class Litmus:
 
 
 def litmus(
-    on: Any = "star",
+    on: object = "star",
     ranks: Iterable[int] = (2, 4, 8, 16, 32, 64),
     n_bytes: int = 8,
     *,
@@ -229,7 +229,7 @@ def _program(comm: Intracomm, n: int, repeats: int, with_pairs: bool, library_fi
     return times[0], times[1], times[2], _pairs(comm, data) if with_pairs else []
 
 
-def _pairs(comm: Intracomm, data: Any) -> list[tuple[tuple[int, int], list[float]]]:
+def _pairs(comm: Intracomm, data: object) -> list[tuple[tuple[int, int], list[float]]]:
     """Return, of each edge of the tree at its parent, how long messages take: half a ping-pong each."""
     rank, machine = comm.Get_rank(), context.simulated()
     found: list[tuple[tuple[int, int], list[float]]] = []

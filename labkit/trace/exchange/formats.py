@@ -352,7 +352,7 @@ def hatchet_frame(report: Report) -> Any:
     graph.enumerate_traverse()
     ranks = report.ranks
     index = pd.MultiIndex.from_product([nodes, range(ranks)], names=["node", "rank"])
-    columns: dict[str, Any] = {"name": np.repeat([path.label for path in report.paths], ranks)}
+    columns: dict[str, object] = {"name": np.repeat([path.label for path in report.paths], ranks)}
     for metric in report.metrics:
         columns[metric.name] = report.exclusive(metric.name).ravel()
         columns[f"{metric.name} (inc)"] = report.inclusive(metric.name).ravel()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -231,7 +232,7 @@ def check_archive(path: Path) -> None:
         )
 
 
-def _define(otf2: Any, known: Any, events: Events) -> tuple[dict[int, Any], list[Any], Any]:
+def _define(otf2: ModuleType, known: Any, events: Events) -> tuple[dict[int, Any], list[Any], Any]:
     """Define regions, the ranks' places on hosts, and the communicator of all."""
     kinds = dict(zip(events.name.tolist(), events.kind.tolist(), strict=True))
     regions = {}
@@ -264,7 +265,7 @@ def _define(otf2: Any, known: Any, events: Events) -> tuple[dict[int, Any], list
     return regions, places, world
 
 
-def _write(otf2: Any, archive: Any, events: Events) -> None:  # noqa: C901
+def _write(otf2: ModuleType, archive: Any, events: Events) -> None:  # noqa: C901
     known = archive.definitions
     regions, places, world = _define(otf2, known, events)
     writers = [archive.event_writer_from_location(place) for place in places]
@@ -352,7 +353,7 @@ def _by_slice(calls: dict[int, int], slices: dict[int, int]) -> dict[int, list[i
 
 
 def _collectives(
-    otf2: Any, known: Any, events: Events, places: Sequence[object]
+    otf2: ModuleType, known: Any, events: Events, places: Sequence[object]
 ) -> dict[int, tuple[object, ...]]:
     """Return by slice of a call of a collective what its end says: operation, communicator, root, bytes."""
     calls = events.run.trace.calls
@@ -360,7 +361,7 @@ def _collectives(
         return {}
     slices = {int(events.row[at]): int(at) for at in np.flatnonzero(events.kind == CALL)}
     joins = calls[calls["joint"] >= 0]
-    comms: dict[tuple[int, ...], Any] = {}
+    comms: dict[tuple[int, ...], object] = {}
     found: dict[int, tuple[object, ...]] = {}
     for _, rows in joins.sort_values(["joint", "position"], kind="stable").groupby("joint", sort=False):
         members = tuple(rows["rank"].tolist())
@@ -406,6 +407,6 @@ def _beside(events: Events) -> NDArray[np.bool_]:
     return np.asarray(own[events.message], bool)
 
 
-def _operation(otf2: Any, name: str) -> Any:
+def _operation(otf2: ModuleType, name: str) -> object:
     """Return OTF2's name of a collective; None for others, such as those that make communicators."""
     return getattr(otf2.CollectiveOp, base_of(name).upper(), otf2.CollectiveOp.CREATE_HANDLE)

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -88,6 +89,46 @@ class Archive(NamedTuple):
     notes: list[str]
 
 
+class _Region(Protocol):
+    name: str
+    description: str
+    paradigm: object
+
+
+class _Location(Protocol):
+    name: str
+
+
+class _Group(Protocol):
+    name: str
+    group_type: object
+    members: list[_Location]
+
+
+class _Comm(Protocol):
+    """A communicator: of one group, or of two, `groupA` and `groupB`."""
+
+    name: str
+    group: _Group
+    groupA: _Group  # noqa: N815 - otf2 calls it so
+    groupB: _Group  # noqa: N815
+
+
+class _Event(Protocol):
+    """What is read of events; each kind has some of it."""
+
+    communicator: _Comm
+    sender: int
+    receiver: int
+    root: int
+    tag: int
+    msg_tag: int
+    msg_length: int
+    size_sent: int
+    request_id: int
+    message_id: int
+
+
 @dataclass
 class _Rank:
     """What one rank does."""
@@ -102,7 +143,7 @@ class _Rank:
     open: list[tuple[str, float, int]] = field(default_factory=list)
     requests: dict[int, dict[str, Any]] = field(default_factory=dict)
     #: envelopes of messages that Mprobe has found, by their number
-    found: dict[int, dict[str, Any]] = field(default_factory=dict)
+    found: dict[int, dict[str, int]] = field(default_factory=dict)
     #: calls that began a collective, by its request
     begun: dict[int, int] = field(default_factory=dict)
     phases: list[tuple[str, float, float, int]] = field(default_factory=list)
@@ -114,7 +155,7 @@ class _Rank:
         """Return the call that is going on, or -1."""
         return next((call for _, _, call in self.open if call >= 0), -1)
 
-    def enter(self, region: Any, kind: str, now_s: float) -> None:
+    def enter(self, region: _Region, kind: str, now_s: float) -> None:
         call = {"phase": -1, "call": -1, "nothing": -2}[kind]
         if kind == "call" and self.here() >= 0:
             call = -2  # what a call does inside
@@ -154,7 +195,7 @@ class _Rank:
             one["end_s"] = self.last_s if np.isnan(one["end_s"]) else one["end_s"]
             if one["context"] >= 0:  # a collective: in the order of the calls that make or begin them
                 one["sequence"] = joined[one["context"]] = joined.get(one["context"], -1) + 1
-        tables: dict[str, Any] = {
+        tables: dict[str, object] = {
             name: {key: np.array([row[key] for row in rows], kind) for key, kind in columns.items()}
             for name, rows, columns in (("calls", self.calls, _CALLS), ("posts", self.posts, _POSTS))
         }
@@ -205,7 +246,7 @@ def read_otf2(path: Path) -> Archive:
     return Archive(*archive)
 
 
-def _opened(otf2: Any, anchor: Path) -> Archive:
+def _opened(otf2: ModuleType, anchor: Path) -> Archive:
     """Read an archive; the library never returns from some that are damaged."""
     _repair(otf2.definitions.InterComm)
     try:
@@ -225,7 +266,7 @@ def _repair(kind: Any) -> None:
         kind._fields = (kind._fields[0], *kind._fields[names.index("groupA") :])
 
 
-def _read(otf2: Any, archive: Any) -> Archive:
+def _read(otf2: ModuleType, archive: Any) -> Archive:
     known = archive.definitions
     members = next(
         (
@@ -314,15 +355,15 @@ class _Reading:
     that a call waited for, a tool gets all in one event.
     """
 
-    def __init__(self, otf2: Any, ranks: dict[Any, _Rank], within: bool) -> None:
+    def __init__(self, otf2: ModuleType, ranks: dict[object, _Rank], within: bool) -> None:
         self.ranks = ranks
         self.within = within
         self.mpi, self.own_group = otf2.Paradigm.MPI, otf2.GroupType.COMM_SELF
-        self.numbers: dict[Any, int] = {}
-        self.kinds: dict[Any, str] = {}
-        self.members: dict[Any, list[int]] = {}
+        self.numbers: dict[_Comm, int] = {}
+        self.kinds: dict[_Region, str] = {}
+        self.members: dict[_Group, list[int]] = {}
         events = otf2.events
-        self.handlers: dict[Any, Callable[[_Rank, Any, float], None]] = {
+        self.handlers: dict[object, Callable[[_Rank, Any, float], None]] = {
             events.Enter: lambda rank, event, now_s: self.enter(rank, event.region, now_s),
             events.Leave: lambda rank, _, now_s: rank.leave(now_s),
             events.CallingContextEnter: (
@@ -345,7 +386,7 @@ class _Reading:
             events.NonBlockingCollectiveComplete: self.completed,
         }
 
-    def enter(self, rank: _Rank, region: Any, now_s: float) -> None:
+    def enter(self, rank: _Rank, region: _Region, now_s: float) -> None:
         if region not in self.kinds:
             is_nothing = region.description in NO_REGION.values()
             self.kinds[region] = (
@@ -353,7 +394,7 @@ class _Reading:
             )
         rank.enter(region, self.kinds[region], now_s)
 
-    def group(self, rank: _Rank, group: Any) -> list[int]:
+    def group(self, rank: _Rank, group: _Group) -> list[int]:
         """Return the ranks of a group; that of MPI_COMM_SELF has no members in an archive."""
         if group.group_type == self.own_group:
             return [rank.number]
@@ -367,7 +408,7 @@ class _Reading:
             self.members[group] = [self.ranks[one].number for one in group.members]
         return self.members[group]
 
-    def groups(self, rank: _Rank, comm: Any) -> tuple[int, list[int], list[int]]:
+    def groups(self, rank: _Rank, comm: _Comm) -> tuple[int, list[int], list[int]]:
         """Return a communicator's number, the ranks of the own group, and those that it talks to."""
         if hasattr(comm, "groupA"):
             own, other = self.group(rank, comm.groupA), self.group(rank, comm.groupB)
@@ -381,7 +422,7 @@ class _Reading:
     def over(self, rank: _Rank, now_s: float) -> dict[str, Any]:
         return {"done": rank.here(), "done_s": round(now_s, 9) if self.within else float("nan")}
 
-    def envelope(self, rank: _Rank, comm: Any, peer: int, tag: int) -> dict[str, object]:
+    def envelope(self, rank: _Rank, comm: _Comm, peer: int, tag: int) -> dict[str, int]:
         number, _, others = self.groups(rank, comm)
         if peer >= len(others):
             raise DataError(
@@ -391,33 +432,33 @@ class _Reading:
             )
         return {"peer": others[peer], "tag": tag, "context": number}
 
-    def send(self, rank: _Rank, event: Any, _: float) -> None:
+    def send(self, rank: _Rank, event: _Event, _: float) -> None:
         what = self.envelope(rank, event.communicator, event.receiver, event.msg_tag)
-        request: Any = getattr(event, "request_id", None)
+        request: int | None = getattr(event, "request_id", None)
         row = rank.post(True, request is None, bytes=event.msg_length, **what)
         if request is not None:
             rank.requests[request] = row
 
-    def receive(self, rank: _Rank, event: Any, now_s: float) -> None:
+    def receive(self, rank: _Rank, event: _Event, now_s: float) -> None:
         what = self.envelope(rank, event.communicator, event.sender, event.msg_tag)
         self.received(rank, getattr(event, "request_id", None), {**what, "bytes": event.msg_length}, now_s)
 
-    def received(self, rank: _Rank, request: Any, what: dict[str, object], now_s: float) -> None:
+    def received(self, rank: _Rank, request: int | None, what: dict[str, Any], now_s: float) -> None:
         """Note a receive that is complete; without its request it is posted here."""
-        posted = rank.requests.pop(request, None)
+        posted = None if request is None else rank.requests.pop(request, None)
         if posted is None:
             rank.post(False, True, **what)
         else:
             posted.update(what, **self.over(rank, now_s))
 
-    def request(self, rank: _Rank, event: Any, _: float) -> None:
+    def request(self, rank: _Rank, event: _Event, _: float) -> None:
         rank.requests[event.request_id] = rank.post(False, False)
 
-    def probe(self, rank: _Rank, event: Any, _: float) -> None:
+    def probe(self, rank: _Rank, event: _Event, _: float) -> None:
         """Keep the envelope of a message that Mprobe or Improbe found."""
         rank.found[event.message_id] = self.envelope(rank, event.communicator, event.sender, event.tag)
 
-    def matched(self, rank: _Rank, event: Any) -> dict[str, object]:
+    def matched(self, rank: _Rank, event: _Event) -> dict[str, int]:
         if event.message_id not in rank.found:
             raise DataError(
                 f"rank {rank.number} receives message {event.message_id}, which none of its MpiProbe events "
@@ -426,25 +467,25 @@ class _Reading:
             )
         return rank.found.pop(event.message_id)
 
-    def receive_matched(self, rank: _Rank, event: Any, now_s: float) -> None:
+    def receive_matched(self, rank: _Rank, event: _Event, now_s: float) -> None:
         self.received(rank, None, {**self.matched(rank, event), "bytes": event.msg_length}, now_s)
 
-    def request_matched(self, rank: _Rank, event: Any, _: float) -> None:
+    def request_matched(self, rank: _Rank, event: _Event, _: float) -> None:
         rank.requests[event.request_id] = rank.post(False, False, **self.matched(rank, event))
 
-    def complete_matched(self, rank: _Rank, event: Any, now_s: float) -> None:
+    def complete_matched(self, rank: _Rank, event: _Event, now_s: float) -> None:
         if (posted := rank.requests.pop(event.request_id, None)) is not None:
             posted.update(bytes=event.msg_length, **self.over(rank, now_s))
 
-    def sent(self, rank: _Rank, event: Any, now_s: float) -> None:
+    def sent(self, rank: _Rank, event: _Event, now_s: float) -> None:
         if (posted := rank.requests.pop(event.request_id, None)) is not None:
             posted.update(self.over(rank, now_s))
 
-    def cancelled(self, rank: _Rank, event: Any, _: float) -> None:
+    def cancelled(self, rank: _Rank, event: _Event, _: float) -> None:
         if (posted := rank.requests.pop(event.request_id, None)) is not None:
             posted["is_cancelled"] = True
 
-    def collective(self, rank: _Rank, event: Any, call: int) -> None:
+    def collective(self, rank: _Rank, event: _Event, call: int) -> None:
         """Note a collective; that of two groups is one of the ranks of both, the first group's first."""
         comm = event.communicator
         number, own, other = self.groups(rank, comm)
@@ -462,18 +503,18 @@ class _Reading:
             root=other[event.root] if 0 <= event.root < len(other) else -1,
         )
 
-    def begun(self, rank: _Rank, event: Any, _: float) -> None:
+    def begun(self, rank: _Rank, event: _Event, _: float) -> None:
         if (here := rank.here()) >= 0:
             rank.begun[event.request_id] = here
 
-    def completed(self, rank: _Rank, event: Any, _: float) -> None:
+    def completed(self, rank: _Rank, event: _Event, _: float) -> None:
         first, here = rank.begun.pop(event.request_id, -1), rank.here()
         if first >= 0:
             self.collective(rank, event, first)
             if here >= 0:
                 rank.calls[here]["ends"] = first
 
-    def joined(self, rank: _Rank, event: object, _: float) -> None:
+    def joined(self, rank: _Rank, event: _Event, _: float) -> None:
         here = rank.here()
         if here < 0:
             return

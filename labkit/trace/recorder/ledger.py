@@ -257,7 +257,7 @@ class Ledger:
         self._world_group: object = world.Get_group()
         self._known: dict[int, Known] = {}
         self._keys: dict[int, str] = {}
-        self._groups: dict[Any, int] = {}
+        self._groups: dict[object, int] = {}
         everybody = list(range(self.size))
         self._known[world.handle] = Known(_WORLD, "world", everybody, world.rank)
         self._known[mpi.COMM_SELF.handle] = Known(_SELF, "self", [world.rank], 0)
@@ -594,7 +594,7 @@ def noted_methods(
     note: Callable[[Method, _Call], _Call | None],
 ) -> dict[str, Any]:
     """Return what stands for methods of a class."""
-    methods: dict[str, Any] = {}
+    methods: dict[str, object] = {}
     defaults = {"ANY_SOURCE": ledger.any_source, "ANY_TAG": ledger.any_tag, "SUM": ledger.sum}
     for row in rows:
         original = own.get(row.name)

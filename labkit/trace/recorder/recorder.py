@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -403,7 +403,7 @@ class Recorder:
         mpi: ModuleType,
         computation: str = "measured",
         scale: float = 1.0,
-        instead: dict[Any, Any] | None = None,
+        instead: Mapping[Any, object] | None = None,
         disown: Callable[[Any], None] | None = None,
         has_lines: bool = True,
         has_times: bool = False,
@@ -416,7 +416,7 @@ class Recorder:
         self._is_charged = computation == "charged" or not has_lines
         speed = FLOPS_PER_S * (scale if computation == "measured" else 1.0)
         self.ledger = Ledger(mpi, speed, computation == "measured", has_lines, has_times, is_summed, counters)
-        self._classes: dict[Any, Any] = {}
+        self._classes: dict[object, Any] = {}
         self._before: dict[str, Any] = {}
         #: the communicator of this rank alone, recorded
         self._alone: Any = None
@@ -485,7 +485,7 @@ class Recorder:
             # what stands in for a class has its own calls for what that inherits
             names = vars(native) if base is native else dir(base)
             own = {key: getattr(base, key) for key in names if not key.startswith("__")}
-            calls: dict[str, Any] = {"__module__": mpi.__name__, "__hash__": None}
+            calls: dict[str, object] = {"__module__": mpi.__name__, "__hash__": None}
             for make in makers:
                 calls |= make(own)
             above = [made[base.__name__] for base in native.__mro__[1:] if base.__name__ in made][:1]
@@ -503,7 +503,7 @@ class Recorder:
         made = self._classes.get(type(comm))
         return comm if made is None or comm == self.ledger.null else made(comm)
 
-    def _watched_pickling(self, dumps: object, loads: object) -> Any:
+    def _watched_pickling(self, dumps: object, loads: object) -> object:
         """Return what stands for ``MPI.pickle``: mpi4py's own then reports the sizes of what it handles."""
         ledger, native = self.ledger, self._mpi.pickle
         pickling: Any = self._mpi.Pickle

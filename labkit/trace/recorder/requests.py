@@ -76,7 +76,7 @@ class Requests:
         self._native: tuple[Any, Any] = (mpi.Request, mpi.Prequest)
         self._disown = disown or (lambda request: None)
         message = message or mpi.Message
-        both: dict[str, Any] = {
+        both: dict[str, object] = {
             "__module__": mpi.__name__,
             "__hash__": None,
             "_post": None,
@@ -93,7 +93,7 @@ class Requests:
 
     # -- made by the calls of communicators -----------------------------------------------------------------
 
-    def wrapped(self, request: Any, post: Post | None) -> Any:
+    def wrapped(self, request: object, post: Post | None) -> Any:
         """Return a request that is noted: `post` is None for one with nobody."""
         made = self.request(request)
         made._post = post
@@ -112,7 +112,7 @@ class Requests:
         self._disown(result)
         return made
 
-    def begun(self, request: Any, post: Post, is_persistent: bool) -> Any:
+    def begun(self, request: object, post: Post, is_persistent: bool) -> Any:
         """Return the request of a post, which is noted unless it waits for its start."""
         if is_persistent:
             made = self.persistent(request)
@@ -256,7 +256,7 @@ class Requests:
         finally:
             ledger.leave()
 
-    def _begin_receive(self, original: _Call, arguments: tuple[object, ...], message: Any) -> Any:
+    def _begin_receive(self, original: _Call, arguments: tuple[object, ...], message: Any) -> object:
         """Begin to receive a matched message, and note it."""
         ledger = self.ledger
         if ledger.log.is_busy:
@@ -458,7 +458,7 @@ class Communicators:
     def _neighbor_alltoallv(self, sendbuf: object, recvbuf: object, sources: int, targets: int) -> object:
         return self._table(sendbuf, targets), self._table(recvbuf, sources)
 
-    def _table(self, message: Any, blocks: int) -> list[int]:
+    def _table(self, message: object, blocks: int) -> list[int]:
         if blocks == 0:
             return []
         vector: Vector = self.sizes.vector(message, blocks)

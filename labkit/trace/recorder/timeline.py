@@ -456,7 +456,7 @@ def _together(
     And by rows of calls their blocks, by rank and communicator whom the rank hears as its neighbors, and the
     calls on windows.
     """
-    contexts: dict[Any, int] = {"world": 0}
+    contexts: dict[object, int] = {"world": 0}
     calls: dict[str, list[Any]] = {}
     posts: dict[str, list[Any]] = {}
     probes: dict[str, list[Any]] = {}

@@ -116,8 +116,8 @@ def refused_calls(ledger: Ledger, own: dict[str, object]) -> dict[str, Any]:
 def timed_calls(
     ledger: Ledger,
     own: dict[str, Any],
-    operating: Callable[[Any, int | None], Any],
-    wrap: Callable[[Any], Any],
+    operating: Callable[[Any, int | None], object],
+    wrap: Callable[[Any], object],
 ) -> dict[str, Any]:
     """Return what stands for these calls where no lines are wanted: their times, and that of their ends."""
     return {name: _timed(ledger, own[name], operating, wrap) for name in _COMM if name in own}
@@ -163,7 +163,7 @@ def _timed(
 
 def refused_classes(ledger: Ledger, mpi: ModuleType) -> dict[str, object]:
     """Return classes of mpi4py whose constructors refuse, by name; where only times are wanted, they note."""
-    made: dict[str, Any] = {}
+    made: dict[str, object] = {}
     for name, (calls, reason) in _CLASSES.items():
         native = getattr(mpi, name, None)
         if native is None:
@@ -245,8 +245,8 @@ def _noted(
     mpi: ModuleType,
     known: dict[int, Known],
     original: Any,
-    operating: Callable[[Any, Any], Any],
-) -> Any:
+    operating: Callable[[Any, Any], object],
+) -> Callable[..., object]:
     name = original.__name__
     at, word = _TARGETED.get(name), _WORDS.get(name, "rank")
     exclusive = mpi.LOCK_EXCLUSIVE

@@ -313,9 +313,9 @@ class Verification:
 
 
 def verify(
-    program: Callable[..., Any],
+    program: Callable[..., object],
     ranks: int,
-    on: Any,
+    on: object,
     codelets: Sequence[str],
     *,
     runs: int = 3,

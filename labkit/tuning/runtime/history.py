@@ -152,7 +152,7 @@ class History:
 
     def _by_rank_0(self, work: Any) -> object:
         """Run it on rank 0 and broadcast the result."""
-        found: tuple[Any, str | None] = (None, None)
+        found: tuple[object, str | None] = (None, None)
         if self._comm.Get_rank() == 0:
             try:
                 found = work(), None

@@ -213,7 +213,7 @@ class BegunCall:
     """A call that was begun."""
 
     def __init__(self, finish: Callable[[], object]) -> None:
-        self._finish: Callable[[], Any] | None = finish
+        self._finish: Callable[[], object] | None = finish
 
     def wait(self) -> Any:
         """Wait for its end; what the call returns.
