@@ -191,7 +191,9 @@ class Noise:
         """
         return self._draw("stragglers", self.stragglers, int(built.host_count))
 
-    def disturb(self, engine: _kernels.Hub | _kernels.Replay, built: _kernels.Platform) -> list[int]:
+    def disturb(
+        self, engine: _kernels.Hub | _kernels.Replay | _kernels.GoalRun, built: _kernels.Platform
+    ) -> list[int]:
         """Give the ranks of an engine (a hub, a replay) their noise; return the slow hosts.
 
         Parameters

@@ -27,7 +27,7 @@ def _split(pickle: Pickle, data: NDArray[Any], counts: list[int]) -> list[object
     return [_load(pickle, view[end - count : end]) for count, end in zip(counts, ends, strict=True)]
 
 
-def _load(pickle: Pickle, data: bytes | memoryview) -> object:
+def _load(pickle: Pickle, data: Any) -> object:
     return pickle.loads(data) if len(data) else None
 
 
