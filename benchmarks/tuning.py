@@ -133,10 +133,10 @@ def program(
     """Call it again and again between pieces of computation; return the decision, and production's time."""
     from labkit import MPI
     from labkit.tuning.runtime.plan import plan_of
-    from labkit.tuning.runtime.request import Request
+    from labkit.tuning.runtime.request import TunedCall
 
     made, functions, args = functions_of(comm, operation, n_bytes)
-    with Request(made, disturbed(functions, comm, kind, seed, accidents), plan_of(**plan)) as request:
+    with TunedCall(made, disturbed(functions, comm, kind, seed, accidents), plan_of(**plan)) as request:
         timer = lk.tune.timer(comm, request, every=every, **plan) if every else None
         norm, residual = np.ones(1), np.empty(1)
         lk.compute(seconds=shift_s)

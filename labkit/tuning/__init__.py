@@ -8,14 +8,14 @@ from labkit.tuning.entrance import Tune
 from labkit.tuning.runtime.codelets import Codelet, FunctionSet
 from labkit.tuning.runtime.explanation import Decision, Explanation, Verification
 from labkit.tuning.runtime.plan import Cluster, Drop, InterquartileRange, Mean, Monitor, StudentT
-from labkit.tuning.runtime.request import Request, Timer
+from labkit.tuning.runtime.request import Timer, TunedCall
 
 if TYPE_CHECKING:
     from labkit.tuning.tuned import Leaf, Tuned
 
 __all__ = [
     "Cluster", "Codelet", "Decision", "Drop", "Explanation", "FunctionSet", "InterquartileRange", "Leaf",
-    "Mean", "Monitor", "Request", "StudentT", "Timer", "Tuned", "Verification", "tune",
+    "Mean", "Monitor", "StudentT", "Timer", "Tuned", "TunedCall", "Verification", "tune",
 ]  # fmt: skip
 
 #: ``lk.tune``: call it off line; its methods make requests

@@ -17,7 +17,7 @@ from labkit.text.units import format_bytes
 from labkit.tuning.runtime.codelets import Codelet, FunctionSet, is_simulated
 from labkit.tuning.runtime.explanation import Verification, verify
 from labkit.tuning.runtime.plan import Monitor, plan_of
-from labkit.tuning.runtime.request import Request, Timer
+from labkit.tuning.runtime.request import Timer, TunedCall
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Topocomm
@@ -225,7 +225,7 @@ class Tune:
 
     def collective(
         self, operation: str, comm: Intracomm, algorithms: Sequence[str] | None = None, **plan: object
-    ) -> Request:
+    ) -> TunedCall:
         """Make a request for a collective on buffers; ``lk.tune.allreduce(comm)`` is short for it.
 
         `algorithms`: Such as ``["library", "ring", "pipeline:segment_bytes=8192"]``.
@@ -234,9 +234,9 @@ class Tune:
         """
         settings = _plan(plan)
         _require_comm(comm)
-        return Request(comm, lambda own, node: collective_set(own, operation, algorithms, node), settings)
+        return TunedCall(comm, lambda own, node: collective_set(own, operation, algorithms, node), settings)
 
-    def request(self, comm: Intracomm, functions: FunctionSet, **plan: object) -> Request:
+    def request(self, comm: Intracomm, functions: FunctionSet, **plan: object) -> TunedCall:
         """Make a request for a custom function set.
 
         `**plan`: See `lk.tune`.
@@ -250,7 +250,7 @@ class Tune:
             )
         settings = _plan(plan)
         _require_comm(comm)
-        return Request(comm, functions, settings)
+        return TunedCall(comm, functions, settings)
 
     def neighborhood(
         self,
@@ -261,7 +261,7 @@ class Tune:
         recv: Sequence[Any] | None = None,
         forms: Sequence[str] | None = None,
         **plan: object,
-    ) -> Request:
+    ) -> TunedCall:
         """Make a request for an exchange with neighbors: of halos on a grid, of any regions on a graph.
 
         A call, ``exchange(array)``, sends the array's regions and fills those that are received; with one
@@ -279,11 +279,11 @@ class Tune:
 
         settings = _plan(plan)
         _require_comm(comm)
-        return Request(
+        return TunedCall(
             comm, lambda own, node: neighborhood_set(own, arrays, width, send, recv, forms), settings
         )
 
-    def timer(self, comm: Intracomm, *requests: Request, every: int = 1, **plan: object) -> Timer:
+    def timer(self, comm: Intracomm, *requests: TunedCall, every: int = 1, **plan: object) -> Timer:
         """Make a timer for a region that these requests are in.
 
         `comm`: Of all ranks of the region.
@@ -306,8 +306,8 @@ class Tune:
         """Run a program with each codelet preselected; see `labkit.tuning.runtime.explanation.verify`."""
         return verify(program, ranks, on, codelets, **options)
 
-    def _request_for(self, operation: str) -> Callable[..., Request]:
-        def make(comm: Intracomm, algorithms: Sequence[str] | None = None, **plan: object) -> Request:
+    def _request_for(self, operation: str) -> Callable[..., TunedCall]:
+        def make(comm: Intracomm, algorithms: Sequence[str] | None = None, **plan: object) -> TunedCall:
             return self.collective(operation, comm, algorithms, **plan)
 
         make.__name__ = operation
@@ -315,7 +315,7 @@ class Tune:
         make.__doc__ = _OF_COLLECTIVE.format(operation, plan=_PLAN)
         return make
 
-    def __getattr__(self, name: str) -> Callable[..., Request]:
+    def __getattr__(self, name: str) -> Callable[..., TunedCall]:
         if name in PROBLEMS:
             return self._request_for(name)
         if name.startswith("_"):

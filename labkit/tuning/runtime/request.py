@@ -31,10 +31,10 @@ from labkit.tuning.runtime.plan import BruteForce, Plan, Search, search_of
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-__all__ = ["BegunCall", "Request", "Timer"]
+__all__ = ["BegunCall", "Timer", "TunedCall"]
 
 
-class Request:
+class TunedCall:
     """A call that is tuned while the program uses it; made by `labkit.tune`'s methods, by all ranks together.
 
     `comm`: It is duplicated: the codelets' messages do not match those of other communicators.
@@ -147,7 +147,7 @@ class Request:
         return "\n".join(one.head for one in self.explain().decisions) or f"{self.name}: no call yet."
 
     def __repr__(self) -> str:
-        return f"<Request {self.name}, {len(self.functions)} codelets, {self.phase}>"
+        return f"<TunedCall {self.name}, {len(self.functions)} codelets, {self.phase}>"
 
     def _require_open(self) -> None:
         if not self._is_open:
@@ -244,8 +244,8 @@ class Timer:
     Raises DataError: There is no request, or `every` is no whole number from 1 on.
     """
 
-    def __init__(self, comm: Intracomm, requests: Sequence[Request], every: int, plan: Plan) -> None:
-        wrong = [one for one in requests if not isinstance(one, Request)]
+    def __init__(self, comm: Intracomm, requests: Sequence[TunedCall], every: int, plan: Plan) -> None:
+        wrong = [one for one in requests if not isinstance(one, TunedCall)]
         if not requests or wrong:
             raise DataError(
                 f"a timer takes requests, as lk.tune.allreduce(comm) makes them; got "
