@@ -29,6 +29,7 @@ from labkit.comm.handles.status import Prequest, Request, Status
 from labkit.comm.handles.typebody import TypeBody
 from labkit.comm.intercomm import Intercomm
 from labkit.comm.intracomm import Intracomm
+from labkit.comm.place import Place, early_read, here
 from labkit.comm.surface import METHODS, REQUESTS, Method, made
 from labkit.sim.calls import NOTING
 from labkit.sim.isolation.patches import Patches
@@ -64,6 +65,8 @@ class PendingCall:
     sums: list[int | None]  #: of buffers that are sent from, and of those of a receive
     receives: tuple[int, int, Elements, str] | None  #: context, rank, elements and name of a receive's type
 
+    place: Place | None = None  #: of the call
+    written: tuple[str, str, int] | None = None  #: the method and its parameter that it receives into
     found: list[int | None] = field(default_factory=list)  #: sums of a receive's, before it is waited for
 
     @classmethod
@@ -93,6 +96,8 @@ class Checks:
         #: by communicator, sender, receiver and tag: what has been sent and not yet received
         self._sent: dict[tuple[int, int, int, int], deque[SentMessage]] = {}
         self._pending: dict[int, dict[int, PendingCall]] = {}
+        #: persistent requests, by id: the call that made each, and its buffers
+        self._persistent: dict[int, tuple[object, str, list[MemoryRegion]]] = {}
         #: a call whose messages are not followed has been made: types are compared no more
         self.is_blind = False
         #: ranks inside a call that is watched: what it calls in turn is not
@@ -156,8 +161,24 @@ class Checks:
         """Note a nonblocking call."""
         self._pending.setdefault(rank, {})[id(pending.request)] = pending
 
-    def look(self, rank: int, requests: Iterable[object], where: str) -> None:
-        """Report buffers that have changed while being sent from, before requests are waited for.
+    def made(self, request: object, what: str, regions: list[MemoryRegion]) -> None:
+        """Note what a persistent request will use whenever it is started."""
+        self._persistent[id(request)] = (request, what, regions)
+
+    def start(self, rank: int, request: object, where: str) -> None:
+        """Note that a persistent request has been started."""
+        if id(request) in self._persistent:
+            _, what, regions = self._persistent[id(request)]
+            self.begin(rank, PendingCall.of(request, f"{what}, started{where}", regions))
+
+    def use_again(self, rank: int, request: object, where: str) -> None:
+        """Compare the buffers of a persistent request that is about to be started."""
+        if id(request) in self._persistent:
+            _, what, regions = self._persistent[id(request)]
+            self.use(rank, f"{what}, started{where},", regions)
+
+    def look(self, rank: int, requests: Iterable[object], where: str, end: Place) -> None:
+        """Report buffers that have changed while being sent from, or were read, before a wait.
 
         What lies where they receive is noted: `end` compares.
         """
@@ -165,6 +186,14 @@ class Checks:
             found = self._pending.get(rank, {}).get(id(request))
             if found is None:
                 continue
+            line = None
+            if found.place is not None and found.written is not None:
+                line = early_read(found.place, end, *found.written)
+            if line is not None:
+                self.tell(
+                    f"{found.what}: its buffer was read at line {line}, before {where}; what is read may be "
+                    "the old data. Read it after the Wait"
+                )
             if found.receives is not None:
                 found.found = [region.sum() if region.is_written else None for region in found.regions]
             for number, (region, before) in enumerate(zip(found.regions, found.sums, strict=True)):
@@ -358,9 +387,13 @@ def _watched(
     what = f"rank {rank}: {method.name}{_where()}"
     if (method.kind == "probe" and method.base[:1] in "mM") or method.form == "persistent":
         checks.is_blind = True
-    if method.form == "persistent" or method.kind == "probe":
+    if method.kind == "probe":
         return call(comm, *arguments)
     regions = _regions(method, comm, given)
+    if method.form == "persistent":
+        request = call(comm, *arguments)
+        checks.made(request, what, regions)
+        return request
     checks.use(rank, what, regions)
     if method.form == "blocking":
         _overlap_within(checks, what, regions)
@@ -383,10 +416,20 @@ def _watched(
     finally:
         checks.inside.discard(rank)
     if method.form == "nonblocking" and isinstance(answer, Request):
-        checks.begin(rank, PendingCall.of(answer, what, regions, takes))
+        pending = PendingCall.of(answer, what, regions, takes)
+        pending.place, pending.written = here(), _written(method)
+        checks.begin(rank, pending)
     elif takes is not None and "status" in given:
         checks.received(context, me, given["status"], takes[2], takes[3], what)
     return answer
+
+
+def _written(method: Method) -> tuple[str, str, int] | None:
+    """Return a method with the name and the place of the parameter that it receives into."""
+    for position, one in enumerate(method.parameters):
+        if method.is_buffer and one.role == "write" and method.base != "Bcast":
+            return method.name, one.name, position
+    return None
 
 
 def _overlap_within(checks: Any, what: str, regions: list[Any]) -> None:
@@ -403,7 +446,7 @@ def _waited(method: Method, call: Callable[..., object], first: Any, arguments: 
         return call(*(first + arguments))
     rank, given = simulation.hub.rank, _named(method, arguments)
     requests = [*first] if method.kind == "one" else list(given["requests"])
-    checks.look(rank, requests, f"{method.name}{_where()}")
+    checks.look(rank, requests, f"{method.name}{_where()}", here())
     name = "statuses" if "statuses" in given else "status"
     if given[name] is None:
         given[name] = [] if name == "statuses" else Status()
@@ -414,9 +457,14 @@ def _waited(method: Method, call: Callable[..., object], first: Any, arguments: 
         checks.inside.discard(rank)
     statuses = _by_index(method, answer, given[name])
     for index, request in enumerate(requests):
-        if not request:
+        if _is_complete(request):
             checks.end(rank, request, statuses.get(index))
     return answer
+
+
+def _is_complete(request: object) -> bool:
+    """Whether a request is over: null, or, of a persistent one, inactive."""
+    return not request or (isinstance(request, Prequest) and request._is_over() is None)
 
 
 def _by_index(method: Method, answer: Any, statuses: Any) -> dict[int, Any]:
@@ -456,7 +504,7 @@ def _stand_in(owner: type, method: Method) -> object:
 
 
 def _guarded(owner: type, name: str) -> object:
-    """Return a start of persistent requests that is not watched: its messages are not followed."""
+    """Return a start of persistent requests: their buffers are watched, their messages are not followed."""
     original = getattr(owner, name)
     is_of_class = isinstance(inspect.getattr_static(owner, name), classmethod)
 
@@ -467,12 +515,18 @@ def _guarded(owner: type, name: str) -> object:
         given = arguments if is_of_class else (first, *arguments)
         if checks is None or simulation is None or simulation.hub.rank in checks.inside:
             return original(*given)
-        rank = simulation.hub.rank
+        rank, where = simulation.hub.rank, _where()
+        requests = list(given[0]) if is_of_class and isinstance(given[0], Iterable) else list(given)
+        for request in requests:
+            checks.use_again(rank, request, where)
         checks.inside.add(rank)
         try:
-            return original(*given)
+            original(*((requests,) if is_of_class else given))
         finally:
             checks.inside.discard(rank)
+        for request in requests:
+            checks.start(rank, request, where)
+        return None
 
     return classmethod(start) if is_of_class else start
 

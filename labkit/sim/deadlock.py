@@ -17,6 +17,8 @@ _ANY = -1
 _PROC_NULL = -2
 #: peers of a rank that are looked at for a way on to a circle
 _MOST_PEERS = 64
+#: hints that a report shows; more are counted
+_MOST_HINTS = 4
 #: ranks that an error's graph keeps
 _MOST_DRAWN = 24
 _last_missing: tuple[tuple[int, ...], str] = ((), "")
@@ -161,9 +163,11 @@ def find_cycle(waits: dict[int, Waiting]) -> list[int]:
     return []
 
 
-def failure(waits: dict[int, Waiting], ranks: int) -> DeadlockError:
-    """Return the error of a deadlock: its report, and the graph of who waits for whom."""
-    error = DeadlockError(report(waits, ranks))
+def failure(waits: dict[int, Waiting], ranks: int, hints: Sequence[str] = ()) -> DeadlockError:
+    """Return the error of a deadlock: its report with a few hints, and the graph of who waits for whom."""
+    more = [f"... and {len(hints) - _MOST_HINTS} more"] if len(hints) > _MOST_HINTS else []
+    lines = [report(waits, ranks), *(f"  {hint}" for hint in [*hints[:_MOST_HINTS], *more])]
+    error = DeadlockError("\n".join(lines))
     error.cycle, error.ranks, error.blocked = find_cycle(waits), ranks, len(waits)
     chosen = islice(dict.fromkeys([*error.cycle, *waits]), _MOST_DRAWN)
     error.waits = {rank: (waits[rank].text, waits[rank].peers[:_MOST_PEERS]) for rank in chosen}

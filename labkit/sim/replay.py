@@ -41,6 +41,8 @@ from labkit.trace.trace import NO_PHASE, Trace, by_entry
 if TYPE_CHECKING:
     import pandas as pd
 
+    from labkit.machines.models import NetworkModel
+
 __all__ = ["chooser", "replay", "schedule_trace", "without_collectives", "write_goal"]
 
 
@@ -144,7 +146,7 @@ def replay(
         raise DataError(f"{name}: {error}") from None
     if not has_ended:
         if host_clock.perf_counter() < limit:
-            raise _deadlock(engine, ranks)
+            raise _deadlock(engine, ranks, network)
         raise TimeLimitError(
             f"the replay took more than its time limit of {timeout_s:g} s of host time\n"
             f"{_where(engine, ranks)}"
@@ -249,14 +251,33 @@ def _where(engine: object, ranks: int) -> str:
     return "\n".join(lines_of((rank, _row(engine, rank)[1]) for rank in range(ranks)))
 
 
-def _deadlock(engine: object, ranks: int) -> DeadlockError:
-    """Return the error: who waits at which line, and the cycle."""
+def _deadlock(engine: _kernels.GoalRun | _kernels.Replay, ranks: int, network: NetworkModel) -> DeadlockError:
+    """Return the error: who waits at which line, the cycle, and what the messages under way do not match."""
     waits = {}
     for rank in range(ranks):
         is_finished, text, peers = _row(engine, rank)
         if not is_finished:
             waits[rank] = Waiting(text, peers)
-    return failure(waits, ranks)
+    left = engine.unreceived_columns()
+    return failure(waits, ranks, _unmatched(left, waits, network))
+
+
+def _unmatched(
+    left: Mapping[str, NDArray[np.int64]], waits: Mapping[int, Waiting], network: NetworkModel
+) -> list[str]:
+    """Say which sends nobody receives: of another tag than is waited for, or too large to be buffered."""
+    found = []
+    rows = zip(*(left[name].tolist() for name in ("source", "destination", "tag", "bytes")), strict=True)
+    for source, destination, tag, n_bytes in rows:
+        what = f"rank {source} sends {n_bytes:,} B to rank {destination} with tag {tag}"
+        if n_bytes >= network.detached_below_bytes and source in waits:
+            found.append(
+                f"{what}: in model {network.name}, a send of {network.detached_below_bytes:,} B or more "
+                "waits for its receive; a smaller message is buffered"
+            )
+        elif destination in waits:
+            found.append(f"{what}, which rank {destination} does not receive: compare the tags")
+    return found
 
 
 # The calls of a replay: the actions of its trace that stand for calls of MPI.

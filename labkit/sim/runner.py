@@ -508,7 +508,7 @@ class Cautions:
         if count > len(lines):
             lines.append(f"... and {count - len(lines)} more messages or receives")
         if lines and checks is None:
-            lines.append("check=True says at which lines these calls were made")
+            lines.append("check=True (--check) shows at which lines these calls were made")
         return lines if checks is None else [*lines, *checks.left()]
 
 

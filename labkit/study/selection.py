@@ -13,7 +13,7 @@ import numpy.typing as npt
 import pandas as pd
 from numpy.typing import NDArray
 
-from labkit.checks import names_of
+from labkit.checks import echo, names_of
 from labkit.errors import DataError, ExpectationError, nearest
 from labkit.real.host_limits import place_doubt
 from labkit.scaling import Expectation, Samples, Term, Verdict, read_expectation, read_samples
@@ -395,7 +395,9 @@ def bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any] 
     if isinstance(expectation, Expectation):
         return expectation
     if not isinstance(given, Mapping | None):
-        return read_expectation(expectation, given=given)  # refuses it
+        raise ExpectationError(
+            f"given is a mapping such as {{'n': '1000 * p'}}; got {echo(given)}", code="wrong-type"
+        )
     given = {**curve.given, **(given or {})}
     symbols = frozenset().union(*(p.symbols for p in parse(expectation)))
     symbol = curve.symbol

@@ -18,18 +18,21 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import statistics
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from labkit.errors import DataError
+from labkit.errors import DataError, LabkitError
 from labkit.text.files import json_of, replace_file
 
 if TYPE_CHECKING:
@@ -40,6 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Scaling", "read_baseline", "scaling"]
 
+_PACKAGE = Path(__file__).parents[1]
 _JUDGING = ("metric", "phase", "deviation", "given", "space", "aggregate", "tolerance")
 
 _OWN = ("expect", "undecided", "slower")
@@ -78,6 +82,25 @@ def pytest_configure(config: pytest.Config) -> None:
         "the program given to the fixture `scaling` keeps; without `expect` it must not grow faster than its "
         "baseline, nor be slower by more than a factor",
     )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> None:
+    """Leave labkit's own frames out of the traceback of its errors; ``--full-trace`` shows them."""
+    error = None if call.excinfo is None else call.excinfo.value
+    is_in_labkit = _PACKAGE.is_relative_to(item.config.rootpath)
+    if not isinstance(error, LabkitError) or is_in_labkit or item.config.getoption("fulltrace"):
+        return
+    kept = [
+        (frame, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if not frame.f_code.co_filename.startswith(f"{_PACKAGE}{os.sep}")
+    ]
+    shown = None
+    for frame, line in reversed(kept):
+        shown = TracebackType(shown, frame, frame.f_lasti, line)
+    if shown is not None:
+        call.excinfo = pytest.ExceptionInfo.from_exception(error.with_traceback(shown))
 
 
 # Baselines: the growth a program had, kept as JSON in its own repository.

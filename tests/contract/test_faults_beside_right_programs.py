@@ -164,6 +164,58 @@ def fills_anew_what_it_puts(comm, right):
     win.Free()
 
 
+def reads_what_it_gets_too_early(comm, right):
+    win = MPI.Win.Create(np.full(3, 1.0 + comm.rank), 8, comm=comm)
+    got = np.zeros(3)
+    comm.Barrier()
+    win.Lock(0, MPI.LOCK_SHARED)
+    win.Get([got, MPI.DOUBLE], 0)  # <- its buffer at the origin was read at line
+    if right:
+        win.Flush(0)
+    first = got[0]
+    win.Unlock(0)
+    assert not right or first == 1
+    comm.Barrier()
+    win.Free()
+
+
+def reads_what_it_receives_too_early(comm, right):
+    got = np.zeros(2)
+    for _ in range(2):
+        request = comm.Irecv(got, (comm.rank - 1) % comm.size)  # <- its buffer was read at line
+        comm.Send(np.ones(2), (comm.rank + 1) % comm.size)
+        if right:
+            request.Wait()
+        if got.sum() > 9 and len(got):
+            comm.Abort()
+        request.Wait()
+
+
+def changes_what_a_started_request_sums(comm, right):
+    given, sums = np.ones(4), np.empty(4)
+    request = comm.Allreduce_init(given, sums)  # <- its buffer was changed before Wait
+    for _ in range(2):
+        request.Start()
+        if not right:
+            given[0] += 7
+        request.Wait()
+        given[1] = sums[0]
+    request.Free()
+
+
+def sends_what_a_started_request_receives(comm, right):
+    got, me = np.zeros(4), comm.rank
+    requests = [comm.Recv_init(got, (me - 1) % comm.size), comm.Send_init(np.ones(4), (me + 1) % comm.size)]
+    MPI.Prequest.Startall(requests)
+    if right:
+        MPI.Request.Waitall(requests)
+    comm.allgather(me)
+    comm.Bcast(got)  # <- that rank 0: Recv_init at
+    MPI.Request.Waitall(requests)
+    for request in requests:
+        request.Free()
+
+
 def nobody_takes_what_was_probed(comm, right):
     if comm.rank == 0:
         comm.send("x", 1, tag=7)  # <- nobody received it
@@ -184,7 +236,8 @@ PROGRAMS = [
     an_object_where_a_buffer_is_taken, another_buffer_of_the_loop, cleared_too_late, a_column_across_a_row,
     sums_and_products, stores_where_another_rank_puts, stores_while_another_rank_reads,
     clears_what_it_reads_too_early, fills_anew_what_it_puts,
-    nobody_takes_what_was_probed, everybody_begins_a_barrier,
+    reads_what_it_gets_too_early, reads_what_it_receives_too_early, changes_what_a_started_request_sums,
+    sends_what_a_started_request_receives, nobody_takes_what_was_probed, everybody_begins_a_barrier,
 ]  # fmt: skip
 
 

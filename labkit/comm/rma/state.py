@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from labkit import _kernels
 from labkit.comm.buffers import Simple
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.place import Place
+from labkit.comm.place import Place, early_read, here
 from labkit.comm.rma.races import MOST_SAID, Access, Accesses, Footprint
 from labkit.comm.typed import address_of
 
@@ -298,16 +298,18 @@ class WindowState:
                 "nothing orders them: what comes out is chance"
             )
 
-    def note_changed(self, note: Any, changed: list[Origin], until: str, me: int) -> None:
-        """Say of which calls the program has changed the buffer before they were over."""
-        for one in changed:
+    def note_used(self, note: Any, over: list[Origin], until: str, me: int) -> None:
+        """Say of which calls that are over now the program has changed or read the buffer before."""
+        end = here()
+        for one in over:
+            done = "changed" if one.look() else one.read_until(end)
             key = (me, one.method, one.place, "origin")
-            if key in self.said or len(self.said) >= MOST_SAID:
+            if not done or key in self.said or len(self.said) >= MOST_SAID:
                 continue
             self.said[key] = None
             note(
                 f"{one.method} by rank {me} at {one.place} on the {self.text()}: its buffer at the origin "
-                f"was changed before {until} had completed it; until then it is MPI's, and what comes out is "
+                f"was {done} before {until} had completed it; until then it is MPI's, and what comes out is "
                 "chance"
             )
 
@@ -411,6 +413,11 @@ class Origin:
         write()
         self.sum = _sum(self.buffer)
 
+    def read_until(self, end: Place) -> str:
+        """Say at which line the program has read what a Get brings, before the line of its end."""
+        line = early_read(self.place, end, self.method, "origin", 0) if self.method == "Get" else None
+        return "" if line is None else f"read at line {line}"
+
     def look(self) -> bool:
         """Whether the program has changed it until now."""
         self.is_changed = self.is_changed or _sum(self.buffer) != self.sum
@@ -429,7 +436,7 @@ class Origins:
         return self._open[-1]
 
     def end(self, peer: int | None) -> list[Origin]:
-        """Let go of those with a rank, or all; return those that were changed."""
+        """Let go of those with a rank, or all, and return them."""
         over = [one for one in self._open if peer in (None, one.peer)]
         self._open = [one for one in self._open if peer not in (None, one.peer)]
-        return [one for one in over if one.look()]
+        return over

@@ -183,7 +183,7 @@ def finish(now: AccessCall, owner: int, peer: int | None, begun_by: int | None =
     """
     _await(now, owner, peer, begun_by)
     if owner == now.me and now.part.origins is not None:
-        now.state.note_changed(now.calls.note_fault, now.part.origins.end(peer), now.name, now.world(owner))
+        now.state.note_used(now.calls.note_fault, now.part.origins.end(peer), now.name, now.world(owner))
 
 
 def _await(now: AccessCall, owner: int, peer: int | None, begun_by: int | None) -> None:

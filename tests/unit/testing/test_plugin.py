@@ -193,3 +193,23 @@ def test_an_undecided_test_fails_or_is_an_expected_failure_and_never_skipped(kep
         kept(undecided="skip")(few)
     with pytest.raises(pytest.fail.Exception, match="is 3 times"):
         kept(undecided="xfail")(study_of(3.0, points=3))
+
+
+def test_tracebacks_end_at_the_line_of_the_test(pytester: pytest.Pytester) -> None:
+    pytester.makepyfile(
+        test_sum="""
+        import labkit as lk
+
+        def wrong(comm):
+            assert comm.allreduce(1) == 5, "wrong sum"
+
+        def test_sum():
+            lk.run(wrong, 4, on="star")
+        """
+    )
+    words = ("-p", "no:cacheprovider", "-p", "no:nbval", "--tb=short")
+    shown = pytester.runpytest_subprocess(*words).stdout.str()
+    assert "simulation.py" not in shown
+    assert "rank 0 failed: AssertionError: wrong sum" in shown
+    assert 'lk.run(wrong, 4, on="star")' in shown
+    assert "simulation.py" in pytester.runpytest_subprocess(*words, "--full-trace").stdout.str()

@@ -8,6 +8,7 @@ import pytest
 import labkit as lk
 from labkit import registry
 from labkit.errors import DataError, DeadlockError
+from labkit.machines import models
 from labkit.sim.replay import schedule_trace, without_collectives, write_goal
 from labkit.sim.schedules import simulate
 from labkit.trace.formats import read_actions
@@ -58,6 +59,16 @@ def test_irequires_needs_the_start_only(tmp_path):
     assert run.makespan_s == pytest.approx(2 * _time(8), rel=1e-12)
     with raises_code(DeadlockError, "deadlock", "rank 0", "8", "1", "2"):
         lk.replay(_file(tmp_path, _goal(second, first.format("requires"))), **RAW)
+
+
+def test_a_deadlock_names_sends_that_wait_and_tags_that_differ(tmp_path):
+    both = "s: send {0}b to {1} tag 4\nr: recv {0}b from {1} tag 4\nr requires s"
+    model = models.get("raw", detached_below_bytes=65536)
+    lk.replay(_file(tmp_path, _goal(both.format(65535, 1), both.format(65535, 0))), "star:2", model=model)
+    with raises_code(DeadlockError, "deadlock", "65,536 B", "waits for its receive"):
+        lk.replay(_file(tmp_path, _goal(both.format(65536, 1), both.format(65536, 0))), "star:2", model=model)
+    with raises_code(DeadlockError, "deadlock", "tag 3", "compare the tags"):
+        lk.replay(_file(tmp_path, _goal("send 8b to 1 tag 3", "recv 8b from 0 tag 4")), "star:2", model=model)
 
 
 def test_comments_gzip_and_free_form(tmp_path):
