@@ -390,7 +390,7 @@ def _list(values: Any) -> str:
     return ", ".join(shown) + (", ..." if len(values) > 12 else "")
 
 
-def bind(expectation: str | Expectation, curve: Curve, given: Mapping[str, Any] | None) -> Expectation:
+def bind(expectation: str | Expectation, curve: Curve, given: object) -> Expectation:
     """Bind an expectation's symbols to the curve's parameter and to what the other columns were."""
     if isinstance(expectation, Expectation):
         return expectation
