@@ -24,6 +24,9 @@ from labkit.plot.glyphs import GLYPHS, Axes, Columns, Plot, draw_glyph, limits, 
 from labkit.plot.style import COUNT_JS, SHARE_JS, SI_JS, count_text, share_text, si_text, wrap
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
+    from PIL.Image import Image
+
     from labkit.plot.style import Drawn
 
 __all__ = [
@@ -126,7 +129,7 @@ def draw_above(axes: Axes, plot: Plot) -> None:
         above += 1.35 * points * (line.text.count("\n") + 1)
 
 
-def draw_line(page: Any, line: TextLine, left: float, middle: float, pt: float = pt) -> None:
+def draw_line(page: MatplotlibFigure, line: TextLine, left: float, middle: float, pt: float = pt) -> None:
     """Draw a line at a place of a page, in shares of it."""
     page.text(
         left,
@@ -338,7 +341,7 @@ def described(
     return out.getvalue()
 
 
-def _with_palette(picture: Any, colors: int = _COLORS) -> Any:
+def _with_palette(picture: Image, colors: int = _COLORS) -> Image:
     """Return a picture with at most `colors` colors; a median cut would take five times as long."""
     found = picture.quantize(colors, _OCTREE, dither=_NO_DITHER)
     shades = np.array(found.getpalette(), dtype=np.uint8).reshape(-1, 3)
@@ -347,7 +350,7 @@ def _with_palette(picture: Any, colors: int = _COLORS) -> Any:
     return found
 
 
-def laid_out(layout: Plot, x: float, y: float) -> Any:
+def laid_out(layout: Plot, x: float, y: float) -> Iterator[tuple[Plot, float, float, float, float]]:
     """Yield every plot of a layout with its place and size in pixels, the origin at the top left."""
     kind = type(layout).__name__
     if hasattr(layout, "renderers"):
@@ -386,7 +389,7 @@ def _plot_size(plot: Plot) -> tuple[float, float]:
 
 
 def draw_plot(
-    page: Any, plot: Plot, box: tuple[float, float, float, float], sheet: Sheet
+    page: MatplotlibFigure, plot: Plot, box: tuple[float, float, float, float], sheet: Sheet
 ) -> tuple[Axes, list[Plot]]:
     """Draw one plot with its frame in a box, given in shares of the page; return the legends left out."""
     axes = page.add_axes(box, facecolor=plot.background_fill_color or "white")
@@ -423,7 +426,7 @@ def draw_plot(
     return axes, [legend for legend, _ in legends]
 
 
-def _align(stack: Sequence[Any]) -> None:
+def _align(stack: Sequence[Axes]) -> None:
     """Let panels with one range, one below the other, begin and end at the same lines."""
     boxes = [axes.get_position() for axes in stack]
     left, right = max(box.x0 for box in boxes), min(box.x1 for box in boxes)
@@ -491,7 +494,7 @@ def _writer(formatter: Plot) -> Callable[[float], str]:
     return lambda value: f"{value:,.6g}"
 
 
-def _annotate(page: object, axes: Axes, thing: Plot, sheet: Sheet) -> None:
+def _annotate(page: MatplotlibFigure, axes: Axes, thing: Plot, sheet: Sheet) -> None:
     kind = type(thing).__name__
     if kind == "ColorBar":
         _color_bar(page, axes, thing, sheet)
@@ -557,7 +560,7 @@ def _draw_legend(axes: Axes, legend: Plot, side: str, shown: dict[str, object]) 
     made.set_zorder(5)
 
 
-def _color_bar(page: Any, axes: Axes, bar: Plot, sheet: Sheet) -> None:
+def _color_bar(page: MatplotlibFigure, axes: Axes, bar: Plot, sheet: Sheet) -> None:
     from matplotlib import cm, ticker
     from matplotlib import colors as palettes
 

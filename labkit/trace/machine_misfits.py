@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import floor, log10
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,14 +184,15 @@ def _calls(measured: RecordedRun, predicted: RecordedRun) -> pd.DataFrame:
     return found
 
 
-def _hosts(run: RecordedRun) -> NDArray[Any]:
+def _hosts(run: RecordedRun) -> NDArray[np.int64]:
     if run.trace.setting is None:
         return np.arange(run.ranks)
     return np.asarray(run.trace.setting[0].rank_hosts(run.ranks))
 
 
-def _part(at_s: object, whole_s: float, parts: int) -> Any:
-    return np.clip((np.asarray(at_s) / max(whole_s, _LEAST_S) * parts).astype(int), 0, parts - 1) + 1
+def _part(at_s: object, whole_s: float, parts: int) -> NDArray[np.int64]:
+    part = (np.asarray(at_s, float) / max(whole_s, _LEAST_S) * parts).astype(np.int64)
+    return np.asarray(np.clip(part, 0, parts - 1) + 1)
 
 
 def _frame(
@@ -217,7 +219,7 @@ def _frame(
     )
 
 
-def _computations(both: pd.DataFrame, hosts: Any, whole_s: float) -> pd.DataFrame:
+def _computations(both: pd.DataFrame, hosts: NDArray[np.int64], whole_s: float) -> pd.DataFrame:
     same = both["rank"] == both["rank"].shift(1)
     follows = (both["row"] == both["row"].shift(1) + 1) & (
         both["row_predicted"] == both["row_predicted"].shift(1) + 1
@@ -272,7 +274,7 @@ def _collectives(both: pd.DataFrame, whole_s: float) -> pd.DataFrame:
     )
 
 
-def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: Any) -> pd.DataFrame:
+def _messages(measured: RecordedRun, predicted: RecordedRun, hosts: NDArray[np.int64]) -> pd.DataFrame:
     real = [run.trace.clocks is not None for run in (measured, predicted)]
     keys = ["source", "destination", "tag", "bytes", *([] if any(real) else ["context"])]
     tables = []
@@ -359,7 +361,7 @@ def _outside_s(run: RecordedRun, ranks: object, begin_s: object, end_s: object) 
     return outside_s
 
 
-def _plain(run: RecordedRun) -> NDArray[Any]:
+def _plain(run: RecordedRun) -> NDArray[np.bool_]:
     """Which messages of a simulated run are the program's own, and no collective's."""
     from labkit.trace.waiting.windows import calls_at
 
@@ -372,7 +374,7 @@ def _plain(run: RecordedRun) -> NDArray[Any]:
     return ~inside
 
 
-def _route_names(run: RecordedRun) -> Any:
+def _route_names(run: RecordedRun) -> Callable[[int, int], list[str]]:
     """Return what gives the names of the links between two ranks on the predicted machine."""
     known: dict[tuple[int, int], list[str]] = {}
     if run.trace.setting is None:
@@ -475,7 +477,7 @@ def _groups(kind: str, rows: pd.DataFrame, ratio: Array) -> tuple[list[Misfit], 
     shift = np.full(len(ratio), center)
     found: list[Misfit] = []
 
-    def add(what: str, by: str, where: str, members: Any, size: float, chance: float) -> None:
+    def add(what: str, by: str, where: str, members: NDArray[np.int64], size: float, chance: float) -> None:
         spent = float((measured[members] - expected[members]).sum())
         ends = at_s[members] + measured[members]
         found.append(
@@ -510,14 +512,16 @@ def _groups(kind: str, rows: pd.DataFrame, ratio: Array) -> tuple[list[Misfit], 
     return found, shift
 
 
-def _places(columns: tuple[str, ...], labels: list[dict[str, list[str]]]) -> dict[tuple[str, str], Any]:
+def _places(
+    columns: tuple[str, ...], labels: list[dict[str, list[str]]]
+) -> dict[tuple[str, str], NDArray[np.int64]]:
     found: dict[tuple[str, str], list[int]] = {}
     for column in columns:
         for at, one in enumerate(labels):
             for name in dict.fromkeys(one[column]):
                 found.setdefault((column, name), []).append(at)
     # the same members under several names are one group, called by all of them
-    distinct: dict[bytes, tuple[str, list[str], object]] = {}
+    distinct: dict[bytes, tuple[str, list[str], NDArray[np.int64]]] = {}
     for (column, name), members in found.items():
         own = np.array(members)
         distinct.setdefault(own.tobytes(), (column, [], own))[1].append(name)
@@ -530,8 +534,8 @@ def _named(names: list[str]) -> str:
 
 
 def _best(
-    places: dict[tuple[str, str], Any], left: Array, shift: Array
-) -> tuple[tuple[str, str], Any, float, float] | None:
+    places: dict[tuple[str, str], NDArray[np.int64]], left: Array, shift: Array
+) -> tuple[tuple[str, str], NDArray[np.int64], float, float] | None:
     """Return the group whose own shift explains most of what is off, if chance does not."""
     from scipy.stats import mannwhitneyu
 
@@ -562,7 +566,9 @@ def _sign_chance(ratio: Array, sign: float) -> float:
     return float(binomtest(beyond, len(ratio), 0.5, alternative="greater").pvalue)
 
 
-def _stalls(kind: str, labels: Any, excess: Array, at_s: Array, predicted_s: float) -> list[Misfit]:
+def _stalls(
+    kind: str, labels: Sequence[dict[str, list[str]]], excess: Array, at_s: Array, predicted_s: float
+) -> list[Misfit]:
     """Return single times far beyond all others, those of one place together."""
     usual = float(np.quantile(np.maximum(excess, 0.0), 0.9, method="lower"))
     limit = max(_FAR * usual, _SHARE * predicted_s)
@@ -573,8 +579,8 @@ def _stalls(kind: str, labels: Any, excess: Array, at_s: Array, predicted_s: flo
     tail = max(float((above - usual).mean()) if len(above) else 0.0, usual, 1e-3 * limit)
     by = {"computation": "rank", "message": "pair", "collective": "call and size"}[kind]
     places: dict[str, list[int]] = {}
-    for at in beyond:
-        places.setdefault(labels[at][by][0], []).append(int(at))
+    for at in map(int, beyond):
+        places.setdefault(labels[at][by][0], []).append(at)
     found = []
     for where, members in places.items():
         spent = excess[members]

@@ -57,13 +57,13 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         self._says = w.HTML("")
         self._pictures: dict[str, Picture] = {}
         self._figures: dict[str, Figure] = {}
-        self._shown: Sequence[Any] = ()
+        self._shown: Sequence[w.Widget] = ()
         self._due: asyncio.TimerHandle | None = None
         self._is_setting = False
         super().__init__()
         self.add_class("labkit-explorer")
 
-    def start(self, controls: Sequence[Any], *rest: Any, is_wide: bool = False) -> None:
+    def start(self, controls: Sequence[w.Widget], *rest: w.Widget, is_wide: bool = False) -> None:
         """Lay out the controls and what they change, and draw for the first time.
 
         Parameters
@@ -198,8 +198,8 @@ class Player(Explorer):
         The present step, and what plays them one after another.
     """
 
-    step: Any
-    play: Any
+    step: w.IntSlider
+    play: w.Play
 
     def set(self, **values: object) -> None:
         """Set controls; the step last, since the other ones say how many there are.
@@ -239,8 +239,8 @@ def _sentence(error: Exception) -> str:
     return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)[:400]
 
 
-def _wide() -> Any:
-    return w.Layout(width="20em")
+def _wide() -> Layout:
+    return Layout(width="20em")
 
 
 # A drop-down list that greys out what cannot be chosen just now, and says why.
@@ -307,7 +307,7 @@ class Select(AnyWidget):  # type: ignore[misc]  # it is untyped
             self.refused = reasons
 
 
-def _fill(control: Any) -> None:
+def _fill(control: w.DOMWidget) -> None:
     """Let a control share a row with others: its label as wide as its text, the rest for what is chosen."""
     longest = max(map(len, map(str, getattr(control, "options", ()))), default=0)
     room = min(max(14.0, 3 + 0.5 * (len(control.description) + longest)), 30.0)  # a letter is half an em
@@ -320,14 +320,14 @@ def _fill(control: Any) -> None:
         control.style.description_width = "initial"
 
 
-def choice(label: str, options: Sequence[object], value: object, tip: str = "") -> Any:
+def choice(label: str, options: Sequence[object], value: object, tip: str = "") -> w.Dropdown:
     """Return a drop-down list."""
     return w.Dropdown(
         description=label, options=options, value=value, tooltip=tip, style=_STYLE, layout=_wide()
     )
 
 
-def text(label: str, value: str, hint: str = "", tip: str = "") -> Any:
+def text(label: str, value: str, hint: str = "", tip: str = "") -> w.Text:
     """Return a field of text, answered when it is left or Enter is pressed."""
     return w.Text(
         description=label,
@@ -340,14 +340,14 @@ def text(label: str, value: str, hint: str = "", tip: str = "") -> Any:
     )
 
 
-def number(label: str, value: int, least: int, most: int, tip: str = "") -> Any:
+def number(label: str, value: int, least: int, most: int, tip: str = "") -> w.BoundedIntText:
     """Return a field for a whole number."""
     return w.BoundedIntText(
         description=label, value=value, min=least, max=most, tooltip=tip, style=_STYLE, layout=_wide()
     )
 
 
-def slider(label: str, value: int, least: int, most: int, tip: str = "", live: bool = False) -> Any:
+def slider(label: str, value: int, least: int, most: int, tip: str = "", live: bool = False) -> w.IntSlider:
     """Return a slider of whole numbers; unless live, it is answered when it is let go."""
     return w.IntSlider(
         description=label,

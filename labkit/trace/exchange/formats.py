@@ -151,7 +151,9 @@ def _parents(depth: NDArray[np.int64]) -> NDArray[np.int64]:
     return found
 
 
-def _around(above: NDArray[np.int64], is_wanted: Any) -> NDArray[np.int64]:
+def _around(
+    above: NDArray[np.int64], is_wanted: Callable[[NDArray[np.int64], NDArray[np.int64]], NDArray[np.bool_]]
+) -> NDArray[np.int64]:
     """Return for each slice the innermost of those around it that is wanted; -1: none.
 
     `is_wanted` decides for slices and those around them.
@@ -192,7 +194,7 @@ def _states(events: Events, above: NDArray[np.int64]) -> tuple[NDArray[np.int64]
     return rank[some], since[some], upto[some], during[some]
 
 
-def _marks(events: Events, above: NDArray[np.int64]) -> tuple[NDArray[Any], ...]:
+def _marks(events: Events, above: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
     """Return rank, time, type, value and what follows; an end has the number of what is around, or 0."""
     kind, calls = events.kind, events.run.trace.calls
     outer = _around(above, lambda own, around: kind[around] == kind[own])
@@ -523,7 +525,7 @@ def _anchor(report: Report, plain: list[Any], number: dict[str, int]) -> bytes:
         ElementTree.SubElement(root, "attr", key=key, value=value)
     ElementTree.SubElement(ElementTree.SubElement(root, "doc"), "mirrors")
     metrics = ElementTree.SubElement(root, "metrics", title="Metric tree")
-    known: dict[str, Any] = {"": metrics}
+    known = {"": metrics}
     for metric in plain:
         facts = {
             "id": str(number[metric.name]),
@@ -549,7 +551,7 @@ def _anchor(report: Report, plain: list[Any], number: dict[str, int]) -> bytes:
     return b'<?xml version="1.0" encoding="UTF-8"?>\n' + text
 
 
-def _texts(above: Any, **texts: str) -> None:
+def _texts(above: ElementTree.Element, **texts: str) -> None:
     for name, text in texts.items():
         ElementTree.SubElement(above, name).text = _clean(text)
 
@@ -561,7 +563,7 @@ def _clean(text: str) -> str:
     )
 
 
-def _program(report: Report, program: Any) -> None:
+def _program(report: Report, program: ElementTree.Element) -> None:
     """Write a region for each name, and the call tree."""
     regions: dict[tuple[str, str], int] = {}
     calls: dict[tuple[str, str], bool] = {}
@@ -576,19 +578,19 @@ def _program(report: Report, program: Any) -> None:
         )
         paradigm, role = ("mpi", "function") if calls[label, place] else ("user", "region")
         _texts(region, name=label, mangled_name=label, paradigm=paradigm, role=role, url="", descr=place)
-    nodes: list[Any] = []
+    nodes: list[ElementTree.Element] = []
     for row, path in enumerate(report.paths):
         above = nodes[path.above] if path.above >= 0 else program
         callee = str(regions[path.label, path.place])
         nodes.append(ElementTree.SubElement(above, "cnode", id=str(row), calleeId=callee))
 
 
-def _system(report: Report, system: Any) -> None:
+def _system(report: Report, system: ElementTree.Element) -> None:
     """Write the machine, its hosts, and on each the ranks; without hosts all ranks are on one."""
     machine = ElementTree.SubElement(system, "systemtreenode", {"Id": "0", "class": "machine"})
     _texts(machine, name=getattr(report.machine, "name", "") or "machine", **{"class": "machine"})
     hosts = report.hosts or (0,) * report.ranks
-    known: dict[int, Any] = {}
+    known: dict[int, ElementTree.Element] = {}
     for host in hosts:
         if host not in known:
             node = ElementTree.SubElement(

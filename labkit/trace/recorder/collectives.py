@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,14 +10,13 @@ import numpy as np
 from labkit.comm.buffers import Simple
 from labkit.comm.collective.native import ANYTHING, Call, block, single, table
 from labkit.comm.surface import METHODS, NAMED, Method, made
-from labkit.trace.recorder.ledger import Known, Ledger, Sizes, noted_methods
+from labkit.trace.recorder.ledger import Function, Known, Ledger, Sizes, noted_methods
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
 __all__ = ["OF_BLOCKS", "PLAIN", "ROOTED", "Collectives", "sent_bytes"]
 
-_Call = Callable[..., Any]
 
 _COMBINED = ("Reduce", "Allreduce", "Scan", "Exscan", "Reduce_scatter_block")
 #: collectives whose first buffer is what a rank gives, in whole or cut into blocks
@@ -49,7 +47,7 @@ class Collectives:
             methods[name] = made(NAMED[name], "call(self, *completed(self, {args}))", space)
         return methods
 
-    def _note(self, row: Method, original: _Call) -> _Call | None:
+    def _note(self, row: Method, original: Function) -> Function | None:
         """Return what makes the call and notes what its description says."""
         name = row.name.lower()
         if row.kind != "collective" or row.form != "blocking" or not (row.is_buffer or name == "barrier"):

@@ -28,7 +28,17 @@ from labkit.trace.counters import EVENTS, Columns, is_counted, refused, summed_c
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm
 
-__all__ = ["Known", "Ledger", "Places", "RankSummary", "Sizes", "Undetermined", "guarded", "noted_methods"]
+__all__ = [
+    "Function",
+    "Known",
+    "Ledger",
+    "Places",
+    "RankSummary",
+    "Sizes",
+    "Undetermined",
+    "guarded",
+    "noted_methods",
+]
 
 
 #: tags of the messages that a collective of objects is made of, as the simulated communicators number them
@@ -584,14 +594,15 @@ def _spanned(buffer: Any, kind: Any) -> int:
 
 # Methods in place of mpi4py's, which note the program's calls: one for each row of mpi4py's surface.
 
-_Call = Callable[..., Any]
+#: a method, or what stands for one
+Function = Callable[..., Any]
 
 
 def noted_methods(
     ledger: Ledger,
     own: dict[str, Any],
     rows: Iterable[Method],
-    note: Callable[[Method, _Call], _Call | None],
+    note: Callable[[Method, Function], Function | None],
 ) -> dict[str, Any]:
     """Return what stands for methods of a class."""
     methods: dict[str, object] = {}
@@ -607,7 +618,7 @@ def noted_methods(
     return methods
 
 
-def guarded(ledger: Ledger, name: str, original: _Call, noted: _Call) -> _Call:
+def guarded(ledger: Ledger, name: str, original: Function, noted: Function) -> Function:
     """Return a call that is noted, unless it is one that mpi4py, or an operator, makes inside another."""
     number, log = ledger.number(name), ledger.log
     begin, here, end = log.enter, ledger.here, log.leave

@@ -19,7 +19,7 @@ from labkit.comm.collective.calls import phase_line
 from labkit.comm.surface import METHODS, Method
 from labkit.errors import MachineError
 from labkit.trace.recorder.collectives import ROOTED, Collectives
-from labkit.trace.recorder.ledger import Known, Ledger, Sizes, noted_methods
+from labkit.trace.recorder.ledger import Function, Known, Ledger, Sizes, noted_methods
 from labkit.trace.recorder.requests import Communicators, Post, Requests, received_bytes
 from labkit.trace.recorder.windows import refused_calls, refused_classes, stand_in, timed_calls, window_class
 
@@ -58,7 +58,6 @@ _REDUCTIONS = ("reduce", "allreduce", "scan", "exscan")
 
 # Sends, receives and probes of a real run, noted.
 
-_Call = Callable[..., Any]
 
 #: an object's receive takes whatever comes (as the simulator writes it); mpi4py's irecv has this room
 _NO_BOUND, _IRECV_BYTES = (1 << 64) - 1, 32768
@@ -88,7 +87,7 @@ class MessageCalls:
             made[name] = self.ledger.compiled(name, own[name], made[name], status)
         return made
 
-    def _note(self, row: Method, original: _Call) -> _Call | None:
+    def _note(self, row: Method, original: Function) -> Function | None:
         if row.kind == "exchange":
             if row.form != "blocking":
                 return None
@@ -98,7 +97,7 @@ class MessageCalls:
 
     # -- sends ----------------------------------------------------------------------------------------------
 
-    def _send(self, row: Method, original: _Call) -> _Call:
+    def _send(self, row: Method, original: Function) -> Function:
         ledger, log, no_proc = self.ledger, self.ledger.log, self.ledger.no_proc
         is_synchronous, is_buffered = (row.base.lower() == f"{mode}send" for mode in "sb")
         is_blocking, is_init, is_buffer = row.form == "blocking", row.form == "persistent", row.is_buffer
@@ -132,7 +131,7 @@ class MessageCalls:
         label = -1 if tag == self.ledger.any_tag else tag
         return False, self.ledger.world_peer(known, source), label, room, known.number, False, False
 
-    def _receive(self, row: Method, original: _Call) -> _Call:
+    def _receive(self, row: Method, original: Function) -> Function:
         ledger, is_buffer, is_init = self.ledger, row.is_buffer, row.form == "persistent"
         log = ledger.log
 
@@ -168,7 +167,7 @@ class MessageCalls:
 
     # -- both together ---------------------------------------------------------------------------------------
 
-    def _exchange(self, row: Method, original: _Call) -> _Call:
+    def _exchange(self, row: Method, original: Function) -> Function:
         ledger, is_buffer = self.ledger, row.is_buffer
 
         def noted(
@@ -195,7 +194,7 @@ class MessageCalls:
 
         return noted
 
-    def _replace(self, row: Method, original: _Call) -> _Call:
+    def _replace(self, row: Method, original: Function) -> Function:
         def noted(
             comm: Comm,
             buf: object,
@@ -242,7 +241,7 @@ class MessageCalls:
 
     # -- probes ---------------------------------------------------------------------------------------------
 
-    def _look(self, row: Method, original: _Call) -> _Call:
+    def _look(self, row: Method, original: Function) -> Function:
         ledger, is_blocking = self.ledger, row.form == "blocking"
 
         def noted(comm: Comm, source: int, tag: int, status: Status | None) -> object:
@@ -272,7 +271,7 @@ class Objects:
         """Return recorded calls in place of those that a class of mpi4py defines."""
         return noted_methods(self.ledger, own, METHODS, self._note)
 
-    def _note(self, row: Method, original: _Call) -> _Call | None:
+    def _note(self, row: Method, original: Function) -> Function | None:
         """Return what makes the call and notes what came of it."""
         name, ledger = row.name, self.ledger
         if row.kind != "collective" or row.is_buffer or name == "barrier":

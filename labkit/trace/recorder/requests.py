@@ -8,15 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from labkit.comm.buffers import Vector
 from labkit.comm.surface import MAKERS, METHODS, REQUESTS, Method, made, over
-from labkit.trace.recorder.ledger import Known, Ledger, Sizes, guarded, noted_methods
+from labkit.trace.recorder.ledger import Function, Known, Ledger, Sizes, guarded, noted_methods
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Comm, Status, Topocomm
 
 __all__ = ["Communicators", "Post", "Requests", "received_bytes"]
-
-
-_Call = Callable[..., Any]
 
 
 def received_bytes(status: Status, unequal: tuple[int, int] | None) -> int:
@@ -167,7 +164,7 @@ class Requests:
 
     # -- waits and tests ------------------------------------------------------------------------------------
 
-    def _ending(self, row: Method, original: _Call) -> Any:
+    def _ending(self, row: Method, original: Function) -> Any:
         """Return a wait or a test, of one request or of several."""
         ledger, number = self.ledger, self.ledger.number(row.name)
         is_one, has_one_status = row.kind == "one", row.kind in ("one", "any")
@@ -237,7 +234,7 @@ class Requests:
     # -- matched messages -----------------------------------------------------------------------------------
 
     def _receive(
-        self, original: _Call, arguments: tuple[object, ...], message: Any, status: Status | None
+        self, original: Function, arguments: tuple[object, ...], message: Any, status: Status | None
     ) -> Any:
         """Receive a matched message, and note it."""
         ledger = self.ledger
@@ -256,7 +253,7 @@ class Requests:
         finally:
             ledger.leave()
 
-    def _begin_receive(self, original: _Call, arguments: tuple[object, ...], message: Any) -> object:
+    def _begin_receive(self, original: Function, arguments: tuple[object, ...], message: Any) -> object:
         """Begin to receive a matched message, and note it."""
         ledger = self.ledger
         if ledger.log.is_busy:
@@ -343,7 +340,7 @@ class Communicators:
             made["free"] = self._free_lower(own["free"])
         return made
 
-    def _note(self, row: Method, original: _Call) -> _Call | None:
+    def _note(self, row: Method, original: Function) -> Function | None:
         """Return what makes a call to neighbors and notes it."""
         if row.kind != "neighbor" or row.form != "blocking":
             return None
@@ -354,7 +351,7 @@ class Communicators:
 
     # -- making ---------------------------------------------------------------------------------------------
 
-    def _make(self, original: _Call, is_split: bool) -> _Call:
+    def _make(self, original: Function, is_split: bool) -> Function:
         ledger = self.ledger
 
         def noted(comm: Comm, *arguments: object, **named: object) -> object:
@@ -371,7 +368,7 @@ class Communicators:
 
         return noted
 
-    def _make_group(self, original: _Call) -> _Call:
+    def _make_group(self, original: Function) -> Function:
         ledger = self.ledger
 
         def noted(comm: Comm, group: object, tag: int = 0) -> object:
@@ -384,7 +381,7 @@ class Communicators:
 
         return noted
 
-    def _free(self, original: _Call) -> _Call:
+    def _free(self, original: Function) -> Function:
         ledger = self.ledger
 
         def noted(comm: Comm) -> None:
@@ -396,7 +393,7 @@ class Communicators:
 
         return noted
 
-    def _free_lower(self, original: _Call) -> _Call:
+    def _free_lower(self, original: Function) -> Function:
         def call(self_: Any) -> None:
             is_own = self_ == self.ledger.null or self.ledger.known(self_).number < 4
             return original(self_) if is_own else self_.Free()  # type: ignore[no-any-return]
@@ -405,7 +402,7 @@ class Communicators:
 
     # -- neighbors -----------------------------------------------------------------------------------------
 
-    def _neighbors(self, original: _Call, sizes_of: _Call) -> _Call:
+    def _neighbors(self, original: Function, sizes_of: Function) -> Function:
         ledger = self.ledger
 
         def noted(comm: Topocomm, sendbuf: object, recvbuf: object) -> object:
@@ -421,7 +418,7 @@ class Communicators:
 
         return noted
 
-    def _objects(self, original: _Call, is_gather: bool) -> _Call:
+    def _objects(self, original: Function, is_gather: bool) -> Function:
         ledger = self.ledger
 
         def noted(comm: Topocomm, sendobj: object) -> object:
