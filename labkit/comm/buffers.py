@@ -27,6 +27,7 @@ __all__ = [
     "Vector",
     "array_of",
     "check_counts",
+    "letter_of",
     "parse_buffer",
     "parse_simple",
     "parse_vector",
@@ -387,6 +388,13 @@ def parse_buffer(message: object, is_writable: bool) -> tuple[Any, ...]:
     if not is_writable:
         return gathered(body, address, number), 0, length
     return (memory if length and not is_bottom else None), 0, length, body.map.layout, address
+
+
+def letter_of(datatype: Datatype) -> str:
+    """Return the letter of the elements that a predefined datatype has; none of bytes and others."""
+    body = datatype._usable()
+    code = _KINDS.get((body.dtype.kind, body.dtype.itemsize)) if body.constant else None
+    return chr(code) if code else ""
 
 
 def warn_of_count(number: int, what: str = "count") -> None:

@@ -533,6 +533,14 @@ def _elements(peer: int, text: str, number: int) -> str:
     )
 
 
+def _elements_of_all(peer: int, text: str, number: int) -> str:
+    name, (mine, other) = text.split(":")
+    return (
+        f"{name} is given {_ELEMENTS[mine]} and {_ELEMENTS[other]}: MPI requires the same type at all ranks, for "
+        "what is sent and what is received, and the bytes are not converted; give arrays of the same dtype"
+    )
+
+
 #: what a call does with memory of a request that has not been waited for
 _USES = (
     "writes into the buffer of a nonblocking send before its Wait",
@@ -555,6 +563,7 @@ _SENTENCES: dict[str, Callable[[int, str, int], str]] = {
         "(Create_contiguous)"
     ),
     "elements": _elements,
+    "elements of a collective": _elements_of_all,
     "changed": lambda peer, text, number: (
         "the buffer of a nonblocking send was changed before its Wait: on real MPI the old or the new data "
         "arrives; change it after the Wait, or send a copy"

@@ -140,6 +140,9 @@ class CollectiveCalls:
             before = call.facts.setdefault(fact, value)
             if before == value:
                 continue
+            if fact == "elements":
+                self.hub.warn("elements of a collective", f"{call.name}:{value}{before}")
+                continue
             mine, theirs = self._spelled(call, call.name)
             if mine != theirs:
                 raise self._other_call(call, mine, theirs)

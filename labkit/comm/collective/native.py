@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit import _kernels
-from labkit.comm.buffers import Simple, Vector, warn_of_count
+from labkit.comm.buffers import Simple, Vector, letter_of, warn_of_count
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import make_outside
 from labkit.comm.handles.packing import address_of
@@ -86,6 +86,8 @@ class Call:
         Where what has arrived is to be put at the end: of datatypes with gaps.
     gathered : Home, optional
         Where what is sent comes from, of a datatype with gaps.
+    elements : str
+        The kinds of elements that this rank gives, a letter each, as `letter_of`; none of bytes.
     """
 
     problem: str
@@ -101,9 +103,12 @@ class Call:
     is_known: bool = True
     homes: list[Any] = field(default_factory=list)
     gathered: Any = None
+    elements: str = ""
 
     def moves(self, sent: Any, received: Any) -> Call:
-        """Note what is sent and where is received, of datatypes with gaps; the call itself."""
+        """Note what is sent and where is received: kinds of elements, and gaps; the call itself."""
+        kinds = (letter_of(one.datatype) for one in (sent, received) if one is not None)
+        self.elements = "".join(dict.fromkeys(kinds))
         self.homes = [received.home] if received is not None and received.home else []
         if sent is not None and sent.home and sent.home not in self.homes:  # else it is IN_PLACE
             self.gathered = sent.home
@@ -199,6 +204,10 @@ def _agree(calls: Any, comm: Any, call: Call) -> tuple[object, tuple[BoundBuffer
     has_data = call.facts["buffers with content"] = _has_data(call)
     if calls.hub.is_watching:
         _warn(calls.hub, comm, call)
+        if len(call.elements) > 1:
+            calls.hub.warn("elements of a collective", f"{call.name}:{call.elements[:2]}")
+        elif call.elements:
+            call.facts["elements"] = call.elements
     shared = calls.arrive(comm, call.name, call.facts)
     if shared.program is None:
         # in its own context: what a schedule takes is not memory of the rank that came first

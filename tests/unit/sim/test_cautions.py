@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -260,6 +262,43 @@ def test_elements_of_another_type(sent, taken) -> None:
 
     (found,) = cautions(program, 2)
     assert "requires the same type" in found
+
+
+COLLECTIVES = {
+    "Bcast": lambda comm, a, b: comm.Bcast(a if comm.rank == 0 else b),
+    "Ibcast": lambda comm, a, b: comm.Ibcast(a if comm.rank == 0 else b).Wait(),
+    "Gather": lambda comm, a, b: comm.Gather(a[:1], b if comm.rank == 0 else None),
+    "Scatter": lambda comm, a, b: comm.Scatter(a if comm.rank == 0 else None, b[:1]),
+    "Allgather": lambda comm, a, b: comm.Allgather(a[:1], b),
+    "Allgatherv": lambda comm, a, b: comm.Allgatherv(a[:1], [b, [1] * comm.size]),
+    "Alltoall": lambda comm, a, b: comm.Alltoall(a, b),
+    "Gatherv": lambda comm, a, b: comm.Gatherv(a[:1], [b, [1] * comm.size] if comm.rank == 0 else None),
+    "Alltoallv": lambda comm, a, b: comm.Alltoallv([a, [1] * comm.size], [b, [1] * comm.size]),
+}
+
+
+@pytest.mark.parametrize("name", COLLECTIVES)
+@pytest.mark.parametrize("p", [2, 4])
+def test_elements_of_another_type_in_a_collective(name: str, p: int) -> None:
+    def program(comm, kinds):
+        a, b = (np.zeros(comm.size, kind) for kind in kinds)
+        for _ in range(3):  # the second call takes the short way
+            COLLECTIVES[name](comm, a, b)
+
+    (found,) = cautions(partial(program, kinds=("i8", "f8")), p)
+    assert "same type" in found
+    assert name in found
+    for kinds in ("i8", "u8"), ("f8", "f8"), ("i4", "i4"):
+        assert not cautions(partial(program, kinds=kinds), p)
+
+
+def test_bytes_go_with_elements_of_any_type_in_a_collective() -> None:
+    def program(comm):
+        values = np.zeros(comm.size)
+        comm.Bcast(values if comm.rank else [values, MPI.BYTE])
+        comm.Allgather([values[:1], MPI.BYTE] if comm.rank else values[:1], values.copy())
+
+    assert not cautions(program, 4)
 
 
 def test_a_buffer_changed_before_its_wait() -> None:
