@@ -366,7 +366,7 @@ class Intercomm(Comm):
         """Wait until every rank of the other group is here."""
         self.Barrier()
 
-    def bcast(self, obj: object = None, root: int = 0) -> Any:
+    def bcast(self, obj: object, root: int = 0) -> Any:
         """Send an object from the root to everybody in the other group."""
         if root == ROOT:
             self._objects("bcast", [(obj, peer) for peer in range(self.remote_size)], [])
@@ -378,7 +378,7 @@ class Intercomm(Comm):
         """Collect one object of every rank of the other group at the root."""
         return self._to_root("gather", sendobj, root)
 
-    def scatter(self, sendobj: Sequence[object] | None = None, root: int = 0) -> Any:
+    def scatter(self, sendobj: Sequence[object] | None, root: int = 0) -> Any:
         """Send the i-th of the root's objects to rank i of the other group."""
         if root == ROOT:
             self._objects("scatter", self._each(sendobj), [])

@@ -61,7 +61,7 @@ class ObjectCollectives:
         """Wait until every rank is here."""
         self.Barrier()
 
-    def bcast(self, obj: object = None, root: int = 0) -> Any:
+    def bcast(self, obj: object, root: int = 0) -> Any:
         """Send an object from the root to everybody."""
         count = np.zeros(1, np.int64)
         data: object = b""
@@ -88,7 +88,7 @@ class ObjectCollectives:
         self.Gatherv(data, [everything, sizes], root)
         return _split(self._pickle, everything, sizes)
 
-    def scatter(self, sendobj: Sequence[object] | None = None, root: int = 0) -> Any:
+    def scatter(self, sendobj: Sequence[object] | None, root: int = 0) -> Any:
         """Send the i-th of the root's objects to rank i."""
         is_root = self.rank == check_root(root, self.size)
         data, sizes = _join(self._pickle, sendobj, self.size) if is_root else (b"", [])
@@ -133,6 +133,12 @@ class ObjectCollectives:
     def exscan(self, sendobj: object, op: Any = _SUM) -> Any:
         """Combine the objects of the ranks before this one; None at rank 0."""
         return exscan(self, sendobj, op, "exscan")
+
+
+for _name, _method in vars(ObjectCollectives).items():
+    if callable(_method):  # errors name the method as mpi4py does
+        _method.__qualname__ = f"Comm.{_name}"
+del _name, _method
 
 
 # Reductions of Python objects over messages, with mpi4py's trees: rank order, any p.

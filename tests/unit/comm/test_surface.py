@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
+import json
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -60,3 +64,52 @@ def test_made_methods_are_called_as_mpi4pys_are():
     assert not hasattr(Noting, "Recv")
     with pytest.raises(TypeError, match=r"Reduce\(\) got an unexpected keyword argument 'buf'"):
         Noting().Reduce(1, 2, buf=3)
+
+
+OF_MPI4PY = """
+import json
+import mpi4py
+mpi4py.rc.initialize = False
+from mpi4py import MPI
+found = {}
+for of in (one for one in vars(MPI).values() if isinstance(one, type)):
+    for name in dir(of):
+        line = next(iter((getattr(of, name).__doc__ or "").splitlines()), "")
+        if not name.startswith("_") and line.startswith(f"{name}("):
+            found[f"{of.__name__}.{name}"] = line
+print(json.dumps(found))
+"""
+#: parameters of mpi4py's that differ: a handle's name, and what may be left out
+OTHERWISE = {"fromhandle", "Precv_init", "pop", "Clone"}
+
+
+def parameters_of(line: str) -> list[tuple[str, bool]]:
+    """Return the parameters of a signature without self, and whether each may be left out."""
+    (function,) = ast.parse(f"def {line}: pass").body
+    assert isinstance(function, ast.FunctionDef)
+    names = [one.arg for one in (*function.args.posonlyargs, *function.args.args)]
+    least = len(names) - len(function.args.defaults)
+    return [(name, i >= least) for i, name in enumerate(names) if name not in ("self", "cls")]
+
+
+def test_parameters_are_those_of_mpi4py() -> None:
+    pytest.importorskip("mpi4py")
+    answer = subprocess.run(
+        [sys.executable, "-c", OF_MPI4PY], check=True, capture_output=True, text=True, timeout=60
+    ).stdout
+    seen, other = 0, []
+    for method, line in json.loads(answer).items():
+        of, name = method.split(".")
+        own = getattr(getattr(MPI, of, None), name, None)
+        if not callable(own) or name in OTHERWISE or of in ("buffer", "memory"):
+            continue
+        given = [
+            (one.name, one.default is not one.empty)
+            for one in inspect.signature(own).parameters.values()
+            if one.name not in ("self", "cls") and one.kind not in (one.KEYWORD_ONLY, one.VAR_KEYWORD)
+        ]
+        seen += 1
+        if given != parameters_of(line):
+            other.append((method, given, line))
+    assert not other
+    assert seen > 1000
