@@ -14,9 +14,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from labkit.errors import DataError, MachineError, ProgramError, nearest
 from labkit.text.units import format_count
 
@@ -38,7 +35,6 @@ __all__ = [
     "check_tolerance",
     "echo",
     "names_of",
-    "numbers_of",
     "path_of",
     "program_name",
     "whole_numbers",
@@ -149,16 +145,6 @@ def whole_numbers(name: str, given: Any, least: int) -> list[int]:
             code="out-of-range",
         )
     return sorted({int(v) for v in values})
-
-
-def numbers_of(name: str, given: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    """Return a number, or several in any shape, as floats; refuse anything else."""
-    try:
-        if np.iscomplexobj(given):
-            raise TypeError
-        return np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise DataError(f"{name} must be a number or several; got {echo(given)}", code="wrong-type") from None
 
 
 def check_share(name: str, value: object) -> None:

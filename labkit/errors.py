@@ -30,8 +30,6 @@ __all__ = [
     "UnknownNameError",
     "UnsupportedError",
     "echoed",
-    "rank_hint",
-    "unknown_name",
 ]
 
 

@@ -34,8 +34,8 @@ _EXACT, _BOUND = 0.5, 1.5
 _NOT_CONSTANT = 0.2
 #: what falls to a level whose share of the last value is larger is not said to fall exactly as expected
 _HALF = 0.5
-#: where a bend is tried between two points, and the numbers that a curve with one has
-_WITHIN, _NUMBERS_OF_BEND = np.linspace(0.0, 1.0, 8, endpoint=False), 4
+#: where a bend is tried between two points, the numbers that a curve with one has, and the values it needs
+_WITHIN, _NUMBERS_OF_BEND, _LEAST_FOR_BEND = np.linspace(0.0, 1.0, 8, endpoint=False), 4, 7
 _STEPS = {"exact": 0, "approximate": 1, "bound": 2, "none": 2}
 
 
@@ -267,7 +267,9 @@ class _Judged:
         x, y, model = self.found.x, self.found.summary.points, self.found.model
         values = basis_values([self.e], x)[0][0]
         steps = np.diff(values)
-        if self.e.term <= CONSTANT or not (np.isfinite(values).all() and (steps > 0).all()):
+        if x.size < _LEAST_FOR_BEND or self.e.term <= CONSTANT:
+            return 0.0
+        if not (np.isfinite(values).all() and (steps > 0).all()):
             return 0.0
         weights = np.sqrt(self.found.summary.counts)
         best, since = np.inf, 0.0

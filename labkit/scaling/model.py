@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from labkit.checks import check_share, numbers_of
+from labkit.checks import check_share
 from labkit.errors import SuggestsNames
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.leastsquares import Fits
 from labkit.scaling.posterior import Belief
+from labkit.scaling.samples import numbers_of
 from labkit.scaling.term import CONSTANT, Term
 from labkit.text import html as markup
 

@@ -13,7 +13,7 @@ from labkit.checks import echo
 from labkit.errors import DataError
 from labkit.text.html import number
 
-__all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "read_samples", "summarize"]
+__all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "numbers_of", "read_samples", "summarize"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -248,3 +248,13 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
     xs, ys = xs[order], ys[order]
     distinct, starts = np.unique(xs, return_index=True)
     return Samples(distinct, tuple(np.split(ys, starts[1:])))
+
+
+def numbers_of(name: str, given: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Return a number, or several in any shape, as floats; refuse anything else."""
+    try:
+        if np.iscomplexobj(given):
+            raise TypeError
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(f"{name} must be a number or several; got {echo(given)}", code="wrong-type") from None

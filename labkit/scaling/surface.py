@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from labkit.checks import numbers_of
 from labkit.errors import DataError, ExpectationError
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.family import ROUNDING, log_evidence, lost, screen, solve, unchanged, without
 from labkit.scaling.leastsquares import basis_values
 from labkit.scaling.parser import Product, parse
-from labkit.scaling.samples import LEAST_VALUES
+from labkit.scaling.samples import LEAST_VALUES, numbers_of
 from labkit.scaling.search import PAPER, falling
 from labkit.scaling.term import CONSTANT, Term
 from labkit.scaling.verdict import beyond, outcome

@@ -536,8 +536,8 @@ def _elements(peer: int, text: str, number: int) -> str:
 def _elements_of_all(peer: int, text: str, number: int) -> str:
     name, (mine, other) = text.split(":")
     return (
-        f"{name} is given {_ELEMENTS[mine]} and {_ELEMENTS[other]}: MPI requires the same type at all ranks, for "
-        "what is sent and what is received, and the bytes are not converted; give arrays of the same dtype"
+        f"{name} is given {_ELEMENTS[mine]} and {_ELEMENTS[other]}: MPI requires the same type at all ranks, "
+        "for what is sent and for what is received, and the bytes are not converted; give arrays of one dtype"
     )
 
 

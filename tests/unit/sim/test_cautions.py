@@ -286,7 +286,7 @@ def test_elements_of_another_type_in_a_collective(name: str, p: int) -> None:
             COLLECTIVES[name](comm, a, b)
 
     (found,) = cautions(partial(program, kinds=("i8", "f8")), p)
-    assert "same type" in found
+    assert "the same type" in found
     assert name in found
     for kinds in ("i8", "u8"), ("f8", "f8"), ("i4", "i4"):
         assert not cautions(partial(program, kinds=kinds), p)
