@@ -21,7 +21,7 @@ from labkit.scaling.samples import LEAST_VALUES, Samples, Summary, read_samples
 from labkit.scaling.search import Space, settle
 from labkit.scaling.term import CONSTANT, Term
 from labkit.scaling.verdict import Deviation, Verdict, deviation_for, growth, instead, outcome
-from labkit.text.html import number
+from labkit.text.html import number, quantity
 
 __all__ = ["Guideline", "check_guideline", "describe", "judge", "judge_samples"]
 
@@ -378,7 +378,7 @@ class _Judged:
         if not (np.isfinite(before) and rise > last - before) or self.match == "none":
             return False
         self.doubts.append(
-            f"one value does not show how it grows from there; measure beyond {p} = {model.x[-1]:.6g}"
+            f"one value does not show how it grows from there; measure beyond {p} = {number(model.x[-1])}"
         )
         return True
 
@@ -406,11 +406,16 @@ class _Judged:
             return np.asarray(np.log2(self.found.summary.points) - self.e.log2(self.found.x))
 
     def _power(self, logarithm: Floats) -> tuple[float, float]:
-        """Return the power of p that a logarithm follows and half its interval of 95 %, or nan."""
+        """Return the power of p that a logarithm follows and half its interval of 95 %, or nan.
+
+        Without the first value where the expectation is 0 there, as log p is at p = 1.
+        """
+        x = self.found.x[int(not np.isfinite(logarithm).all()) :]
+        logarithm = logarithm[-x.size :]
         if not np.isfinite(logarithm).all():
             return np.nan, np.nan
-        (slope, _), covariance = np.polyfit(np.log2(self.found.x), logarithm, 1, cov=True)
-        return float(slope), float(stdtrit(logarithm.size - 2, 0.975) * np.sqrt(covariance[0, 0]))
+        (slope, _), covariance = np.polyfit(np.log2(x), logarithm, 1, cov=True)
+        return float(slope), float(stdtrit(x.size - 2, 0.975) * np.sqrt(covariance[0, 0]))
 
     def _of_trend(self) -> None:
         """Judge data that no model follows by the power of p that their ratio to the expectation follows."""
@@ -434,6 +439,7 @@ class _Judged:
     def _steepens_beyond(self, limit: float) -> bool:
         """Whether the ratio to the expectation rises ever more steeply, at last by more than the limit."""
         powers = np.diff(self._ratio) / np.diff(np.log2(self.found.x))
+        powers = powers[int(not np.isfinite(powers).all()) :]  # log p is 0 at p = 1
         late = powers[-min(powers.size // 2, 3) :]
         return bool(np.isfinite(powers).all() and (np.diff(powers) > 0).all() and (late > limit).all())
 
@@ -461,6 +467,8 @@ Floats = npt.NDArray[np.float64]
 
 #: local power of p below which data level off
 _FLAT = 0.1
+#: how far the slopes of two pieces may differ, relative to the first, that only their height tells apart
+_SAME_SLOPE = 0.1
 
 
 def describe(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: float) -> str:
@@ -515,9 +523,14 @@ def _pieces(model: Model, symbol: str) -> str:
         return f"{first} and {jump} at {symbol} = {number(last.since)}"
     head, slope = last.before, last.coefficient
     if head.before is None and head.term == last.term and head.coefficient > 0 < slope:
-        times = slope / head.coefficient
+        times, since = slope / head.coefficient, f"from {symbol} = {number(last.since)} on"
+        shift = last.constant - head.constant
+        if abs(times - 1) < _SAME_SLOPE and shift:
+            size = quantity(abs(shift), model.unit, 2)
+            is_at = f"is {size} {'higher' if shift > 0 else 'lower'} {since}"
+            return f"{growth(last.term, Term.pretty)} and {is_at}"
         steep = f"{number(times, 2)} times as steeply" if times > 1 else f"at {_percent(times)} of the slope"
-        return f"{growth(last.term, Term.pretty)}, {steep} from {symbol} = {number(last.since)} on"
+        return f"{growth(last.term, Term.pretty)}, {steep} {since}"
     pieces: list[Model] = []
     one: Model | None = model
     while one is not None:

@@ -60,3 +60,18 @@ def test_steep_growth_is_not_taken_for_a_bend(constant: float, power: float) -> 
 def test_growth_that_no_power_describes_is_an_alarm(e: str) -> None:
     """Ever steeper than the expectation: the last values exceed the limit by far."""
     assert lk.judge(P, 1.05**P, e).match == "none"
+
+
+def test_a_protocol_that_costs_a_constant_is_a_shift() -> None:
+    m = 4.0 ** np.arange(11)
+    v = lk.judge(m, 5 + m / 1000 + 3 * (m > 8192), "m")
+    assert v.match == "approximate"
+    assert "is 3 higher from m = 16,384 on" in str(v)
+
+
+@pytest.mark.parametrize(("e", "match"), [("m", "approximate"), ("m log m", "approximate"), ("1", "none")])
+def test_an_expectation_that_is_zero_at_the_first_value(e: str, match: str) -> None:
+    """Data of three laws grow at most like m on the whole, whatever log m is at m = 1."""
+    m = 4.0 ** np.arange(11)
+    three = 2 + m / 1e4 + 4 * (m > 512) + 3 * np.maximum(m - 65536, 0) / 1000
+    assert lk.judge(m, three, e).match == match
