@@ -534,9 +534,9 @@ def _elements(peer: int, text: str, number: int) -> str:
 
 
 def _elements_of_all(peer: int, text: str, number: int) -> str:
-    name, (mine, other) = text.split(":")
+    name, kinds = text.split(":")
     return (
-        f"{name} is given {_ELEMENTS[mine]} and {_ELEMENTS[other]}: MPI requires the same type at all ranks, "
+        f"{name} is given {' and '.join(_ELEMENTS[kind] for kind in kinds)}: MPI requires the same type at all ranks, "
         "for what is sent and for what is received, and the bytes are not converted; give arrays of one dtype"
     )
 
