@@ -534,10 +534,11 @@ def _elements(peer: int, text: str, number: int) -> str:
 
 
 def _elements_of_all(peer: int, text: str, number: int) -> str:
-    name, kinds = text.split(":")
+    name, letters = text.split(":")
+    kinds = " and ".join(_ELEMENTS[letter] for letter in letters)
     return (
-        f"{name} is given {' and '.join(_ELEMENTS[kind] for kind in kinds)}: MPI requires the same type at all ranks, "
-        "for what is sent and for what is received, and the bytes are not converted; give arrays of one dtype"
+        f"{name} is given {kinds}: MPI requires the same type at all ranks, for what is sent and for what is "
+        "received, and the bytes are not converted; give arrays of one dtype"
     )
 
 
