@@ -7,6 +7,7 @@ import inspect
 import math
 import numbers
 import os
+import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -366,15 +367,15 @@ def program_name(program: object) -> str:
 
 
 def echo(thing: object, most: int = 80) -> str:
-    """Return what arrived as an error shows it: its repr, cut where it is longer than `most` characters.
+    """Return what arrived as an error shows it: its repr without addresses, cut after `most` characters.
 
     Examples
     --------
-    >>> echo("p^0.5"), echo(list(range(100)), 20)
-    ("'p^0.5'", '[0, 1, 2, 3, 4, 5...')
+    >>> echo("p^0.5"), echo(list(range(100)), 20), echo(object())
+    ("'p^0.5'", '[0, 1, 2, 3, 4, 5...', '<object object>')
     """
     try:
-        text = repr(thing)
+        text = re.sub(r" at 0x[0-9a-fA-F]+(?=>)", "", repr(thing))
     except Exception:  # a number too long to be written, an object that refuses
         text = f"{type(thing).__name__} that cannot be shown"
     return text if len(text) <= most else f"{text[: most - 3]}..."

@@ -7,6 +7,7 @@ from numbers import Real
 
 import numpy as np
 
+from labkit.checks import echo
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.guess_figure import guess
@@ -116,7 +117,7 @@ def _numbers(given: Mapping[str, object], *, may_be_open: bool = True) -> dict[s
             or not np.isfinite(float(value))
         ):
             raise DataError(
-                f"a prediction is a growth such as 'p log p', or numbers; {name} is {value!r}",
+                f"a prediction is a growth such as 'p log p', or numbers; got {echo(value)} for {name}",
                 code="wrong-type",
             )
         numbers[str(name)] = float(value)
