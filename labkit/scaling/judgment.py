@@ -34,8 +34,10 @@ _EXACT, _BOUND = 0.5, 1.5
 _NOT_CONSTANT = 0.2
 #: what falls to a level whose share of the last value is larger is not said to fall exactly as expected
 _HALF = 0.5
-#: where a bend is tried between two points, the numbers that a curve with one has, and the values it needs
-_WITHIN, _NUMBERS_OF_BEND, _LEAST_FOR_BEND = np.linspace(0.0, 1.0, 8, endpoint=False), 4, 7
+#: where a bend is tried between two points, the numbers that a curve with one has, and the values it needs;
+#: the share of the limits by which it misses points where another model describes them
+_WITHIN, _NUMBERS_OF_BEND, _LEAST_FOR_BEND = np.linspace(0.0, 1.0, 64, endpoint=False), 4, 7
+_CLEARLY = 0.2
 _STEPS = {"exact": 0, "approximate": 1, "bound": 2, "none": 2}
 
 
@@ -272,6 +274,7 @@ class _Judged:
         if not (np.isfinite(values).all() and (steps > 0).all()):
             return 0.0
         weights = np.sqrt(self.found.summary.counts)
+        near = self.found.family.limits * (_CLEARLY if self.found.is_described else 1.0)
         best, since = np.inf, 0.0
         for i in range(1, x.size - 2):
             for share in _WITHIN:
@@ -281,7 +284,7 @@ class _Judged:
                 numbers = np.linalg.lstsq(columns * weights[:, None], weights, rcond=None)[0]
                 off = columns @ numbers - 1
                 is_fit = numbers[1] > -ROUNDING and numbers[2] > 0
-                is_fit &= bool((np.abs(off) <= self.found.family.limits).all())
+                is_fit &= bool((np.abs(off) <= near).all())
                 if is_fit and (sse := float(weights**2 @ off**2)) < best:
                     best, since = sse, float(np.interp(bend, values, x))
         if not since or not self.found.is_described:
