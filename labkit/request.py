@@ -130,7 +130,7 @@ _MEANT = {
     **dict.fromkeys(("np", "n", "nprocs", "processes", "procs", "nodes", "p", "size"), "ranks"),
     **dict.fromkeys(("limit", "max_time", "walltime", "timeout"), "timeout_s"),
 }
-#: what is not said by a parameter of its own, as the end of a sentence
+#: what no option says, and where it is said, as the end of a sentence
 _ELSEWHERE = {
     **dict.fromkeys(
         ("latency", "latency_s", "lat", "bandwidth", "bw", "speed"),

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from labkit.scaling.family import ROUNDING
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["Segment", "find_bend", "find_segments"]
+__all__ = ["Segment", "find_bend", "find_segments", "fit_bend"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -21,6 +22,7 @@ _PENALTY = (
 _BEND = 3  # points on either side of a bend
 _CLEAR = 2.0  # every other term misses the points by this many times more
 _SLOPES = 0.2  # least change of the slope, relative to the larger one
+_PLACES = np.linspace(0.0, 1.0, 64, endpoint=False)  # of one curve's bend, tried between two points
 _ABOUT = 0.1  # the lines meet between the two points, or by this share of their distance beyond
 _BREAK = 2.0  # a change is this many times sharper than any bend elsewhere
 
@@ -146,3 +148,24 @@ def _lines(f: Floats, y: Floats) -> tuple[Floats, Floats, Floats]:
     numbers = np.linalg.pinv(columns).sum(axis=2)
     off = np.abs((columns @ numbers[..., None])[..., 0] - 1).max(axis=1)
     return numbers[:, 0], numbers[:, 1], off
+
+
+def fit_bend(f: Floats, y: Floats, counts: Floats, near: Floats) -> tuple[float, float] | None:
+    """Return the f at which c + a f, a >= 0, turns steeper, and the squared error; None without a fit.
+
+    `f` (ndarray, shape (n,)): A growing function at the points.
+    `y`, `counts` (ndarray, shape (n,)): The data, and how many measurements stand behind each point.
+    `near` (ndarray, shape (n,)): The largest relative error at each point.
+    """
+    best: tuple[float, float] | None = None
+    ones, weights = np.ones(y.size), np.sqrt(counts)
+    for i in range(1, y.size - 2):
+        for bend in f[i] + _PLACES * (f[i + 1] - f[i]):
+            columns = np.stack([ones, f, np.maximum(f - bend, 0.0)], axis=1) / y[:, None]
+            numbers = np.linalg.lstsq(columns * weights[:, None], weights, rcond=None)[0]
+            off = columns @ numbers - 1
+            sse = float(counts @ off**2)
+            rises = numbers[1] > -ROUNDING and numbers[2] > 0
+            if rises and (np.abs(off) <= near).all() and (best is None or sse < best[1]):
+                best = float(bend), sse
+    return best

@@ -12,6 +12,7 @@ from scipy.special import stdtrit
 
 from labkit.checks import echo
 from labkit.errors import DataError
+from labkit.scaling.changes import fit_bend
 from labkit.scaling.description import PLAUSIBLE, TOLERANCE, Description, check_tolerance
 from labkit.scaling.expectation import Expectation, Given, read_expectation
 from labkit.scaling.family import ROUNDING, Candidate
@@ -34,10 +35,9 @@ _EXACT, _BOUND = 0.5, 1.5
 _NOT_CONSTANT = 0.2
 #: what falls to a level whose share of the last value is larger is not said to fall exactly as expected
 _HALF = 0.5
-#: where a bend is tried between two points, the numbers that a curve with one has, and the values it needs;
-#: the share of the limits by which it misses points where another model describes them
-_WITHIN, _NUMBERS_OF_BEND, _LEAST_FOR_BEND = np.linspace(0.0, 1.0, 64, endpoint=False), 4, 7
-_CLEARLY = 0.2
+#: the numbers that a curve with a bend has, the values it needs, and the share of the limits by which it
+#: misses points where another model describes them
+_NUMBERS_OF_BEND, _LEAST_FOR_BEND, _CLEARLY = 4, 7, 0.2
 _STEPS = {"exact": 0, "approximate": 1, "bound": 2, "none": 2}
 
 
@@ -268,28 +268,20 @@ class _Judged:
         """
         x, y, model = self.found.x, self.found.summary.points, self.found.model
         values = basis_values([self.e], x)[0][0]
-        steps = np.diff(values)
         if x.size < _LEAST_FOR_BEND or self.e.term <= CONSTANT:
             return 0.0
-        if not (np.isfinite(values).all() and (steps > 0).all()):
+        if not (np.isfinite(values).all() and (np.diff(values) > 0).all()):
             return 0.0
-        weights = np.sqrt(self.found.summary.counts)
+        counts = self.found.summary.counts
         near = self.found.family.limits * (_CLEARLY if self.found.is_described else 1.0)
-        best, since = np.inf, 0.0
-        for i in range(1, x.size - 2):
-            for share in _WITHIN:
-                bend = values[i] + share * steps[i]
-                columns = np.stack([np.ones(x.size), values, np.maximum(values - bend, 0.0)], axis=1)
-                columns /= y[:, None]
-                numbers = np.linalg.lstsq(columns * weights[:, None], weights, rcond=None)[0]
-                off = columns @ numbers - 1
-                is_fit = numbers[1] > -ROUNDING and numbers[2] > 0
-                is_fit &= bool((np.abs(off) <= near).all())
-                if is_fit and (sse := float(weights**2 @ off**2)) < best:
-                    best, since = sse, float(np.interp(bend, values, x))
-        if not since or not self.found.is_described:
+        found = fit_bend(values, y, counts, near)
+        if found is None:
+            return 0.0
+        bend, best = found
+        since = float(np.interp(bend, values, x))
+        if not self.found.is_described:
             return since
-        n, own = x.size, weights**2 @ (model.predict(x) / y - 1) ** 2
+        n, own = x.size, counts @ (model.predict(x) / y - 1) ** 2
         floor = n * (100 * ROUNDING) ** 2
         gain = n * np.log((own + floor) / (best + floor))
         return since if gain > (_NUMBERS_OF_BEND - model.free - 1) * np.log(n) else 0.0
@@ -428,11 +420,12 @@ class _Judged:
         self.seen += f", on the whole about {like} (between {between})"
         slope, half = self._power(self._ratio)
         limit, _ = self._power(np.asarray(self.limit.term.log2(self.found.x)))
-        if self._steepens_beyond(limit):
+        steepens = self._steepens_beyond(limit)
+        if steepens:
             self.compared = f"ever faster than {Term.pretty(self.e.term)}"
         elif np.isfinite(slope):
             self.compared = self._compared(slope, half, own, width)
-        if slope - half > limit or self._steepens_beyond(limit):
+        if slope - half > limit or steepens:
             self.match = "none"
         elif slope + half <= limit:
             self.match = "bound" if slope + half < -limit else "approximate"

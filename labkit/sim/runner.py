@@ -12,7 +12,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -45,9 +45,6 @@ from labkit.sim.simulation import Simulation
 from labkit.sim.where import place_of
 from labkit.text.units import format_bytes, ranks_text
 from labkit.trace.trace import Trace, by_entry, taken_apart
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["OwnCode", "simulate"]
 

@@ -7,7 +7,7 @@ communicator, the contract, the method's name and its arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,6 @@ from labkit.comm.surface import Method
 from labkit.errors import ScheduleError
 from labkit.program.sized import Sized
 from labkit.schedule.problem import PROBLEMS, Problem
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Maker", "counts_of", "maker_of"]
 
