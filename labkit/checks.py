@@ -156,6 +156,12 @@ def check_share(name: str, value: object) -> None:
         )
 
 
+def check_factor(name: str, value: object) -> None:
+    """Refuse what is no finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < math.inf:
+        raise DataError(f"{name} must be a finite number above 0; got {echo(value)}", code="out-of-range")
+
+
 def names_of(name: str, given: object) -> list[str]:
     """Return several names as a list; refuse anything else, a single text included."""
     if isinstance(given, Iterable) and not isinstance(given, str | bytes):

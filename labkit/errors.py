@@ -349,7 +349,7 @@ class ExpectationError(_InputError):
     code = "malformed-expression"
 
 
-class MachineError(LabkitError):
+class MachineError(_InputError):
     """A machine that cannot be used: no MPI, a launcher that fails, a wrong number of ranks."""
 
     code = "machine-failed"

@@ -429,7 +429,7 @@ def _program(problem: str, name: str, ranks: int, root: int, commutative: bool, 
 
 def _setting(problem: str, name: str, text: str) -> tuple[str, int]:
     key, _, value = text.partition("=")
-    if not value.isdecimal():
+    if not (value.isascii() and value.isdecimal() and len(value) < 19):
         raise ScheduleError(
             f"{problem}/{name}:{text}: a parameter is given as name=number, as in bruck:radix=4",
             code="malformed-specification",

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from labkit.errors import DataError, LabkitError, MachineError
+from labkit.errors import DataError, LabkitError, MachineError, UnknownNameError
 
 __all__ = ["KEPT", "configure", "execute", "find_notebooks", "released", "update"]
 
@@ -233,7 +233,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``labkit lab``."""
     parser.usage = (
         "labkit lab [--refresh] [--work FOLDER] [--teacher | --in-place] [--notebooks FOLDER] [--dry-run] "
-        "[-- options of JupyterLab]"
+        "[NUMBER] [-- options of JupyterLab]"
     )
     add = parser.add_argument
     add(
@@ -252,12 +252,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add("--in-place", action="store_true", help="open the course itself instead of a working copy")
     add("--notebooks", metavar="FOLDER", help="folder of the course's notebooks (default: the checkout's)")
     add("--dry-run", action="store_true", help="print the command instead of running it")
-    add("options", nargs="*", help="passed on to JupyterLab, for example -- --no-browser")
+    add(
+        "options",
+        nargs="*",
+        help="a notebook's number, then options of JupyterLab: 24 -- --no-browser",
+    )
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Become JupyterLab."""
-    start = find_notebooks(arguments.notebooks)[0]
+    start, options = _chosen(find_notebooks(arguments.notebooks), arguments.options)
     if importlib.util.find_spec("jupyterlab") is None:
         raise LabkitError(
             "JupyterLab is missing: python -m pip install 'labkit[lab]'",
@@ -282,9 +286,9 @@ def execute(arguments: argparse.Namespace) -> int:
         "--LabApp.custom_css=True",
         f"--ServerApp.static_custom_path={_CONFIG / 'custom'}",
     ]
-    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in arguments.options:
+    if hasattr(os, "geteuid") and os.geteuid() == 0 and "--allow-root" not in options:
         command.append("--allow-root")  # containers run as root; Jupyter would refuse to start
-    command += arguments.options
+    command += options
     if arguments.dry_run:
         print(f"cd {shlex.quote(str(root))} && {shlex.join(command)}")
         return 0
@@ -307,6 +311,22 @@ def execute(arguments: argparse.Namespace) -> int:
         os.execve(sys.executable, command, environment)
     except OSError as error:
         raise MachineError(f"JupyterLab cannot be started: {error}", code="not-started") from error
+
+
+def _chosen(notebooks: list[Path], words: list[str]) -> tuple[Path, list[str]]:
+    """Return the notebook to open, the first one where no other is named, and the options of JupyterLab."""
+    if not words or words[0].startswith("-"):
+        return notebooks[0], words
+    name = Path(words[0]).stem
+    for path in notebooks:
+        number = path.name[:2]
+        if name in (number, path.stem) or (name.isascii() and name.isdigit() and name.zfill(2) == number):
+            return path, words[1:]
+    first, last = notebooks[0].name[:2], notebooks[-1].name[:2]
+    raise UnknownNameError(
+        f"no notebook {words[0]!r} in the course; there are {first} to {last}, as in labkit lab {last}; "
+        "options of JupyterLab come after --, as in labkit lab -- --port=9999"
+    )
 
 
 def _own_commands() -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 from labkit import _kernels
@@ -83,29 +83,11 @@ class _PartitionedSend(Prequest):
             self._finish(None, False)
             self._take(self._send())
 
-    def Pready_range(self, partition_low: int, partition_high: int) -> None:
-        """Say that parts are filled, from the first to the last, it included."""
-        for partition in range(int(partition_low), int(partition_high) + 1):
-            self.Pready(partition)
-
-    def Pready_list(self, partitions: Sequence[int]) -> None:
-        """Say that these parts are filled."""
-        for partition in partitions:
-            self.Pready(partition)
-
-    def Parrived(self, partition: int) -> bool:
-        """Refuse: parts arrive at the receiver."""
-        raise MPIException(_ERR_REQUEST, "Parrived belongs to the request of a partitioned receive")
-
 
 class _PartitionedReceive(Prequest):
     """A message that comes in parts."""
 
     __slots__ = ("_partitions",)
-
-    def Pready(self, partition: int) -> None:
-        """Refuse: parts are filled at the sender."""
-        raise MPIException(_ERR_REQUEST, "Pready belongs to the request of a partitioned send")
 
     def Parrived(self, partition: int) -> bool:
         """Whether a part has arrived."""

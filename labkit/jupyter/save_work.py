@@ -18,7 +18,7 @@ from urllib.parse import quote
 from labkit.errors import DataError
 from labkit.real.host_limits import find_place
 from labkit.text import html as markup
-from labkit.text.files import replace_file
+from labkit.text.files import DAMAGED, replace_file
 
 if TYPE_CHECKING:
     from labkit.jupyter.save_button import SaveButton
@@ -167,13 +167,13 @@ def read_archive(archive: Path, folder: Path, limit_bytes: int) -> list[tuple[st
             return [
                 (entry.filename, _restore(source.read(entry), folder / entry.filename)) for entry in entries
             ]
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
-        raise DataError(
-            f"{archive} is no archive that can be read: {error}", code="malformed-file"
-        ) from error
     except OSError as error:
         raise DataError(
             f"{archive} cannot be restored in {folder}: {error}", code="unreadable-file"
+        ) from error
+    except DAMAGED as error:
+        raise DataError(
+            f"{archive} is no archive that can be read: {error}", code="malformed-file"
         ) from error
 
 

@@ -36,6 +36,7 @@ __all__ = [
     "register_simulator",
     "run_seed",
     "simulated",
+    "unfinished_hint",
     "watching",
 ]
 
@@ -379,3 +380,11 @@ def count(name: str, amount: float = 1.0) -> None:
     counter = getattr(current(), "count", None)
     if counter is not None:
         counter(name, float(amount))
+
+
+def unfinished_hint(result: object) -> str:
+    """Say what to do where a program returns a request, or some, in place of what it has received."""
+    some = result[:1] if isinstance(result, list | tuple) else [result]
+    if not any(type(one).__name__ in ("Request", "Prequest", "Grequest") for one in some):
+        return ""
+    return "call its wait() first, and return what it has received"

@@ -14,6 +14,7 @@ import sys
 from types import FunctionType, ModuleType
 from typing import Any
 
+from labkit.program.context import unfinished_hint
 from labkit.real.context import available_cores, seed_rank
 
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
@@ -160,9 +161,9 @@ def pack_result(result: object, file: BinaryIO, rank: int) -> None:
     except Exception as error:  # pickling runs foreign code: anything may be raised
         text = " ".join(str(error).split())
         why = f"{type(error).__name__}: {text}" if text else type(error).__name__
+        instead = unfinished_hint(result) or "return plain data (numbers, strings, arrays, lists, ...)"
         raise ResultError(
-            f"the result of rank {rank}, a {type(result).__name__}, cannot be sent back: {why}; return plain "
-            "data (numbers, strings, arrays, lists, ...)"
+            f"the result of rank {rank}, a {type(result).__name__}, cannot be sent back: {why}; {instead}"
         ) from error
 
 

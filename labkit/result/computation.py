@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import math
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -86,15 +87,21 @@ class Computation:
         Raises DataError: It is something else.
         """
         try:
-            counts = [int(one) for one in form["calls"]]
+            counts, scale = list(form["calls"]), form["scale"]
+            if any(type(one) is not int or one < 0 for one in counts):
+                raise ValueError(f"calls = {counts!r:.40} are no numbers of calls")
+            if isinstance(scale, bool) or not 0 < scale < math.inf:
+                raise ValueError(f"scale = {scale!r:.40} is no finite factor > 0")
             most = 8 * sum(counts)
-            if min(counts, default=0) < 0 or most > _MOST_UNPACKED:
+            if most > _MOST_UNPACKED:
                 raise ValueError("too many calls")
             data = zlib.decompressobj().decompress(base64.b64decode(form["ns"], validate=True), most + 1)
             values = np.frombuffer(data, "<i8")
             if len(values) != sum(counts):
                 raise ValueError("the numbers of calls and of values differ")
-            return cls(np.split(values, np.cumsum(counts)[:-1]), float(form["scale"]))
+            if (values < 0).any():
+                raise ValueError("a time is negative")
+            return cls(np.split(values, np.cumsum(counts)[:-1]), float(scale))
         except (KeyError, TypeError, ValueError, binascii.Error, zlib.error) as error:
             raise DataError(
                 f"this is no recorded computation of labkit's: {error}", code="malformed-file"

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
-from labkit.checks import check_share
+from labkit.checks import check_factor, check_share
 from labkit.errors import SuggestsNames
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.leastsquares import Fits
@@ -300,7 +300,13 @@ class Model(SuggestsNames):
         -------
         Model
             Its constant and every coefficient multiplied.
+
+        Raises
+        ------
+        DataError
+            The factor is not a finite number above 0.
         """
+        check_factor("factor", factor)
         others = tuple(replace(p, scaled=factor * p.scaled) for p in self.others)
         return replace(self, constant=factor * self.constant, others=others, _scaled=factor * self._scaled)
 

@@ -26,6 +26,7 @@ counts. ``"pipeline:segment_bytes=8192"``: as many segments as that makes
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections import ChainMap
@@ -388,11 +389,15 @@ def _rules(row: Mapping[str, object], where: str) -> list[Rule]:
 
 
 def _is_line(value: object) -> bool:
-    return isinstance(value, list) and len(value) == 2 and all(map(_is_amount, value))
+    return isinstance(value, list) and len(value) == 2 and all(map(_is_number, value))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
 
 
 def _is_amount(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # not nan
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0  # not nan
 
 
 def _rule(row: Mapping[str, Any], where: str) -> Rule:
@@ -417,10 +422,10 @@ def _rule(row: Mapping[str, Any], where: str) -> Rule:
             code="unknown-name",
         )
     for amount in _AMOUNTS:
-        least, below, most = (conditions.get(f"{amount}{suffix}") for suffix in _COMPARISONS)
-        if least is not None and (
-            (below is not None and below <= least) or (most is not None and most < least)
-        ):
+        first, below, most = (conditions.get(f"{amount}{suffix}") for suffix in _COMPARISONS)
+        least = max(first or 0, amount == "ranks")  # no communicator is empty
+        is_never = below is not None and below <= least, most is not None and most < least, least == math.inf
+        if any(is_never):
             raise ScheduleError(
                 f"{where}: this rule never applies: {amount} from {least} on and also below that",
                 code="conflicting-options",

@@ -144,7 +144,8 @@ def _parts(operation: str, name: str) -> tuple[str, int]:
     plain = ":".join(word for word in words if not word.startswith(_KEY))
     if not lengths:
         return name, 0
-    if len(lengths) > 1 or not lengths[0].isdecimal() or int(lengths[0]) < 1:
+    is_number = lengths[0].isascii() and lengths[0].isdecimal() and len(lengths[0]) < 19
+    if len(lengths) > 1 or not is_number or int(lengths[0]) < 1:
         raise ScheduleError(
             f"{operation}/{name}: segment_bytes must be at least 1 and given once", code="duplicate-name"
         )

@@ -27,7 +27,7 @@ from labkit.process.fingerprint import fingerprint
 from labkit.process.imports import program_digests
 from labkit.request import RunRequest
 from labkit.result.computation import Computation
-from labkit.text.files import replace_file
+from labkit.text.files import json_of, replace_file, text_of
 
 __all__ = [
     "MOST_BYTES",
@@ -182,8 +182,8 @@ class Records:
         if not file.exists():
             return cls(path=path)
         try:
-            read = json.loads(file.read_text("utf-8"))
-        except (OSError, ValueError) as error:
+            read = json_of(text_of(file))
+        except ValueError as error:
             raise DataError(
                 f"{path!r} cannot be read as recorded computation: {error}", code="unreadable-file"
             ) from None

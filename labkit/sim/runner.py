@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from types import FrameType, TracebackType
 from typing import Any, cast
@@ -26,6 +28,7 @@ from labkit.machines.measure import kind_of
 from labkit.machines.noise import Noise
 from labkit.machines.platform import Platform
 from labkit.process.stacks import is_framework
+from labkit.program.context import unfinished_hint
 from labkit.program.function_phases import Regions, matches, regions_of
 from labkit.program.rank_counts import tally_frame
 from labkit.request import RunRequest
@@ -74,6 +77,9 @@ def simulate(request: RunRequest) -> Run:
         notes.append(REMARK)
     if simulation.context.uses_kernels and simulation.calibration.name == DEFAULT_CALIBRATION:
         notes.extend([machine.lacks_costs] if machine.lacks_costs else [])
+    hints = ((rank, unfinished_hint(result)) for rank, result in enumerate(simulation.results))
+    for rank, hint in islice(filter(itemgetter(1), hints), 1):
+        notes.append(f"rank {rank} returned a request that may not be complete; {hint}")
     if target is not None:
         notes.append(write_calls(simulation, target))
     notes.extend(crowding(built))

@@ -128,7 +128,9 @@ def _setting(text: str) -> tuple[str, Any]:
     name, _, value = text.partition("=")
     words: dict[str, object] = {"false": False, "true": True, "none": None}
     read = words.get(value.lower(), value)
-    return name.strip(), int(read) if isinstance(read, str) and read.isdigit() else read
+    return name.strip(), int(read) if isinstance(read, str) and read.isascii() and read.isdigit() and len(
+        read
+    ) < 19 else read
 
 
 def module_file(name: str, folders: Iterable[str] | None = None) -> Path:

@@ -17,7 +17,6 @@ import io
 import json
 import os
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,7 @@ import pandas as pd
 
 from labkit.checks import path_of
 from labkit.errors import DataError
-from labkit.text.files import json_of, replace_file, require_file
+from labkit.text.files import DAMAGED, json_of, replace_file, require_file
 
 __all__ = [
     "FORMAT",
@@ -130,7 +129,7 @@ def read_study(path: str | os.PathLike[str]) -> tuple[pd.DataFrame, dict[str, An
         raise DataError(
             f"{name!r} is a zip file, but not a saved study (no study.json in it)", code="malformed-file"
         ) from None
-    except (OSError, zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError) as error:
+    except DAMAGED as error:
         raise DataError(
             f"{name!r} cannot be read as a saved study: {error}", code="unreadable-file"
         ) from error

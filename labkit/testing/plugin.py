@@ -28,12 +28,12 @@ from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from labkit.errors import DataError, LabkitError
-from labkit.text.files import json_of, replace_file
+from labkit.text.files import json_of, replace_file, text_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -212,15 +212,29 @@ def probe(model: str) -> str:
 def read_baseline(path: Path) -> Baseline | None:
     """Read a baseline, or None."""
     try:
-        found = json_of(path.read_text(encoding="utf-8"))
-        return Baseline(**found)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
+        if not path.exists():
+            return None
+        return _checked(Baseline(**json_of(text_of(path))))
+    except (ValueError, TypeError) as error:
         raise DataError(
             f"{path} is not a baseline of scaling tests ({error}); run pytest with --scaling-update",
             code="malformed-file",
         ) from None
+
+
+def _checked(read: Baseline) -> Baseline:
+    """Return a baseline of a file, if each part is of its kind."""
+    texts: list[object] = [read.growth, read.model, read.parameter]
+    values, made_with = cast("object", read.values), cast("object", read.made_with)
+    if not all(isinstance(one, str) for one in texts) or not isinstance(made_with, dict):
+        raise ValueError("growth, model and parameter are texts, made_with is a table")
+    if not isinstance(values, dict) or not values:
+        raise ValueError("values is a table of measurements")
+    for at, value in values.items():
+        float(at)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < math.inf:
+            raise ValueError(f"the value at {at[:40]} must be a finite number, got {value!r:.40}")
+    return read
 
 
 def write_baseline(baseline: Baseline, path: Path) -> None:

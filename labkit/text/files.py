@@ -11,6 +11,8 @@ import select
 import stat
 import tempfile
 import tomllib
+import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from typing import Any
 from labkit.errors import DataError, LabkitError
 
 __all__ = [
+    "DAMAGED",
     "json_of",
     "notebook_text",
     "remove_partial",
@@ -29,6 +32,12 @@ __all__ = [
     "writing",
 ]
 
+#: what Python raises for a damaged zip, whichever way its files are compressed; a RuntimeError is a password
+#: or an unknown compression
+DAMAGED: tuple[type[Exception], ...] = (
+    *(OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError),
+    getattr(vars(zipfile)["lzma"], "LZMAError", EOFError),  # None in a Python without it
+)
 #: whole numbers that a table can hold; JSON's larger ones are read as floats, TOML has none
 _MOST_WHOLE = 2**63
 #: of a text that is read whole; in memory it becomes several times as much

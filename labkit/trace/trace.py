@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from labkit.checks import echo
 from labkit.errors import DataError
 from labkit.text.units import format_bytes, format_count, format_seconds, format_share
 
@@ -137,6 +138,17 @@ def _pieces(
         pieces.append(own)
     nothing = np.empty(0, np.int64)
     return np.concatenate([nothing, *rows]), np.concatenate([nothing, *pieces])
+
+
+def _spans(times: Iterable[tuple[int, float, float]]) -> list[tuple[int, float, float]]:
+    """Return times of ranks in their order."""
+    try:
+        return sorted((int(rank), float(begin_s), float(end_s)) for rank, begin_s, end_s in times)
+    except (TypeError, ValueError, OverflowError):
+        raise DataError(
+            f"times are a list of (rank, begin_s, end_s), as in [(0, 0.5, 1.0)]; got {echo(times)}",
+            code="wrong-type",
+        ) from None
 
 
 def _within(spans: Sequence[tuple[int, float, float]], ranks: Any, when_s: object) -> NDArray[np.bool_]:
@@ -295,7 +307,7 @@ class Trace:
         """
         if self.beside is not None:
             return self
-        spans = sorted(times)
+        spans = _spans(times)
         messages, waits = self.messages, self.waits
         ends = (("source", "send_posted_s"), ("destination", "recv_posted_s"))
         out = [_within(spans, messages[rank], messages[when]) for rank, when in ends]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 
 import numpy as np
@@ -106,6 +107,18 @@ def test_what_cannot_work_is_refused_before_anything_runs(coll, wanted: tuple[st
         ),
         ({"operation": "bcast", "use": "ring", "power_of_two": 1}, ("unknown-name", "power_of_two", "1")),
         ({"operation": "bcast", "use": "ring", "ranks_from": True}, ("unknown-name", "ranks_from")),
+        ({"operation": "bcast", "use": "ring", "bytes_from": -1}, ("unknown-name", "bytes_from", "-1")),
+        (
+            {"operation": "bcast", "use": "ring", "bytes_below": float("-inf")},
+            ("unknown-name", "bytes_below"),
+        ),
+        ({"operation": "bcast", "use": "ring", "bytes_below": 0}, ("conflicting-options",)),
+        ({"operation": "bcast", "use": "ring", "ranks_at_most": 0}, ("conflicting-options",)),
+        ({"operation": "bcast", "use": "ring", "bytes_from": math.inf}, ("conflicting-options",)),
+        (
+            {"operation": "bcast", "use": "ring", "bytes_below_line": [1, math.inf]},
+            ("unknown-name", "bytes_below_line"),
+        ),
     ],
 )
 def test_a_row_that_is_no_rule(row, wanted: tuple[str, ...]):

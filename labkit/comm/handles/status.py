@@ -493,6 +493,24 @@ class Prequest(Request):
         for request in requests:
             request.Start()
 
+    def Pready(self, partition: int) -> None:
+        """Say that a part of a partitioned send is filled."""
+        raise MPIException(7, "Pready belongs to the request of a partitioned send")
+
+    def Pready_range(self, partition_low: int, partition_high: int) -> None:
+        """Say that parts are filled, from the first to the last, it included."""
+        for partition in range(int(partition_low), int(partition_high) + 1):
+            self.Pready(partition)
+
+    def Pready_list(self, partitions: Sequence[int]) -> None:
+        """Say that these parts are filled."""
+        for partition in partitions:
+            self.Pready(partition)
+
+    def Parrived(self, partition: int) -> bool:
+        """Return whether a part of a partitioned receive has arrived."""
+        raise MPIException(7, "Parrived belongs to the request of a partitioned receive")
+
 
 # Generalized requests: operations that the program carries on and completes itself.
 

@@ -19,6 +19,7 @@ from labkit.real.slurm.commands import SilentError, State, job_details, job_stat
 from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.store import JobFolder
 from labkit.result import Run, median_run
+from labkit.text.files import DAMAGED
 
 if TYPE_CHECKING:
     from labkit.trace.recorder.merge import Recording
@@ -124,7 +125,7 @@ def _read_ranks(job: JobFolder, number: int, ranks: int, repeats: int) -> tuple[
                 for rank in range(ranks)
             ]
             return shares, [archive.read(f"rank-{rank}.out") for rank in range(ranks)]
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
+    except (KeyError, *DAMAGED) as error:
         raise MachineError(
             f"the results in {str(path)!r} cannot be read: {error}", code="lost-result"
         ) from error
@@ -140,7 +141,7 @@ def _notes(job: JobFolder, number: int) -> dict[int, tuple[bytes, dict[str, Any]
                 name = f"rank-{rank}.ti"
                 if {name, f"{name}.json"} <= names:
                     found[rank] = archive.read(name), json.loads(archive.read(f"{name}.json"))
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except DAMAGED:
         return {}
     return found
 
@@ -152,7 +153,7 @@ def _printed(job: JobFolder, number: int) -> list[str]:
             names = set(archive.namelist())
             wanted = [f"rank-{rank}.out" for rank in range(job.points[number]["ranks"])]
             return [archive.read(name).decode("utf-8", "replace") if name in names else "" for name in wanted]
-    except (OSError, zipfile.BadZipFile):
+    except DAMAGED:
         return []
 
 

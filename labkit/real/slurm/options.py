@@ -276,7 +276,7 @@ def _read_time(name: str, value: object) -> str | None:
 
 
 def _read_count(name: str, value: object) -> int | None:
-    if isinstance(value, str) and value.isdigit():
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 19:
         value = int(value)
     if value is None and name != "max_jobs":
         return None

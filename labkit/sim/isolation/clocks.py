@@ -21,9 +21,11 @@ import sys
 import threading
 import time
 import timeit
+import uuid
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType, FunctionType
 from typing import Any, Protocol
+from weakref import WeakKeyDictionary
 
 from labkit.program.context import simulated
 from labkit.sim.isolation import host_clock
@@ -134,6 +136,26 @@ def _used(whole: Callable[[int], Any]) -> Callable[[int], object]:
     return getrusage
 
 
+#: from the beginning of the Gregorian calendar, which UUIDs count from, to 1970; 100 ns each
+_TICKS_TO_1970, _TICKS_PER_S = 0x01B21DD213814000, 10**7
+_host_uuid1 = uuid.uuid1
+#: what the last UUID of each rank counted
+_last_ticks: WeakKeyDictionary[object, dict[int, int]] = WeakKeyDictionary()
+
+
+@functools.wraps(_host_uuid1)
+def _uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
+    now = _seconds()
+    if now is None:
+        return _host_uuid1(node, clock_seq)
+    context = simulated() or owner_of_thread()
+    last, rank = _last_ticks.setdefault(context, {}), context.rank
+    ticks = last[rank] = max(int(now * _TICKS_PER_S) + _TICKS_TO_1970, last.get(rank, 0) + 1)
+    sequence = rank if clock_seq is None else clock_seq  # ranks may ask at the same time
+    fields = ticks & 0xFFFFFFFF, ticks >> 32 & 0xFFFF, ticks >> 48 & 0xFFF, sequence >> 8 & 0x3F
+    return uuid.UUID(fields=(*fields, sequence & 0xFF, uuid.getnode() if node is None else node), version=1)
+
+
 class _DatetimeType:
     """The attributes of the compiled type `datetime.datetime`, which refuses to have them set."""
 
@@ -176,6 +198,7 @@ def _table() -> Iterator[Patch]:
     yield time, "sleep", _sleep(time.sleep)
     yield os, "times", _clock(os.times, lambda now: os.times_result((now, 0.0, 0.0, 0.0, now)))
     yield resource, "getrusage", _used(resource.getrusage)
+    yield uuid, "uuid1", _uuid1
 
 
 #: made when no rank runs yet: what is put in place, and by id of what was there before

@@ -15,7 +15,6 @@ import struct
 import sys
 import time
 import zipfile
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
@@ -34,7 +33,7 @@ from labkit.study.bundle.recipe_file import ANSWER, REQUEST, numbers
 from labkit.study.bundle.writer import FORMAT, MANIFEST, VERSION, identity
 from labkit.study.store import check_table, study_of
 from labkit.text import html as markup
-from labkit.text.files import require_file
+from labkit.text.files import DAMAGED, require_file
 from labkit.text.rank_output import clean
 
 __all__ = ["MOST_ANSWER_BYTES", "CellDifference", "Verification", "compare_rows", "open_bundle", "verify"]
@@ -213,7 +212,7 @@ def open_bundle(path: str | os.PathLike[str]) -> Opened:
             content = _read(archive, entries[MANIFEST], name)
             manifest = _checked_manifest(content, name)
             files = {one: _read(archive, entry, name) for one, entry in entries.items() if one != MANIFEST}
-    except (OSError, zipfile.BadZipFile, zlib.error, EOFError, ValueError, RuntimeError) as error:
+    except DAMAGED as error:
         reason = str(error) or type(error).__name__
         raise DataError(
             f"{name!r} cannot be read as a bundle, it may be cut off or damaged: {reason}",

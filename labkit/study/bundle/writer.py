@@ -23,6 +23,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -290,7 +291,8 @@ def _notebook_files(notebook: Any, remarks: list[str]) -> dict[str, bytes]:
 def _manifest(files: Mapping[str, bytes], rows: int, again: int, remarks: list[str]) -> bytes:
     epoch = os.environ.get("SOURCE_DATE_EPOCH", "")
     now = datetime.datetime.now(datetime.UTC)
-    created = datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if epoch.isdigit() else now
+    given = re.fullmatch("[0-9]{1,11}", epoch)
+    created = datetime.datetime.fromtimestamp(int(epoch), datetime.UTC) if given else now
     return _json(
         {
             "format": FORMAT,

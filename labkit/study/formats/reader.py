@@ -53,7 +53,7 @@ from labkit.errors import DataError
 from labkit.study.formats.writer import DOCUMENT, REMARK, ROOT, columns_of, read_experiment
 from labkit.study.rows import FIXED, MEASURED, PLACE, parameter_columns, tidy, unit_of
 from labkit.study.store import check_archive, read_study
-from labkit.text.files import json_of, require_file, text_of
+from labkit.text.files import DAMAGED, json_of, require_file, text_of
 
 __all__ = ["read_data"]
 
@@ -137,7 +137,7 @@ def _read_zip(path: str | os.PathLike[str], name: str) -> tuple[pd.DataFrame, di
             inside = set(archive.namelist())
             if DOCUMENT in inside and "study.json" not in inside:
                 return _tidied(_experiment(archive, name), name)
-    except (OSError, zipfile.BadZipFile, RuntimeError, ValueError, EOFError) as error:
+    except DAMAGED as error:
         raise DataError(f"{name!r} cannot be unpacked: {error}", code="damaged-file") from error
     return read_study(path)
 

@@ -25,7 +25,7 @@ from labkit.errors import DataError
 from labkit.study.rows import FIXED, MEASURED, PLACE, SEED, parameter_columns, unit_of
 from labkit.study.store import study_files, write_zip
 from labkit.text import html as markup
-from labkit.text.files import json_of, replace_file, writing
+from labkit.text.files import DAMAGED, json_of, replace_file, writing
 
 __all__ = [
     "DOCUMENT",
@@ -243,7 +243,7 @@ def read_experiment(
         raise DataError(
             f"{name}: it is no experiment of Extra-P ({type(error).__name__}: {error})", code="malformed-file"
         ) from error
-    except (zipfile.BadZipFile, OSError, NotImplementedError, RuntimeError, MemoryError) as error:
+    except (*DAMAGED, MemoryError) as error:
         raise DataError(f"{name}: it cannot be unpacked: {error}", code="damaged-file") from error
 
 

@@ -8,12 +8,13 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from math import inf, log2
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from labkit.errors import CacheWarning, DataError
+from labkit.text.files import json_of
 from labkit.text.units import format_bytes
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class History:
                     "SELECT times FROM unfinished WHERE key = ? AND bytes = ?",
                     (self._key, float(self._n_bytes)),
                 ).fetchone()
-            return {} if row is None else {n: (t, e) for n, (t, e) in json.loads(row[0]).items()}
+                return {} if row is None else {name: (t, e) for name, (t, e) in _times(row[0]).items()}
 
         found: dict[str, tuple[float, float]] = self._read(look) or {}
         return found
@@ -168,7 +169,22 @@ def records_of(path: Path, key: str) -> list[Record]:
     """Return the records of a key, the newest of equal bytes."""
     with _opened(path) as base:
         rows = base.execute("SELECT bytes, winner, times FROM decisions WHERE key = ? ORDER BY id", (key,))
-        return list({row[0]: Record(row[0], row[1], json.loads(row[2])) for row in rows}.values())
+        found = {row[0]: Record(row[0], row[1], {n: t for n, (t,) in _times(row[2]).items()}) for row in rows}
+        if any(one.winner not in one.times for one in found.values()):
+            raise ValueError("a decision without the time of its winner")
+        return list(found.values())
+
+
+def _times(text: str) -> dict[str, list[float]]:
+    """Read what was measured: for each name its seconds, and their standard error where it is known."""
+    times = json_of(text)
+    if not isinstance(times, dict):
+        raise ValueError(f"{text[:40]!r} are no measured times")
+    found = {name: value if isinstance(value, list) else [value] for name, value in times.items()}
+    for one in chain.from_iterable(found.values()):
+        if isinstance(one, bool) or not isinstance(one, int | float) or not 0 <= one < inf:
+            raise ValueError(f"{one!r:.40} is no measured time")
+    return found
 
 
 @contextmanager

@@ -123,3 +123,19 @@ def test_the_server_starts_without_a_grammar_that_it_never_uses():
     assert done.stdout.strip()
     assert "jupyter_events" in done.stderr, "the server that starts has another shape: look again"
     assert "lark" not in done.stderr
+
+
+@pytest.mark.parametrize("word", ["2", "02", "02_second", "02_second.ipynb"])
+def test_lab_opens_the_notebook_that_is_named(word, course, monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    assert main(["lab", "--dry-run", word, "--", "--no-browser"]) == 0
+    line = capsys.readouterr().out
+    assert "--LabApp.default_url=/lab/tree/02_second.ipynb" in line
+    assert f" {word} " not in line
+    assert line.rstrip().endswith("--no-browser")
+
+
+def test_lab_has_no_other_notebooks(course, monkeypatch, capsys):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    assert main(["lab", "--dry-run", "24"]) == 3
+    assert "'24' in the course; there are 01 to 02" in capsys.readouterr().err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import pickle
+import subprocess
 import sys
 from typing import Any
 
@@ -47,6 +49,30 @@ def test_methods_not_built_yet_and_typos(owner, name) -> None:
         getattr(owner, name)
     with pytest.raises(AttributeError):
         getattr(owner, name + "x")
+
+
+#: run apart: mpi4py's module needs an MPI library, and is not loaded here
+CLASSES = """
+import json
+from mpi4py import MPI
+print(json.dumps({n: dir(c) for n, c in vars(MPI).items() if isinstance(c, type)}))
+"""
+
+
+def test_classes_have_the_attributes_of_mpi4pys() -> None:
+    """Asked as ``MPI.Prequest.Pready``, as programs do that look what there is."""
+    pytest.importorskip("mpi4py")
+    command = [sys.executable, "-c", CLASSES]
+    answer = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    wanted = {name: [one for one in names if one[0] != "_"] for name, names in json.loads(answer).items()}
+    missing = [
+        f"{name}.{one}"
+        for name, names in wanted.items()
+        for one in names
+        if not name.startswith("_") and one != "Revoke" and not hasattr(getattr(MPI, name), one)
+    ]
+    assert missing == []
+    assert sum(map(len, wanted.values())) > 1000
 
 
 CONSTANTS = [

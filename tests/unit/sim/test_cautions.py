@@ -733,3 +733,16 @@ def test_a_receive_buffer_that_is_gone() -> None:
 
     (note,) = cautions(program)
     assert "Iallreduce" in note
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_returned_request_is_named(many: bool) -> None:
+    def program(comm):
+        request = comm.ibarrier() if hasattr(comm, "ibarrier") else comm.Ibarrier()
+        return [request] if many else request
+
+    notes = lk.run(program, 2, on="star").notes
+    assert [note for note in notes if "returned a request" in note] == [
+        "rank 0 returned a request that may not be complete; call its wait() first, and return what it has "
+        "received"
+    ]

@@ -15,6 +15,7 @@ import sys
 import threading
 import time
 import timeit
+import uuid
 from time import perf_counter, sleep
 
 import numpy as np
@@ -36,7 +37,7 @@ CLOCKS = [
     "resource.getrusage(resource.RUSAGE_SELF).ru_utime", "datetime.datetime.now().timestamp()",
     "datetime.datetime.now(datetime.timezone.utc).timestamp()", "datetime.datetime.utcnow().timestamp()",
     "datetime.datetime.today().timestamp()", "datetime.datetime.combine(datetime.date.today(), "
-    "datetime.datetime.now().time()).timestamp()",
+    "datetime.datetime.now().time()).timestamp()", "(uuid.uuid1().time - 0x01B21DD213814000) / 1e7",
 ]  # fmt: skip
 #: and those of NumPy, which read a text
 NUMPY = [
@@ -68,7 +69,7 @@ def test_functions_read_simulated_time(clock) -> None:
 def test_scripts_read_simulated_time(tmp_path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "import datetime, os, resource, time, timeit\nfrom time import perf_counter, sleep\n"
+        "import datetime, os, resource, time, timeit, uuid\nfrom time import perf_counter, sleep\n"
         "import numpy as np\nfrom mpi4py import MPI\nimport warnings\nwarnings.simplefilter('ignore')\n"
         f"clocks = {CLOCKS + NUMPY!r}\n"
         + "".join(f"def clock{k}(): return {one}\n" for k, one in enumerate(CLOCKS + NUMPY))
@@ -251,3 +252,14 @@ def test_the_limit_of_a_child_process_passes_no_simulated_time():
         return MPI.Wtime()
 
     assert max(lk.run(program, 2, "star:2").results) < 1
+
+
+def test_ranks_draw_different_uuids_at_the_same_time() -> None:
+    def program(comm):
+        return [uuid.uuid1() for _ in range(3)] + [uuid.uuid1(5, 7)]
+
+    drawn = lk.run(program, 4, "star").results
+    assert len({one for rank in drawn for one in rank[:3]}) == 12
+    assert all((one.variant, one.version) == (uuid.RFC_4122, 1) for rank in drawn for one in rank)
+    assert {(rank[3].node, rank[3].clock_seq) for rank in drawn} == {(5, 7)}
+    assert drawn == lk.run(program, 4, "star").results

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
+from labkit.errors import DataError
 from labkit.trace.activity import STATES, Activity, activity
+from tests.support.refusals import raises_code
 
 KINDS = [state.name for state in STATES]
 COMPUTING, CALLS, MESSAGE, SENDER, RECEIVER = map(
@@ -111,3 +113,10 @@ def test_a_run_without_messages_and_one_without_anything() -> None:
     nothing = activity(lk.run(lambda comm: None, 2, on="star", trace=True).trace)
     assert len(nothing) == 0
     assert nothing.makespan_s == 0
+
+
+@pytest.mark.parametrize("times", [3, None, "abc", [1, 2], [(0, "x", 1)], [(0, 1)]])
+def test_times_to_leave_out_are_spans_of_ranks(times) -> None:
+    trace = lk.run(lambda comm: comm.barrier(), 2, on="star", trace=True).trace
+    with raises_code(DataError, "wrong-type", "times"):
+        trace.without(times)
