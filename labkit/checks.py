@@ -158,7 +158,7 @@ def check_share(name: str, value: object) -> None:
 
 def check_factor(name: str, value: object) -> None:
     """Refuse what is no finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value < math.inf:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
         raise DataError(f"{name} must be a finite number above 0; got {echo(value)}", code="out-of-range")
 
 

@@ -125,7 +125,7 @@ def _read_ranks(job: JobFolder, number: int, ranks: int, repeats: int) -> tuple[
                 for rank in range(ranks)
             ]
             return shares, [archive.read(f"rank-{rank}.out") for rank in range(ranks)]
-    except (KeyError, *DAMAGED) as error:
+    except DAMAGED as error:
         raise MachineError(
             f"the results in {str(path)!r} cannot be read: {error}", code="lost-result"
         ) from error

@@ -148,7 +148,9 @@ def _uuid1(node: int | None = None, clock_seq: int | None = None) -> uuid.UUID:
     now = _seconds()
     if now is None:
         return _host_uuid1(node, clock_seq)
-    context = simulated() or owner_of_thread()
+    context = simulated()
+    if context is None:
+        context = owner_of_thread()
     last, rank = _last_ticks.setdefault(context, {}), context.rank
     ticks = last[rank] = max(int(now * _TICKS_PER_S) + _TICKS_TO_1970, last.get(rank, 0) + 1)
     sequence = rank if clock_seq is None else clock_seq  # ranks may ask at the same time

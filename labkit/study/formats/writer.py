@@ -243,7 +243,7 @@ def read_experiment(
         raise DataError(
             f"{name}: it is no experiment of Extra-P ({type(error).__name__}: {error})", code="malformed-file"
         ) from error
-    except (*DAMAGED, MemoryError) as error:
+    except DAMAGED as error:
         raise DataError(f"{name}: it cannot be unpacked: {error}", code="damaged-file") from error
 
 
