@@ -148,9 +148,19 @@ def whole_numbers(name: str, given: Any, least: int) -> list[int]:
     return sorted({int(v) for v in values})
 
 
+def _real(value: object) -> float:
+    """Return a real number as a float, infinite if it is too large for one; NaN for anything else."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
 def check_share(name: str, value: object) -> None:
     """Refuse a share that is no number between 0 and 1, such as a level of confidence."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < 1:
+    if not 0 < _real(value) < 1:
         raise DataError(
             f"{name} must be a number above 0 and below 1; got {echo(value)}", code="out-of-range"
         )
@@ -158,7 +168,7 @@ def check_share(name: str, value: object) -> None:
 
 def check_factor(name: str, value: object) -> None:
     """Refuse what is no finite number above 0."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) < math.inf:
+    if not 0 < _real(value) < math.inf:
         raise DataError(f"{name} must be a finite number above 0; got {echo(value)}", code="out-of-range")
 
 

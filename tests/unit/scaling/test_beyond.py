@@ -242,7 +242,7 @@ def test_two_terms_through_five_values_are_no_alarm() -> None:
     assert lk.judge(p, 10 * p + 0.1 * p**2 * np.log2(p), "p").match == "none"  # that one shows
 
 
-@pytest.mark.parametrize("factor", ["x", True, 0, -1, float("nan"), float("inf"), None, [2]])
+@pytest.mark.parametrize("factor", ["x", True, 0, -1, float("nan"), float("inf"), 10**400, None, [2]])
 def test_a_model_is_multiplied_by_a_factor(factor) -> None:
     model = lk.fit([2, 4, 8, 16, 32], [2.0, 4, 8, 16, 32])
     with raises_code(DataError, "out-of-range", "factor"):
