@@ -28,9 +28,17 @@ __all__ = [
     "tried_on",
 ]
 
-_ONE = r"[-+]?(?:\d{1,3}(?:,\d{3})+(?:\.\d*)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
-#: a number, a quotient or a power, perhaps in percent
-_NUMBER = re.compile(rf"(?P<left>{_ONE})(?:\s*(?P<sign>/|\^|\*\*)\s*(?P<right>{_ONE}))?\s*(?P<percent>%?)")
+_ONE = r"[-+]?(?:\d{1,3}(?:[,_ ]\d{3})+(?:\.\d*)?|\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+_FACTOR = rf"{_ONE}(?:\s*(?:\^|\*\*)\s*{_ONE})?"
+#: a number, or a product of numbers and powers; then perhaps its unit
+_NUMBER = re.compile(rf"[≈~=]?\s*(?P<value>{_FACTOR}(?:\s*[*/x×·]\s*{_FACTOR})*)\s*(?P<unit>\D*)")
+_FACTORS = re.compile(rf"(?P<sign>[*/x×·]?)\s*(?P<base>{_ONE})(?:\s*(?:\^|\*\*)\s*(?P<power>{_ONE}))?")
+#: other names of the units in which answers are asked for
+_UNITS = {
+    "second": "s", "sec": "s", "millisecond": "ms", "microsecond": "µs", "us": "µs", "μs": "µs",
+    "min": "minute", "h": "hour", "b": "byte", "megabyte": "mb", "percent": "%",
+    "x": "time", "×": "time", "factor": "time",
+}  # fmt: skip
 #: what stands in a notebook until the reader writes an answer
 _EMPTY: tuple[object, ...] = (None, "", "?")
 
@@ -110,19 +118,32 @@ class Exercise:
         return Answer("wrong", self.hint)
 
     def _plain(self, answer: object) -> Any:
-        """Return the number of a text such as "3/35", "8.57 %", "2^20" or "1,000" if one is asked for."""
+        """Return the number of a text such as "3/35", "8.57 %", "2^20" or "1,000 B" if one is asked for."""
         if not isinstance(answer, str) or self.reads not in (float, int):
             return answer
         found = _NUMBER.fullmatch(answer.strip())
         if found is None:
             return answer
-        value = float(found["left"].replace(",", ""))
-        if found["right"]:
-            right = float(found["right"].replace(",", ""))
-            value = value / right if found["sign"] == "/" else value**right
-        if found["percent"] and "%" not in self.form:
-            value /= 100
+        units, known = _units(found["unit"]), _units(self.form)
+        is_share = units == {"%"} and "%" not in known
+        if not is_share and not units <= known:
+            return answer
+        value = 0.01 if is_share else 1.0
+        for factor in _FACTORS.finditer(found["value"]):
+            number = _number(factor["base"]) ** _number(factor["power"] or "1")
+            value = value / number if factor["sign"] == "/" else value * number
         return value
+
+
+def _number(text: str) -> float:
+    return float(re.sub("[,_ ]", "", text))
+
+
+def _units(text: str) -> set[str]:
+    """Return the words of a text in lower case, without plurals, with one name for each unit."""
+    words = (word.lower() for word in re.findall(r"[^\W\d]+(?:/[^\W\d]+)?|[%×]", text))
+    singular = (word[:-1] if len(word) > 2 and word.endswith("s") else word for word in words)
+    return {_UNITS.get(word, word) for word in singular}
 
 
 def _is_empty(answer: object) -> bool:
@@ -183,7 +204,7 @@ def choice(
 
 
 def _letter(answer: object) -> str:
-    found = str(answer).strip().upper()
+    found = str(answer).strip(" ().:").upper()
     if found not in ("A", "B", "C", "D"):
         raise ValueError(found)
     return found

@@ -1221,6 +1221,14 @@ def test_the_noise_is_as_bad_as_the_exercise_says():
         ("left_over", ["23.73 %", "23.73"], ["0.2373"]),
         ("jumping_messages", ["8,000", "8000.", "8e3"], ["8.000", "8,00", "2^99999", "-1^0.5"]),
         ("doubling_work", ["9,217", "9217"], ["2^13", "9**3"]),
+        (
+            "queue_time",
+            ["1.95 µs", "1.95us", "39/2 * 0.1", "19.5e-1", "~1.95 microseconds"],
+            ["1.95 ms", "1,95 B"],
+        ),
+        ("bytes_rule", ["37 573", "37_573 B", "37,573 bytes", "3.7573 x 10^4"], ["37,573 kB", "37.573"]),
+        ("worst_congestion", ["24x", "24 times", "3/2 * 16"], ["24 %", "24 ranks", "3/2 16"]),
+        ("monday", ["b)", "(B)", "B."], ["BC"]),
     ],
 )
 def test_numbers_are_read_in_usual_spellings(name, answers, wrong):
