@@ -278,7 +278,7 @@ class _Column:
     def _broken(self, text: str, points: float, weight: str, room: float) -> list[str]:
         """Break a text into lines that are not wider than `room`."""
         lines = [""]
-        for word in unbroken(text.replace("\n", " ")).replace(" = ", "\u00a0=\u00a0").split(" "):
+        for word in unbroken(text.replace("\n", " ")).split(" "):
             longer = f"{lines[-1]} {word}".strip()
             if self._wide(longer, points, weight) <= room or not lines[-1]:
                 lines[-1] = longer

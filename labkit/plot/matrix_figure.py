@@ -29,6 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 #: cells that take this many times the least of their row have the darkest color
 _DARKEST = 8.0
+#: pixels that a notebook shows beside its panes on a small screen
+_WIDEST = 900
 
 
 def matrix(
@@ -53,7 +55,7 @@ def matrix(
     where : mapping, optional
         Which rows of the study, where further parameters vary.
     width : int, optional
-        Pixels; default: as wide as the names require.
+        Pixels; default: as wide as the names require, at most 900; names that need more room are slanted.
 
     Returns
     -------
@@ -79,9 +81,11 @@ def matrix(
         "ratio": np.round(ratio[y, x], 2),
         "ink": ["#ffffff" if one > 0.6 * np.log2(_DARKEST) else "#222222" for one in shade],
     })  # fmt: skip
-    width = width or _fitting_width(across, down)
+    fitting = _fitting_width(across, down)
+    width = width or min(fitting, _WIDEST)
+    slanted = round(0.6 * LETTER_PX * max(map(len, across))) if fitting > width else 0
     fig = figure(
-        width=width, height=120 + 26 * len(down), x_range=FactorRange(*across), tools=TOOLS,
+        width=width, height=120 + slanted + 26 * len(down), x_range=FactorRange(*across), tools=TOOLS,
         y_range=FactorRange(*down[::-1]), x_axis_location="above", active_drag=None,
     )  # fmt: skip
     mapper = LinearColorMapper(palette=HEAT, low=0.0, high=float(np.log2(_DARKEST)))
@@ -111,6 +115,8 @@ def matrix(
     fig.add_layout(heading(f"{metric}{fixed}"), "above")
     style_axes([fig])
     fig.grid.visible = False
+    if slanted:
+        fig.xaxis.major_label_orientation = 0.6  # radians
     reading = f"{metric} by {rows} and {columns}{fixed}; {_reading(across, np.nanmax(ratio, axis=0))}"
     return Figure(fig, reading, f"Heat map. {reading}")
 

@@ -464,6 +464,7 @@ def _draw_axes(axes: Axes, plot: Plot, x_factors: Any, y_factors: Any, sheet: Sh
             mine.set_major_formatter(
                 FuncFormatter(lambda v, _, f=factors: f[int(v)] if 0 <= v < len(f) else "")
             )
+            _slant(axes, name, axis)
             continue
         if ticks:
             low, high = sorted(getattr(axes, f"get_{name}lim")())
@@ -477,8 +478,16 @@ def _draw_axes(axes: Axes, plot: Plot, x_factors: Any, y_factors: Any, sheet: Sh
         mine.set_major_formatter(
             FuncFormatter(lambda v, _, write=write, known=overrides: str(known.get(v, write(v))))
         )
-        if axis.major_label_orientation not in ("horizontal", 0):
-            axes.tick_params(axis=name, labelrotation=45)
+        _slant(axes, name, axis)
+
+
+def _slant(axes: Axes, name: str, axis: Plot) -> None:
+    """Turn the labels of ticks that are turned in the browser; each ends below its tick."""
+    if axis.major_label_orientation in ("horizontal", 0):
+        return
+    axes.tick_params(axis=name, labelrotation=45)
+    for label in axes.get_xticklabels() if name == "x" else ():
+        label.set(horizontalalignment="right", rotation_mode="anchor")
 
 
 def _writer(formatter: Plot) -> Callable[[float], str]:

@@ -20,6 +20,7 @@ from bokeh.models import (
     CustomJSTickFormatter,
     FixedTicker,
     HoverTool,
+    Legend,
     SaveTool,
     Title,
     Toolbar,
@@ -169,7 +170,7 @@ def unbroken(text: str) -> str:
     >>> unbroken("found 1.36 s").split(" ")
     ['found', '1.36\xa0s']
     """
-    return _BEFORE_UNIT.sub("\u00a0", text)
+    return _BEFORE_UNIT.sub("\u00a0", text).replace(" = ", "\u00a0=\u00a0")
 
 
 def wrap(text: str, width: int) -> list[str]:
@@ -179,8 +180,8 @@ def wrap(text: str, width: int) -> list[str]:
 
     Examples
     --------
-    >>> wrap("found 1.36 s", 10), wrap("they met 9 rules", 10), wrap("a ping-pong", 9)
-    (['found', '1.36 s'], ['they met', '9 rules'], ['a', 'ping-pong'])
+    >>> wrap("found 1.36 s", 10), wrap("they met 9 rules", 10), wrap("up to p = 8", 9), wrap("a ping-pong", 9)
+    (['found', '1.36 s'], ['they met', '9 rules'], ['up to', 'p = 8'], ['a', 'ping-pong'])
     """
     whole = textwrap.wrap(unbroken(text), width, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in whole] or [""]
@@ -279,6 +280,9 @@ def style_axes(figures: Sequence[Any]) -> None:
             fig.toolbar.logo = None
             fig.toolbar.autohide = True
         fig.axis.minor_tick_line_color = None
+        for beside in (*fig.above, *fig.below, *fig.left, *fig.right):
+            if isinstance(beside, Legend):
+                beside.background_fill_color = None  # or it covers a part of the frame
 
 
 # A figure: the layout, the caption, and the alternative text.

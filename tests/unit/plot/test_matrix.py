@@ -55,3 +55,13 @@ def _source() -> type:
 def test_bad_input_is_refused(study: Study, names: Any, options: dict[str, Any], says: str) -> None:
     with pytest.raises(DataError, match=says.replace("?", r"\?")):
         matrix(study, *names, **options)
+
+
+def test_many_long_names_are_slanted_within_the_page() -> None:
+    names = [f"a_sort_with_a_long_name_{k}" for k in range(8)]
+    few, many = (
+        matrix(lk.sweep(program, 2, "star", sort=sorts, input=["x", "y"], repeats=1), "input", "sort")
+        for sorts in (names[:2], names)
+    )
+    assert few.layout.width < many.layout.width <= 900
+    assert [one.layout.xaxis[0].major_label_orientation for one in (few, many)] == ["horizontal", 0.6]
