@@ -314,8 +314,14 @@ def _say(grade: Grade, done: int, every: int) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("command", choices=["new", "release", "grade"])
-    parser.add_argument("course", type=Path, nargs="?", default=Path("course"))
+    parser.add_argument(
+        "command",
+        choices=["new", "release", "grade"],
+        help="add an assignment, write the students' notebooks, or grade what was submitted",
+    )
+    parser.add_argument(
+        "course", type=Path, nargs="?", default=Path("course"), help="folder of the course (default: course)"
+    )
     parser.add_argument("file", type=Path, nargs="?", help="of `new`: a Python file with an ASSIGNMENT")
     parser.add_argument("--jobs", type=int, default=2, help="submissions graded at a time")
     arguments = parser.parse_args(argv)
@@ -328,16 +334,17 @@ def main(argv: Sequence[str] | None = None) -> int:
                     "which Python file has the ASSIGNMENT? make course-new FILE=mine.py", code="ambiguous"
                 )
             print(*add_assignment(course, arguments.file), sep="\n")
+            print("Complete the notebook; then release the assignment.")
         elif arguments.command == "release":
             print(*release_course(course), sep="\n")
         else:
             grade_course(course, arguments.jobs)
             print(f"grades: {course / 'grades.csv'}\nfeedback: {course / 'feedback'}")
             print(f"the class, for you alone: {course / '*.class.html'}")
+            print(f"{time.monotonic() - began:.1f} s")
     except LabkitError as error:
         print(error, file=sys.stderr)
         return 3
-    print(f"{time.monotonic() - began:.1f} s")
     return 0
 
 
