@@ -35,10 +35,21 @@ _NUMBER = re.compile(rf"[≈~=]?\s*(?P<value>{_FACTOR}(?:\s*[*/x×·]\s*{_FACTOR
 _FACTORS = re.compile(rf"(?P<sign>[*/x×·]?)\s*(?P<base>{_ONE})(?:\s*(?:\^|\*\*)\s*(?P<power>{_ONE}))?")
 #: other names of the units in which answers are asked for
 _UNITS = {
-    "second": "s", "sec": "s", "millisecond": "ms", "microsecond": "µs", "us": "µs", "μs": "µs",
-    "min": "minute", "h": "hour", "b": "byte", "megabyte": "mb", "percent": "%",
-    "x": "time", "×": "time", "factor": "time",
-}  # fmt: skip
+    "second": "s",
+    "sec": "s",
+    "millisecond": "ms",
+    "microsecond": "µs",
+    "us": "µs",
+    "μs": "µs",
+    "min": "minute",
+    "h": "hour",
+    "b": "byte",
+    "megabyte": "mb",
+    "percent": "%",
+    "x": "time",
+    "×": "time",
+    "factor": "time",
+}
 #: what stands in a notebook until the reader writes an answer
 _EMPTY: tuple[object, ...] = (None, "", "?")
 

@@ -83,40 +83,24 @@ def matrix(
     })  # fmt: skip
     fitting = _fitting_width(across, down)
     width = width or min(fitting, _WIDEST)
-    slanted = round(0.6 * LETTER_PX * max(map(len, across))) if fitting > width else 0
+    slanted = 0.6 * LETTER_PX * max(map(len, across)) if fitting > width else 0.0
     fig = figure(
-        width=width, height=120 + slanted + 26 * len(down), x_range=FactorRange(*across), tools=TOOLS,
+        width=width, height=120 + round(slanted) + 26 * len(down), x_range=FactorRange(*across), tools=TOOLS,
         y_range=FactorRange(*down[::-1]), x_axis_location="above", active_drag=None,
     )  # fmt: skip
     mapper = LinearColorMapper(palette=HEAT, low=0.0, high=float(np.log2(_DARKEST)))
-    cells = fig.rect(
-        x="column",
-        y="row",
-        width=0.96,
-        height=0.94,
-        source=source,
-        line_color=None,
-        fill_color={"field": "shade", "transform": mapper},
-    )
-    fig.text(
-        x="column",
-        y="row",
-        text="text",
-        source=source,
-        text_color="ink",
-        text_align="center",
-        text_baseline="middle",
-        text_font_size="11px",
-        text_font=value(FONT),
-    )
+    fill = {"field": "shade", "transform": mapper}
+    cells = fig.rect("column", "row", 0.96, 0.94, source=source, line_color=None, fill_color=fill)
+    where_in_cell = {"text_align": "center", "text_baseline": "middle"}
+    letters = {"text_color": "ink", "text_font_size": "11px", "text_font": value(FONT)}
+    fig.text("column", "row", "text", source=source, **where_in_cell, **letters)
     tips = [(columns, "@column"), (rows, "@row"), (metric, "@text"), ("times the least of the row", "@ratio")]
     fig.add_tools(HoverTool(renderers=[cells], tooltips=tips))
     fixed = "".join(f", {key} = {one}" for key, one in (where or {}).items())
     fig.add_layout(heading(f"{metric}{fixed}"), "above")
     style_axes([fig])
     fig.grid.visible = False
-    if slanted:
-        fig.xaxis.major_label_orientation = 0.6  # radians
+    fig.xaxis.major_label_orientation = 0.6 if slanted else "horizontal"  # radians
     reading = f"{metric} by {rows} and {columns}{fixed}; {_reading(across, np.nanmax(ratio, axis=0))}"
     return Figure(fig, reading, f"Heat map. {reading}")
 
