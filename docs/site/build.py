@@ -92,6 +92,7 @@ SETTINGS: dict[str, Any] = {
     "html_static_path": ["_static"], "html_css_files": ["style.css"], "html_title": "labkit",
     "html_show_sourcelink": False, "html_copy_source": False, "html_show_sphinx": False,
     "html_show_copyright": False,
+    "html_search_scorer": str(HERE / "search.js"),
     "html_show_search_summary": False,  # a page that is opened from a disk may not fetch others
     "numpydoc_show_class_members": False, "numpydoc_class_members_toctree": False,
     "default_role": "literal", "autodoc_typehints": "none", "autodoc_member_order": "bysource",

@@ -55,6 +55,9 @@ def test_the_site_has_every_page_and_every_name_and_one_search(tmp_path):
         page = path.relative_to(ROOT).with_suffix(".html").as_posix()
         assert f'href="{page}"' in contents, page
     assert not list(tmp_path.rglob("bokeh*.js"))  # stored outputs need no script
+    assert (SITE / "search.js").read_text("utf-8") in (tmp_path / "_static" / "language_data.js").read_text(
+        "utf-8"
+    )
     index = (tmp_path / "searchindex.js").read_text("utf-8")
     found = json.loads(re.search(r"Search\.setIndex\((.*)\)\s*$", index, re.DOTALL)[1])
     assert {"bisect", "goal", "fenc"} <= {*found["terms"]}
