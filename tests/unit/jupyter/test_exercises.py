@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -1236,6 +1238,25 @@ def test_numbers_are_read_in_usual_spellings(name, answers, wrong):
         assert check(name, answer), answer
     for answer in wrong:
         assert not check(name, answer), answer
+
+
+def test_a_function_of_the_readers_own_module_is_watched_too(tmp_path):
+    """Of a module with a table each rank has a copy, and of what its functions are called with."""
+    mine = """
+table = []
+
+
+def pass_right(comm, mine):
+    table.append(comm.rank)
+    return comm.sendrecv(mine, (comm.rank + 1) % comm.size, source=(comm.rank - 1) % comm.size)
+"""
+    asked = "import labkit as lk\nfrom mine import pass_right\nprint(lk.check('pass_right', pass_right))\n"
+    (tmp_path / "mine.py").write_text(mine)
+    (tmp_path / "asked.py").write_text(asked)
+    done = subprocess.run(
+        [sys.executable, "asked.py"], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert "does the work" in done.stdout, done.stderr
 
 
 def test_a_partial_answer_is_not_right():
