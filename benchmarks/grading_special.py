@@ -20,6 +20,7 @@ sys.path.append(str(Path(__file__).parents[1]))  # for tests.support, wherever i
 from labkit.grading import find_assignment
 from labkit.grading.folder import find_submissions, grade_folder
 from labkit.grading.page import Grade
+from tests.support.submissions_everywhere import EVERYWHERE, HABITS
 from tests.support.submissions_special import SPECIAL
 from tests.support.submissions_styles import STYLED
 from tests.support.submissions_ways import WAYS
@@ -27,9 +28,11 @@ from tests.support.submissions_ways import WAYS
 
 def main(jobs: int, names: list[str]) -> int:
     wrong, count, began = 0, 0, time.monotonic()
-    for name in names or sorted({one.assignment for one in SPECIAL}):
-        cheats = {f"cheat-{n}": one for n, one in enumerate(SPECIAL) if one.assignment == name}
-        every = {**STYLED, **WAYS}.items()
+    for name in names or sorted({one.assignment for one in (*SPECIAL, *EVERYWHERE)}):
+        cheats = {
+            f"cheat-{n}": one for n, one in enumerate((*SPECIAL, *EVERYWHERE)) if one.assignment == name
+        }
+        every = {**STYLED, **WAYS, **HABITS}.items()
         right = {f"right-{key.replace(' ', '_')}": one for key, one in every if one[0] == name}
         with tempfile.TemporaryDirectory() as folder:
             for student, one in cheats.items():

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, shown
+from labkit.grading.trial import Case, shown, type_and_shape
 
 __all__ = ["ASSIGNMENT"]
 
@@ -101,7 +101,8 @@ def _oracle(case: Case, results: list[Any]) -> str | None:
             )
         x, norms = found
         if not isinstance(x, np.ndarray) or x.shape != own.shape or x.dtype != np.float64:
-            return f"rank {rank} returned {shown(x)} for x, expected a float64 array of shape {own.shape}"
+            wanted_x = f"expected a float64 array of shape {own.shape}"
+            return f"rank {rank} returned {type_and_shape(x)} for x, {wanted_x}"
         if wrong := _wrong_norms(norms, wanted, tolerance):
             return f"rank {rank} {wrong}"
     whole = np.concatenate([x for x, _ in results])

@@ -11,7 +11,7 @@ import numpy as np
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, shown
+from labkit.grading.trial import Case, one_instead_of, shown, wrong_of
 
 __all__ = ["ASSIGNMENT"]
 
@@ -77,10 +77,9 @@ def _in_order(case: Case, results: list[Any]) -> str | None:
     if len(wrong):
         at = int(wrong[0])
         rank = int(np.searchsorted(np.cumsum([len(one) for one in results]), at, "right"))
-        return (
-            f"value {at} of the result, on rank {rank}, is {shown(found[at])}, expected {shown(wanted[at])}; "
-            f"{len(wrong)} of {len(wanted)} are wrong"
-        )
+        got, right = one_instead_of(found[at], wanted[at])
+        count = wrong_of(len(wrong), len(wanted))
+        return f"value {at} of the result, on rank {rank}, is {got}, expected {right}: {count}"
     return None
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, shown
+from labkit.grading.trial import Case, instead_of, shown, type_and_shape
 
 __all__ = ["ASSIGNMENT"]
 
@@ -140,10 +140,12 @@ def _oracle(case: Case, results: list[Any]) -> str | None:
             return f"rank {rank} returned {shown(count)} as the number of steps, expected {steps}"
         if not isinstance(block, np.ndarray) or block.shape != own.shape or block.dtype.kind != "f":
             return (
-                f"rank {rank} returned {shown(block)} as its block, not {own.shape[0]} rows of {own.shape[1]}"
+                f"rank {rank} returned {type_and_shape(block)} as its block, expected floating-point numbers "
+                f"of shape {own.shape}"
             )
-        if not np.allclose(block, own, rtol=1e-9, atol=1e-12):
-            return f"rank {rank} returned {shown(block)}, expected {shown(own)}"
+        wrong = ~np.isclose(block, own, rtol=1e-9, atol=1e-12)
+        if wrong.any():
+            return f"rank {rank} returned {instead_of(block, own, wrong)}"
     return None
 
 

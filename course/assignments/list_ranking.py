@@ -24,7 +24,7 @@ them; the last element of a list is its own successor. Every rank returns an int
 links from each of its elements to the end of its list. No chain of messages, each sent after the one before
 was received, is longer than (ceil(log2 n) + 2) (4 p + 4 ceil(log2 p)): a program that follows one link after
 another has longer ones. With J = ceil(log2(1 + the links of the longest list)) + 1, a rank receives no more
-than 40 J ceil(n/p) + 400 p (J + 3) bytes, nor, packed, than 16 J ceil(n/p) + 300 p (J + 3): where lists are
+than 40 J ceil(n/p) + 400 p (J + 3) bytes, nor, packed, than 8 J ceil(n/p) + 500 p (J + 3): where lists are
 short, all successors are more. Lists and numbers of ranks are drawn anew for every grading, ranks from 1 to
 64."""
 
@@ -128,7 +128,11 @@ def _any_number(seed: int) -> Iterator[Case]:
     # one link a round, or a message to each rank, is right as well: no run may need too many calls
     for nth, ranks in enumerate((*source.ranks(6, 32, 4, "any"), *source.ranks(33, 40, 1, "many"))):
         n = source.drawn(30, 150 if ranks < 33 else 75, "any", nth)
-        yield _case(ranks, _one(source, n, "any", nth), "one list")
+        if ranks < 16:
+            yield _case(ranks, _one(source, n, "any", nth), "one list")
+        else:  # of few rounds, since each is a message to each rank
+            lengths = _lengths(source, n, source.drawn(5, 8, "most", nth), "any", nth)
+            yield _case(ranks, _lists(_permutation(source, n, "any", nth), lengths), "short lists")
 
 
 def _kinds(seed: int) -> Iterator[Case]:
@@ -156,17 +160,17 @@ def _kinds(seed: int) -> Iterator[Case]:
 def _long_cases(seed: int) -> Iterator[Case]:
     """Yield long lists, in which following one link after another takes a chain of many messages."""
     source = Seed.of(seed)
-    for nth, ranks in enumerate(source.ranks(4, 24, 4, "long")):
+    for nth, ranks in enumerate(source.ranks(4, 24, 3, "long")):
         n = source.drawn(200, 260, "long", nth) * ranks + source.drawn(1, ranks - 1, "rest", nth)
         yield _case(ranks, _one(source, n, "long", nth), "one list")
 
 
 def _volume_cases(seed: int) -> Iterator[Case]:
-    """Yield many short lists on many ranks: there all successors are more than a rank may receive."""
+    """Yield many short lists: there all successors are more than a rank may receive."""
     source = Seed.of(seed)
-    most = source.shuffled((6, 7, 8), "most")
-    for nth, ranks in enumerate(source.ranks(54, 58, 2, "volume")):
-        n = source.drawn(4_000, 5_000, "volume", nth) * ranks + source.drawn(1, ranks - 1, "over", nth)
+    most, shares = source.shuffled((6, 7, 8), "most"), source.strata(9_000, 10_000, 2, "volume")
+    for nth, ranks in enumerate(source.ranks(27, 35, 2, "volume")):
+        n = shares[nth] * ranks + source.drawn(1, ranks - 1, "over", nth)
         order = _permutation(source, n, "volume", nth)
         yield _case(ranks, _lists(order, _lengths(source, n, most[nth], "volume", nth)), "short lists")
 
@@ -191,7 +195,7 @@ def _bytes(case: Case, an_element: int, a_rank: int) -> float:
 
 
 _BYTES = [
-    Bound("told", lambda case: _bytes(case, 16, 300), "16 J ceil(n/p) + 300 p (J + 3) bytes"),
+    Bound("told", lambda case: _bytes(case, 8, 500), "8 J ceil(n/p) + 500 p (J + 3) bytes"),
     Bound("received", lambda case: _bytes(case, 40, 400), "40 J ceil(n/p) + 400 p (J + 3) bytes"),
 ]
 

@@ -191,7 +191,9 @@ def _explained(case: Case, results: list[Any]) -> str | None:
         return f"it returned {shown(found)}, not (phase, growth, bytes)"
     phase, growth, n_bytes = found
     if not isinstance(phase, str) or phase != _PHASE:
-        return f"it says that the phase {shown(phase)} is at fault: its bytes do not grow so that it would be"
+        return (
+            f"it returned {shown(phase)} as the phase at fault: measure the bytes of each phase at several p"
+        )
     if not _is_growth(growth):
         said = f"it says that the bytes of {_PHASE!r} grow with {shown(growth)}"
         return f"{said}: measure them at several p, and fit"
@@ -199,7 +201,7 @@ def _explained(case: Case, results: list[Any]) -> str | None:
         return f"it returned {shown(n_bytes)} as the number of bytes"
     if n_bytes != _bytes_received(ranks, buckets):
         said = f"it says that each of {ranks} ranks receives {shown(n_bytes)} bytes in {_PHASE!r}"
-        return f"{said}; that is not so"
+        return f"{said}, but the program as it was given sends a rank another number of bytes"
     return None
 
 

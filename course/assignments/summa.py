@@ -12,7 +12,7 @@ import numpy as np
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, shown
+from labkit.grading.trial import Case, instead_of, type_and_shape
 
 __all__ = ["ASSIGNMENT"]
 
@@ -101,17 +101,13 @@ def _oracle(case: Case, results: list[Any]) -> str | None:
     ):
         place = f"rank {rank} (row {rank // grid[1]}, column {rank % grid[1]})"
         if not isinstance(found, np.ndarray) or found.shape != wanted.shape:
-            of = found.shape if isinstance(found, np.ndarray) else shown(found)
-            return f"{place} returned {of}, expected an array of shape {wanted.shape}"
+            return f"{place} returned {type_and_shape(found)}, expected an array of shape {wanted.shape}"
         if found.dtype != wanted.dtype:
             return f"{place} returned {found.dtype}, expected {wanted.dtype}"
         epsilon = np.finfo(wanted.dtype).eps if wanted.dtype.kind in "fc" else 0.0
         wrong = ~(np.abs(found - wanted) <= 2 * (k + 4) * epsilon * most)
         if wrong.any():
-            return (
-                f"{place} returned {shown(found)}, expected {shown(wanted)}; {int(wrong.sum())} of "
-                f"{wrong.size} values are wrong"
-            )
+            return f"{place} returned {instead_of(found, wanted, wrong)}"
     return None
 
 

@@ -22,7 +22,7 @@ from labkit.grading.page import amount
 from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, Oracle, Trial, headline, shown
+from labkit.grading.trial import Case, Oracle, Trial, headline, instead_of, shown
 
 __all__ = ["COUNTS_ONLY", "Bound", "Correct", "Costs", "Scaling", "everybody_has_it"]
 
@@ -44,7 +44,11 @@ def everybody_has_it(case: Case, results: list[object]) -> str | None:
                 f"expected {wanted.dtype} of shape {wanted.shape}"
             )
         if found.tobytes() != wanted.tobytes():
-            return f"rank {rank} returned {shown(found)}, expected {shown(wanted)}"
+            bits = [
+                np.frombuffer(one.tobytes(), np.uint8).reshape(-1, one.itemsize) for one in (found, wanted)
+            ]
+            wrong = (bits[0] != bits[1]).any(1).reshape(wanted.shape)
+            return f"rank {rank} returned {instead_of(found, wanted, wrong)}"
     return None
 
 

@@ -44,7 +44,7 @@ class Task:
         """Return the submission's schedule, or an error message."""
         parts = self.parts(size)
         names = list(self.temporaries)
-        outcome = trial.bench.rows([self.problem, size, root, self.commutative, parts, names, ranks])
+        outcome = trial.rows([self.problem, size, root, self.commutative, parts, names, ranks])
         if not outcome.is_finished:
             return failure_words(outcome)[0]
         try:

@@ -72,7 +72,8 @@ def _measured(case: Case, outcome: Outcome) -> tuple[float, str]:
     most = max(range(case.ranks), key=lambda rank: busy[rank])
     return speedup / case.ranks, (
         f"{case}: speed-up {speedup:.2f}, efficiency {speedup / case.ranks:.0%}; the busiest rank, {most}, "
-        f"computes {busy[most]:.3g} s of {outcome.makespan_s:.3g} s: its share is {alone_s / case.ranks:.3g}"
+        f"computes {busy[most]:.3g} s of {outcome.makespan_s:.3g} s: its share is "
+        f"{alone_s / case.ranks:.3g} s"
     )
 
 
@@ -106,7 +107,7 @@ class Once:
                 return Verdict(
                     0.0,
                     f"{case}: {self.task} {task} is computed {times} times; "
-                    f"{more} computations are too many.",
+                    f"{f'{more} computations are' if more > 1 else '1 computation is'} too many.",
                     self.hint,
                 )
         return Verdict(1.0, f"Each {self.task} is computed once.")

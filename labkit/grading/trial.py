@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from labkit.errors import DataError, MachineError
 from labkit.grading.bench import Bench
@@ -28,9 +29,13 @@ __all__ = [
     "cause_of",
     "failure_words",
     "headline",
+    "instead_of",
+    "one_instead_of",
     "shown",
+    "type_and_shape",
     "unjudged",
     "wrong_integers",
+    "wrong_of",
 ]
 
 _SHOWN_ITEMS, _SHOWN_RANKS = 12, 8
@@ -165,7 +170,19 @@ class Trial:
         if case.is_plain:
             how["is_plain"] = True
         how.setdefault("only_messages", self.only_messages)
-        outcome = self.bench.run(case.ranks, case.arguments, seed=self._programs_seed(), **how)
+        return self._noted(self.bench.run(case.ranks, case.arguments, seed=self._programs_seed(), **how))
+
+    def rows(self, arguments: Sequence[object]) -> Outcome:
+        """Describe the schedule as rows (`Bench.rows`), and note what was wrong if that fails."""
+        if self.is_spent():
+            outcome = Outcome("spent", 1, "the runs before it took all of the time there is")
+        else:
+            outcome = self._noted(self.bench.rows(arguments))
+        if not outcome.is_finished:
+            self.fault_seen = Fault(failure_words(outcome)[0], outcome.kind, cause_of(outcome))
+        return outcome
+
+    def _noted(self, outcome: Outcome) -> Outcome:
         self.attempts += [one for one in outcome.attempts if one not in self.attempts][:_MOST_ATTEMPTS]
         if outcome.kind in ("time", "budget"):
             self.endless += 1
@@ -233,12 +250,38 @@ def wrong_integers(wanted: Sequence[Any], results: Sequence[Any], what: str, ite
             return f"rank {rank} returned {found.dtype}, expected integers"
         wrong = np.flatnonzero(found != block)
         if len(wrong):
-            return (
-                f"rank {rank} returned {shown(found)}, expected {shown(block)}: {len(wrong)} are wrong, the "
-                f"first one is that of {item} {first + int(wrong[0])}"
-            )
+            place = f"the first one is that of {item} {first + int(wrong[0])}"
+            return f"rank {rank} returned {instead_of(found, block, found != block)}, {place}"
         first += len(block)
     return None
+
+
+def wrong_of(count: int, of: int) -> str:
+    """Return how many values are wrong: ``1 of 5 is wrong``."""
+    return f"{count} of {of} {'is' if count == 1 else 'are'} wrong"
+
+
+def instead_of(found: NDArray[Any], wanted: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+    """Return arrays of the same shape as ``[1, 2], expected [1, 3]: 1 of 2 is wrong``.
+
+    `wrong`: Which values are. Of arrays whose short texts are the same the first one of them is shown.
+    """
+    texts = shown(found), shown(wanted)
+    count = wrong_of(int(wrong.sum()), wrong.size)
+    if texts[0] != texts[1] and texts[0] != type_and_shape(found):
+        return f"{texts[0]}, expected {texts[1]}: {count}"
+    at = tuple(int(index) for index in np.argwhere(wrong)[0])
+    got, right = one_instead_of(found[at], wanted[at])
+    return f"{got} at index {list(at)}, expected {right}: {count}"
+
+
+def one_instead_of(found: np.generic, wanted: np.generic) -> tuple[str, str]:
+    """Return two numbers as text, with their bits where these are all that differs, as of NaNs."""
+    texts = str(found), str(wanted)
+    if texts[0] != texts[1]:
+        return texts
+    got, right = (f"{one} (bits {one.tobytes()[::-1].hex()})" for one in (found, wanted))
+    return got, right
 
 
 def unjudged(error: Exception) -> str:
@@ -328,7 +371,9 @@ _HINTS = {
 
 def failure_words(outcome: Outcome) -> tuple[str, str]:
     """Return how a run failed, as a message for the student, and a hint."""
-    where = f" (rank {outcome.rank} of {outcome.ranks})" if outcome.rank is not None else ""
+    where = (
+        f" (rank {outcome.rank} of {outcome.ranks})" if outcome.rank is not None and outcome.ranks > 1 else ""
+    )
     message = outcome.message.strip()
     hint = _HINTS.get(outcome.kind, "")
     if outcome.kind == "error" and "PermissionError" in message:
@@ -358,6 +403,13 @@ def shown(value: object) -> str:
         return _shown(value)
     except Exception as error:
         return f"{type(value).__name__} that cannot be shown ({type(error).__name__})"
+
+
+def type_and_shape(value: object) -> str:
+    """Return an array's type and shape; anything else as short text."""
+    if not isinstance(value, np.ndarray):
+        return shown(value)
+    return f"{value.dtype} array of shape {value.shape}"
 
 
 def _shown(value: object) -> str:

@@ -289,7 +289,7 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
         _COSTS,
     ),
-    "gathers_on_many": (_gathers_if("p >= 40"), _COSTS),
+    "gathers_on_many": (_gathers_if("p >= 27"), _COSTS),
     "gathers_even": (_gathers_if("p % 2 == 0"), _COSTS),
     "gathers_long_arrays": (_gathers_if("n > 20_000"), _COSTS),
     "gathers_after_a_round": (
@@ -297,7 +297,7 @@ WRONG: dict[str, tuple[str, tuple[str, ...]]] = {
             rank=_SERIAL
             + _RANK.replace(
                 "    while comm",
-                "    keep = successors\n    if p > 32:\n        exchange(comm, target[:0, None], target[:0])\n        return serial(np.concatenate(comm.allgather(keep)))[first : bounds[comm.rank + 1]].copy()\n    while comm",
+                "    keep = successors\n    if p > 26:\n        exchange(comm, target[:0, None], target[:0])\n        return serial(np.concatenate(comm.allgather(keep)))[first : bounds[comm.rank + 1]].copy()\n    while comm",
             )
         ),
         _COSTS,

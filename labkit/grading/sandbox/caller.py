@@ -49,9 +49,14 @@ class Caller:
 
     def tell(self, header: Mapping[str, object], parts: Any = ()) -> None:
         """Send a request that is not answered."""
-        asked, self.notes[:] = list(self.notes), []
-        said = {"out": self.printed(), "asked": asked, "loading": self.is_loading}
-        self.line.write({**header, **said}, parts)
+        said: dict[str, object] = dict(header)
+        if self.output:
+            said["out"] = self.printed()
+        if self.notes:
+            said["asked"], self.notes[:] = list(self.notes), []
+        if self.is_loading:
+            said["loading"] = True
+        self.line.write(said, parts)
 
     def post(self, header: Mapping[str, object], parts: object = ()) -> int:
         """Send a request that cannot fail and is not answered; the number of what it begins.

@@ -22,6 +22,7 @@ from labkit.grading.sandbox.notes import noted
 from labkit.grading.sandbox.outcome import Work
 from labkit.grading.sandbox.wire import (
     COLLECTIVES,
+    MOST_COMPUTED,
     MOST_PAYLOAD_BYTES,
     OF_MESSAGES,
     OF_OBJECTS,
@@ -658,7 +659,7 @@ class RankProxy:
             seconds, flops = header["seconds"], header["flops"]
             amount = flops if seconds is None else seconds
             if not is_amount(amount):
-                raise ValueError("compute() takes a finite amount >= 0")
+                raise ValueError(f"seconds and operations must be at least 0 and less than {MOST_COMPUTED:g}")
             if self.charges:
                 machine.compute(seconds, flops)
         return {}, []

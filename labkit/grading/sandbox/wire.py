@@ -48,7 +48,7 @@ MOST_AT_ONCE = 200
 MOST_HEADER_BYTES = 1 << 20
 MOST_PAYLOAD_BYTES = 64 << 20
 MOST_ITEMS, MOST_DEPTH = 100_000, 16
-_MOST_COMPUTED = 1e12
+MOST_COMPUTED = 1e12
 _KINDS = "biufc"
 _DTYPE = re.compile(rf"[<>|=]?[{_KINDS}]\d{{1,2}}")
 _LOOK_S = 1.0
@@ -230,8 +230,8 @@ class _Encoder:
             ]
             return {"d": pairs}
         raise DataError(
-            f"a {type(value).__name__} cannot be handed over: numbers, texts, arrays of numbers, and lists, "
-            "tuples and dicts of them can",
+            f"{type(value).__name__!r} is a type that cannot be handed over: numbers, texts, arrays of numbers, "
+            "and lists, tuples and dicts of them can",
             code="not-picklable",
         )
 
@@ -309,7 +309,7 @@ class _Decoder:
 
 def is_amount(value: object) -> bool:
     """Whether `compute` takes it: seconds, or operations."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _MOST_COMPUTED
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MOST_COMPUTED
 
 
 # The upper-case collectives that a submission may call, blocking or not, and what their arguments are.
