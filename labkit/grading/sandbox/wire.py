@@ -230,8 +230,8 @@ class _Encoder:
             ]
             return {"d": pairs}
         raise DataError(
-            f"{type(value).__name__!r} is a type that cannot be handed over: numbers, texts, arrays of numbers, "
-            "and lists, tuples and dicts of them can",
+            f"{type(value).__name__!r} is a type that cannot be handed over: numbers, texts, arrays of "
+            "numbers, and lists, tuples and dicts of them can",
             code="not-picklable",
         )
 
