@@ -261,7 +261,7 @@ def wrong_of(count: int, of: int) -> str:
     return f"{count} of {of} {'is' if count == 1 else 'are'} wrong"
 
 
-def instead_of(found: NDArray[Any], wanted: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+def instead_of(found: NDArray[np.generic], wanted: NDArray[np.generic], wrong: NDArray[np.bool_]) -> str:
     """Return arrays of the same shape as ``[1, 2], expected [1, 3]: 1 of 2 is wrong``.
 
     `wrong`: Which values are. Of arrays whose short texts are the same the first one of them is shown.
