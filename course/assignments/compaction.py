@@ -11,7 +11,7 @@ import numpy as np
 from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, one_instead_of, shown, wrong_of
+from labkit.grading.trial import Case, one_instead_of, shown, type_and_shape, wrong_of
 
 __all__ = ["ASSIGNMENT"]
 
@@ -65,7 +65,7 @@ def _in_order(case: Case, results: list[Any]) -> str | None:
     dtype = case.arguments[0][0].dtype
     for rank, found in enumerate(results):
         if not isinstance(found, np.ndarray) or found.ndim != 1:
-            return f"rank {rank} returned {shown(found)}, not a one-dimensional array"
+            return f"rank {rank} returned {type_and_shape(found)}, expected a one-dimensional array"
         if found.dtype != dtype:
             return f"rank {rank} returned {found.dtype}, expected {dtype}"
     wanted = np.concatenate([values[keep] for values, keep in case.arguments])

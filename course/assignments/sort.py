@@ -15,7 +15,7 @@ from labkit.grading.assignment import Assignment
 from labkit.grading.checks import Bound, Correct, Costs, Scaling
 from labkit.grading.result import Verdict
 from labkit.grading.seeds import Seed
-from labkit.grading.trial import Case, Trial, headline, shown
+from labkit.grading.trial import Case, Trial, headline, shown, type_and_shape
 
 __all__ = ["ASSIGNMENT"]
 
@@ -139,7 +139,7 @@ def _report(case: Case, results: list[Any]) -> SortReport:
 def _oracle(case: Case, results: list[Any]) -> str | None:
     for rank, result in enumerate(results):
         if not isinstance(result, np.ndarray):
-            return f"rank {rank} returned {shown(result)}, not an array of keys"
+            return f"rank {rank} returned {type_and_shape(result)}, expected an array of keys"
     if _is_exact(case, results) or (report := _report(case, results)).is_sorted:
         return None
     blocks = ""

@@ -245,7 +245,7 @@ def wrong_integers(wanted: Sequence[Any], results: Sequence[Any], what: str, ite
     first = 0
     for rank, (block, found) in enumerate(zip(wanted, results, strict=True)):
         if not isinstance(found, np.ndarray) or found.shape != block.shape:
-            return f"rank {rank} returned {shown(found)}, not an array of {len(block)} {what}"
+            return f"rank {rank} returned {type_and_shape(found)}, expected an array of {len(block)} {what}"
         if found.dtype.kind not in "iu" and len(found):
             return f"rank {rank} returned {found.dtype}, expected integers"
         wrong = np.flatnonzero(found != block)
@@ -406,9 +406,9 @@ def shown(value: object) -> str:
 
 
 def type_and_shape(value: object) -> str:
-    """Return an array's type and shape; anything else as short text."""
+    """Return an array's type and shape; anything else as text with its type: a list looks like an array."""
     if not isinstance(value, np.ndarray):
-        return shown(value)
+        return shown(value) if value is None else f"{shown(value)} of type {type(value).__name__}"
     return f"{value.dtype} array of shape {value.shape}"
 
 

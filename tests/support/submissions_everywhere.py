@@ -270,7 +270,7 @@ EVERYWHERE = [
     Cheating("an explanation equal to all", "scaling_bug", "explained", _explains("return 'before', 'p', Number(0)", _NUMBER)),
     Cheating("bytes of no number", "scaling_bug", "explained", _explains("return 'before', 'p', float('nan')")),
     Cheating("a place that is off by one far behind", "scaling_bug", "any_number", _around("scaling_bug", "found = good(comm, keys, buckets)\nreturn found + (found > 40) * (comm.rank > 1)")),
-    Cheating("all keys to all on multiples of three", "sort", "volume", _unless("sort", "comm.size % 3 == 0", _ALL_KEYS)),
+    Cheating("all keys to all on numbers divisible by three", "sort", "volume", _unless("sort", "comm.size % 3 == 0", _ALL_KEYS)),
     Cheating("keys equal to all", "sort", "easy", _returns("sort", "return keys.view(Equal)", _EQUAL)),
     Cheating("keys of no number", "sort", "easy", _returns("sort", "return keys * np.nan")),
     Cheating("unsorted at the ends of blocks", "sort", "adversaries", _around("sort", "found = good(comm, keys)\nfound[-2:] = found[-2:][::-1].copy()\nreturn found")),
@@ -281,7 +281,7 @@ EVERYWHERE = [
     Cheating("a product equal to all", "summa", "right", _returns("summa", "return np.zeros((a.shape[0], b.shape[1]), np.result_type(a, b)).view(Equal)", _EQUAL)),
     Cheating("one after another for long data", "torus_broadcast", "pieces", _unless("torus_broadcast", "comm.size == 64 and comm.rank >= 0", _FLAT)),
     Cheating("data equal to all", "torus_broadcast", "right", _returns("torus_broadcast", "return data if comm.rank == 0 else np.zeros(3).view(Equal)", _EQUAL)),
-    Cheating("rank 0 alone on odd numbers", "work_stealing", "balanced", _unless("work_stealing", "comm.size % 2", _SERIAL_SEARCH)),
+    Cheating("a search by rank 0 alone on odd numbers", "work_stealing", "balanced", _unless("work_stealing", "comm.size % 2", _SERIAL_SEARCH)),
     Cheating("rank 0 alone on 12 ranks or more", "work_stealing", "balanced", _unless("work_stealing", "comm.size > 11", _SERIAL_SEARCH)),
     Cheating("the root twice", "work_stealing", "once", _around("work_stealing", "if comm.rank == 0:\n    expand(root)\nreturn good(comm, root, expand)")),
     Cheating("a sum equal to all", "work_stealing", "right", _returns("work_stealing", "return Number(0)", _NUMBER)),
@@ -367,6 +367,11 @@ def _fussy(assignment: str, name: str) -> str:
 
 
 _HOW = (_decorated, _object, _in_its_own_room, _turned, _main, _contiguous, _fussy)
+#: a schedule has no communicator; the chain of messages of a compaction leaves no room for another collective
+_NOT_FOR: dict[str, tuple[object, ...]] = {
+    "prefix_sum": (_in_its_own_room, _turned, _contiguous, _fussy),
+    "compaction": (_in_its_own_room, _turned),
+}
 
 
 def _habits() -> dict[str, tuple[str, str, set[str]]]:
@@ -375,7 +380,7 @@ def _habits() -> dict[str, tuple[str, str, set[str]]]:
     nth = 0
     for assignment in _TAKES:
         names = list(CORPORA[assignment].RIGHT) if assignment in CORPORA else [""]
-        how = [one for one in _HOW if assignment != "prefix_sum" or one in (_decorated, _object, _main)]
+        how = [one for one in _HOW if one not in _NOT_FOR.get(assignment, ())]
         for _ in range(min(4, len(how))):
             name, make = names[(5 * nth + 3) % len(names)], how[nth % len(how)]
             right = CORPORA[assignment].RIGHT[name] if name else ""

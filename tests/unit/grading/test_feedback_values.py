@@ -22,6 +22,14 @@ def test_one_wrong_value_is_one() -> None:
     assert "2 of 2 are wrong" in str(two)
 
 
+def test_a_list_is_not_shown_as_if_it_were_an_array() -> None:
+    said = wrong_integers([np.array([3, 2])], [[3, 2]], "distances", "vertex")
+    assert said == "rank 0 returned [3, 2] of type list, expected an array of 2 distances"
+    assert "returned None, expected" in str(wrong_integers([np.array([3])], [None], "places", "key"))
+    square = wrong_integers([np.array([3])], [np.array([[3]])], "places", "key")
+    assert square == "rank 0 returned int64 array of shape (1, 1), expected an array of 1 places"
+
+
 @pytest.mark.parametrize("shape", [(30,), (40, 50)], ids=["numbers left out", "no room for numbers"])
 def test_arrays_that_are_cut_show_the_first_wrong_value(shape: tuple[int, ...]) -> None:
     wanted = np.linspace(0, 1, int(np.prod(shape))).reshape(shape)
