@@ -268,7 +268,7 @@ EVERYWHERE = [
     Cheating("a long name of a phase", "scaling_bug", "explained", _explains("return 'before' + ' ' * (1 << 27), 'p', (ranks - 1) * buckets * 8")),
     Cheating("a huge number of bytes", "scaling_bug", "explained", _explains("return 'before', 'p', 1 << (1 << 26)")),
     Cheating("an explanation equal to all", "scaling_bug", "explained", _explains("return 'before', 'p', Number(0)", _NUMBER)),
-    Cheating("bytes of no number", "scaling_bug", "explained", _explains("return 'before', 'p', float('nan')")),
+    Cheating("a NaN of bytes", "scaling_bug", "explained", _explains("return 'before', 'p', float('nan')")),
     Cheating("a place that is off by one far behind", "scaling_bug", "any_number", _around("scaling_bug", "found = good(comm, keys, buckets)\nreturn found + (found > 40) * (comm.rank > 1)")),
     Cheating("all keys to all on numbers divisible by three", "sort", "volume", _unless("sort", "comm.size % 3 == 0", _ALL_KEYS)),
     Cheating("keys equal to all", "sort", "easy", _returns("sort", "return keys.view(Equal)", _EQUAL)),
