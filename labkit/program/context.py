@@ -219,6 +219,24 @@ def watching(watcher: Watcher) -> Iterator[None]:
         _watcher = before
 
 
+def name_of(what: str, name: object) -> str:
+    """Return a name without the blanks around it; refuse one that files and figures cannot show.
+
+    Raises
+    ------
+    ValueError
+        The name is empty or no string, or has line breaks, other control characters or lone surrogates.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise ValueError(f"{what} needs a name that is a non-empty string, got {name!r}")
+    if not name.isprintable() and any(
+        one < " " or "\x7f" <= one < "\xa0" or "\u2028" <= one <= "\u2029" or "\ud800" <= one < "\ue000"
+        for one in name
+    ):
+        raise ValueError(f"{what} needs a name on one line, without control characters, got {name!r}")
+    return name.strip()
+
+
 class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
     """Mark a step of the program, so that it gets its own times and its own model.
 
@@ -242,9 +260,7 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
 
     def __init__(self, name: str) -> None:
         self._is_used = True
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"a phase needs a name that is a non-empty string, got {name!r}")
-        self.name = name
+        self.name = name_of("a phase", name)
         self._context: MachineContext | None = None
         self._is_used = False
 

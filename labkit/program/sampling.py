@@ -112,8 +112,7 @@ class sampled:  # noqa: N801 - reads as a statement: `for _ in lk.sampled("kerne
         over: Literal["rank", "ranks"] = "rank",
         threshold: float | None = None,
     ) -> None:
-        if not isinstance(name, str) or not name:
-            raise ValueError(f"sampled work needs a name that is a non-empty string, got {name!r}")
+        name = context.name_of("sampled work", name)
         if isinstance(n, bool) or not isinstance(n, int) or n < 1:
             raise ValueError(f"sampled work runs a whole number of times from 1 on, got n={n!r}")
         if over not in ("rank", "ranks"):

@@ -215,8 +215,9 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
         When shapes differ or a value is not a positive finite number.
     """
     try:
-        if np.iscomplexobj(x) or np.iscomplexobj(y):
-            raise TypeError("complex numbers have no order")
+        for given in (x, y):
+            if np.iscomplexobj(given) or np.asarray(given).dtype.kind == "b":
+                raise TypeError("complex numbers have no order, and True and False are no amounts")
         xs, ys = np.asarray(x, dtype=float), np.asarray(y, dtype=float)
     except (TypeError, ValueError, OverflowError) as error:
         raise DataError(f"measurements must be numbers: {str(error)[:120]}", code="wrong-type") from None
@@ -239,9 +240,12 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
                     code="no-data",
                 )
             at = int(np.argmax(bad))
+            wanted = "must be a positive finite number"
+            if 0 < values[at] < np.inf:
+                wanted = f"must be above {_LEAST:g} and below {_MOST:g}"
             raise DataError(
-                f"every {name} must be a positive finite number; number {at + 1} of {values.size} is "
-                f"{values[at]:g}; leave such points out",
+                f"every {name} {wanted}; number {at + 1} of {values.size} is {values[at]:g}; "
+                "leave such points out",
                 code="not-finite",
             )
     order = np.argsort(xs, kind="stable")

@@ -319,7 +319,9 @@ class Config:
             ):
                 own = "smpi/lat-factor and smpi/bw-factor" if base in ("smpi", "ib") else "network/...-factor"
                 raise _refused(
-                    self._places[name], name, f"is not felt by network/model {base.upper()}, which has {own}"
+                    self._places[name],
+                    name,
+                    f"has no effect with network/model {base.upper()}, which has {own}",
                 )
             if value != getattr(plain, field):
                 words.append(f"{field}={_written(value)}")

@@ -149,12 +149,12 @@ def _experiment(archive: zipfile.ZipFile, name: str) -> Iterator[Row]:
 
 
 def _parse(text: str, name: str, parameters: Sequence[str] | None, remarks: list[str]) -> Iterator[Row]:
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    lines = [line for line in text.split("\n") if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
         raise DataError(
             f"{name!r} holds no measurements: every line of it is a comment or empty", code="malformed-file"
         )
-    if text.lstrip()[0] in "{[":
+    if lines[0].lstrip()[0] in "{[":
         return _json(text, name, remarks)
     if _MARKUP.fullmatch(lines[0].strip()):
         raise DataError(
@@ -232,11 +232,11 @@ def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
     own: Row | None = None
     measured: dict[tuple[str, str], int] = {}
     began = 0
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.rstrip("\n").split("\n"), 1):
         where = f"{name}, line {number}"
         if line.startswith(REMARK):
             own = _constants(line.removeprefix(REMARK), where)
-        if not line.strip() or line.startswith("#"):
+        if not line.strip() or line.lstrip().startswith("#"):
             continue
         field, *rest = line.split(None, 1)  # white space is any white space
         value = rest[0].strip() if rest else ""
@@ -253,7 +253,8 @@ def _extrap_text(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
             metric, region, at = (value, region, 0) if field == "METRIC" else (metric, value, 0)
         elif field == "DATA":
             if at >= len(points):
-                raise _malformed(where, f"more DATA lines than the {len(points)} points")
+                many = f"more DATA lines than the {len(points)} points"
+                raise _malformed(where, many if points else "DATA before POINTS, as in POINTS 2 4 8")
             if at == 0:
                 began = number
                 _refuse_again(measured, metric, region, where)
@@ -391,9 +392,9 @@ def _json(text: str, name: str, remarks: list[str]) -> Iterator[Row]:
     try:
         content = json_of(text)
     except json.JSONDecodeError as error:
-        lines = [ln for ln in text.splitlines() if ln.strip()]
+        lines = [ln for ln in text.split("\n") if ln.strip()]
         if all(_TALPAS.match(ln) for ln in lines):
-            return _json_lines("\n".join(map(_with_commas, text.splitlines())), name, left)
+            return _json_lines("\n".join(map(_with_commas, text.split("\n"))), name, left)
         if len(lines) > 1 and all(ln.lstrip().startswith("{") for ln in lines):
             return _json_lines(text, name, left)
         raise DataError(
@@ -506,7 +507,7 @@ def _json_ids(content: Mapping[str, Any], name: str, left: _Left) -> Iterator[Ro
 def _json_lines(text: str, name: str, left: _Left) -> Iterator[Row]:
     seen: dict[tuple[object, ...], int] = {}
     parameters: list[str] | None = None
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.rstrip("\n").split("\n"), 1):
         if not line.strip():
             continue
         where = f"{name}, line {number}"

@@ -47,6 +47,8 @@ ROOT = "<root>"
 
 #: begins the comment with the values that all rows of a text file share
 REMARK = "# labkit "
+#: in front of a phase whose name would be read as something else
+_PHASE = "phase="
 
 
 @dataclass(frozen=True)
@@ -94,12 +96,17 @@ def groups_of(data: pd.DataFrame) -> tuple[list[str], list[MeasurementGroup]]:
         cells: Any = key  # of the columns, in their order
         *values, phase, metric = cells
         parts = [f"{n}={v}" for n, v in zip(names, values, strict=True) if not pd.isna(v) and v != ""]
-        path = "->".join([*parts, *([str(phase)] if phase else [])]) or ROOT
+        path = "->".join([*parts, *([_component(str(phase))] if phase else [])]) or ROOT
         points: dict[tuple[float, ...], list[float]] = {}
         for point, value in zip(rows[parameters].to_numpy(float).tolist(), rows["value"], strict=True):
             points.setdefault(tuple(point), []).append(float(value))
         groups.append(MeasurementGroup(path, str(metric), points, rows))
     return parameters, groups
+
+
+def _component(phase: str) -> str:
+    """Return a phase as the last part of a call path, which is not read as a column's name and value."""
+    return f"{_PHASE}{phase}" if "=" in phase.partition("->")[0] or phase == ROOT else phase
 
 
 def _constants(data: pd.DataFrame, parameters: list[str]) -> dict[str, object]:
@@ -296,7 +303,7 @@ def columns_of(path: str) -> Iterator[tuple[str, str]]:
     while parts and parts[0].partition("=")[1] and parts[0].partition("=")[0] not in MEASURED:
         name, _, value = parts.pop(0).partition("=")
         yield name, value
-    yield "phase", "->".join(parts)
+    yield "phase", "->".join(parts).removeprefix(_PHASE)
 
 
 # Data frames in and out: long, as a study keeps its rows, and wide, with a column for each metric.

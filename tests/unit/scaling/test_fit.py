@@ -395,3 +395,11 @@ def test_a_rare_growth_that_is_expected_raises_no_alarm(power: str) -> None:
     scattered = [(f[0] + f) * np.exp(0.1 * rng.standard_normal(p.size)) for _ in range(20)]
     matches = [lk.judge(p, y, f"p^({power}) log^2 p").match for y in scattered]
     assert matches.count("none") <= 1
+
+
+@pytest.mark.parametrize("values", [[True] * 5, [1e300] * 5, [1e-320] * 5])
+def test_what_is_no_amount_is_named(values) -> None:
+    with pytest.raises(DataError) as caught:
+        lk.fit([2, 4, 8, 16, 32], values)
+    said = str(caught.value)
+    assert ("True and False" in said) if values[0] is True else ("must be above" in said)

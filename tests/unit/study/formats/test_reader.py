@@ -374,3 +374,36 @@ def test_what_a_table_leaves_open_is_remarked(tmp_path):
         "column 'host' holds no numbers and was left out",
         "2 empty cells were left out of column 'swaps' (row 2, 4)",
     ]
+
+
+_TEXT = "PARAMETER p\nPOINTS 2 4\nREGION r\nMETRIC m\nDATA 1 2\nDATA 3 4\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _TEXT.replace("DATA ", "DATA\x0b"),
+        _TEXT.replace("DATA ", "DATA\x0c\u3000"),
+        _TEXT.replace("REGION", "  # a remark\nREGION"),
+        _TEXT.replace("\n", " \x1e\n"),
+    ],
+)
+def test_white_space_is_any_white_space(text: str, tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text(text, encoding="utf-8")
+    assert list(lk.load(path).data["value"]) == [1, 2, 3, 4]
+
+
+def test_line_separators_inside_a_json_text_end_no_line(tmp_path) -> None:
+    path = tmp_path / "a.jsonl"
+    row = '{"params": {"p": %d}, "callpath": "a\u2028b", "metric": "m", "value": 1}\n'
+    path.write_text(row % 2 + row % 4, encoding="utf-8")
+    assert set(lk.load(path).data["phase"]) == {"a\u2028b"}
+
+
+def test_data_before_its_points_is_named(tmp_path) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("PARAMETER p\nDATA 1\n")
+    with pytest.raises(DataError) as caught:
+        lk.load(path)
+    assert "line 2: DATA before POINTS" in str(caught.value)
