@@ -169,6 +169,32 @@ def test_pools_awaited_in_any_way(labkit, on):
     assert done.returncode == 0, done.stderr
 
 
+FAILING = """
+from concurrent.futures import BrokenExecutor
+from mpi4py.futures import MPIPoolExecutor
+def begin(x, y=0):
+    if y != 7: sys.exit(x)
+def told(pool, task, *args):
+    try:
+        return pool.submit(task, *args).exception()
+    except BrokenExecutor as error:
+        return error
+if __name__ == "__main__" and rank == 0:
+    with MPIPoolExecutor(1, begin, [3]) as pool:
+        errors = [told(pool, abs, -2) for _ in range(3)]
+        assert all(type(one) is BrokenExecutor and str(one) == "initializer failed" for one in errors), errors
+    with MPIPoolExecutor(1, begin, [3], initkwargs={"y": 7}) as pool:
+        assert repr(told(pool, sys.exit, 4)) == "SystemExit(4)"
+        assert pool.submit(abs, -2).result() == 2
+"""
+
+
+@pytest.mark.parametrize("on", MACHINES)
+def test_initializers_and_tasks_that_fail_end_no_rank(labkit, on):
+    done = labkit(FAILING, on, ranks=1)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.parametrize(
     "body",
     [

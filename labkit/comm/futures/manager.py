@@ -6,13 +6,13 @@ import atexit
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, Executor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_completed
 from concurrent.futures import Future as _Future
 from itertools import islice
 from pickle import PicklingError
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.status import Status
@@ -44,6 +44,8 @@ __all__ = [
 ]
 
 
+#: an initializer and its arguments
+_First = tuple[Callable[..., object], tuple[object, ...], dict[str, object]]
 _ANY = CONSTANTS["ANY_SOURCE"]
 #: tags of what goes to workers, and of what comes back
 _TASK, _RESULT = 11, 12
@@ -73,19 +75,25 @@ class Manager:
         self._free = deque(self.workers)
         self._waiting: deque[tuple[Future, object]] = deque()
         self._running: dict[int, Future] = {}
-        #: what a worker does first, and those that have done it
-        self.first: tuple[Any, Any] | None = None
+        #: what a worker does first, those that have done it, and why no task can be done: it has failed
+        self.first: _First | None = None
         self._begun: set[int] = set()
+        self._broken = ""
         #: a rank that waits for a lock or an event takes results meanwhile
         simulated().pools.append(self)
 
     def submit(self, task: object) -> Future:
         """Take a task, and send it off if a worker is free."""
+        if self._broken:
+            raise BrokenExecutor(self._broken)
         future = Future()
         if not self.workers:  # alone: the master computes it itself
             if self.first is not None and not self._begun:
                 self._begun.add(self.master)
-                self.first[0](*self.first[1])
+                if not _begins(self.first):
+                    self._waiting.append((future, task))
+                    self._break()
+                    return future
             future.set_running_or_notify_cancel()
             serving, key = simulated().calls.private, (_SERVING, simulated().rank)
             before, serving[key] = serving.get(key), (None, 0)
@@ -112,6 +120,9 @@ class Manager:
         worker = status.Get_source()
         future = self._running.pop(worker)
         self._free.append(worker)
+        if is_good is None:
+            self._break()
+            is_good, value = False, BrokenExecutor(self._broken)
         self._dispatch()
         _settle(future, is_good, value)
 
@@ -131,9 +142,17 @@ class Manager:
             self.comm.send(None, worker, _TASK)
         simulated().pools.remove(self)
 
-    def renew(self, first: tuple[object, object] | None) -> None:
+    def renew(self, first: _First | None) -> None:
         """Begin another pool with the same workers."""
-        self.first, self._begun = first, set()
+        self.first, self._begun, self._broken = first, set(), ""
+
+    def _break(self) -> None:
+        """Fail every task that has not been sent off: a worker's initializer has failed."""
+        self._broken = "initializer failed"
+        while self._waiting:
+            future, _ = self._waiting.popleft()
+            if future.set_running_or_notify_cancel():
+                future.set_exception(BrokenExecutor(self._broken))
 
     def _dispatch(self) -> None:
         while self._free and self._waiting:
@@ -162,8 +181,18 @@ def _outcome(task: Any) -> tuple[bool, object]:
     function, args, kwargs = task
     try:
         return True, function(*args, **kwargs)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return False, error
+
+
+def _begins(first: _First) -> bool:
+    """Call an initializer; whether it has returned."""
+    function, args, kwargs = first
+    try:
+        function(*args, **kwargs)
+    except (Exception, SystemExit):
+        return False
+    return True
 
 
 def _settle(future: Future, is_good: bool, value: Any) -> None:
@@ -210,8 +239,9 @@ def _serve(comm: Any, master: int, prepare: Callable[[], object] | None) -> None
         if job is None:
             return
         first, task = job
-        if first is not None:
-            first[0](*first[1])
+        if first is not None and not _begins(first):
+            comm.send((None, None), master, _RESULT)
+            continue
         is_good, value = _outcome(task)
         try:
             comm.send((is_good, value), master, _RESULT)
@@ -328,7 +358,8 @@ class MPIPoolExecutor(Executor):
             raise TypeError("initializer must be a callable")
         self._asked = None if max_workers is None else int(max_workers)
         self._is_own = False
-        self._first = None if initializer is None else (initializer, tuple(initargs))
+        named = dict(cast("Mapping[str, object]", options.pop("initkwargs", {})))
+        self._first = None if initializer is None else (initializer, tuple(initargs), named)
         self._manager: Manager | None = None
         self._is_over = False
 
