@@ -38,7 +38,7 @@ def whole(value: Any, limit: int = _INT, what: str = "") -> int:
         It does not fit into the C type.
     """
     if type(value) is not int:
-        if not hasattr(type(value), "__int__"):
+        if not hasattr(type(value), "__int__") or isinstance(value, str | bytes):  # NumPy's texts have it
             raise TypeError(f"{what and what + ': '}an integer is required, got {echo(value)}")
         value = value.__int__()
     if not -limit <= value < limit:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 
+import numpy as np
 import pytest
 
 import labkit as lk
@@ -135,3 +136,22 @@ def test_classes_of_errors_of_numbers() -> None:
 
     wanted = [MPI.ERR_INFO_KEY, MPI.ERR_ARG, MPI.ERR_ARG]
     assert lk.run(program, 1, "star:1", isolate=False).results[0] == wanted
+
+
+@pytest.mark.parametrize("text", [np.str_("1"), np.bytes_(b"1"), "1", b"1"])
+def test_texts_are_no_whole_numbers(text) -> None:
+    """Those of NumPy have ``__int__``, and mpi4py refuses them all the same."""
+
+    def program(comm):
+        calls = (
+            MPI.DOUBLE.Create_contiguous,
+            comm.Split,
+            lambda one: comm.bcast(0, root=one),
+            lambda one: MPI.Compute_dims(one, 1),
+            lambda one: comm.Create_cart([one]),
+        )
+        for call in calls:
+            with pytest.raises(TypeError):
+                call(text)
+
+    lk.run(program, 1, on="star")
