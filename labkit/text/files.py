@@ -35,7 +35,7 @@ __all__ = [
 #: what Python raises for a damaged zip, whichever way its files are compressed; a RuntimeError is a password
 #: or an unknown compression
 DAMAGED: tuple[type[Exception], ...] = (
-    *(OSError, zipfile.BadZipFile, zlib.error, EOFError, KeyError, ValueError, RuntimeError, MemoryError),
+    *(OSError, zipfile.BadZipFile, zlib.error, EOFError, LookupError, ValueError, RuntimeError, MemoryError),
     getattr(vars(zipfile)["lzma"], "LZMAError", EOFError),  # None in a Python without it
 )
 #: whole numbers that a table can hold; JSON's larger ones are read as floats, TOML has none

@@ -11,11 +11,11 @@ from tests.fuzz import run
 
 TARGETS = sorted(path for path in run.HERE.glob("*.py") if path.name != "run.py")
 #: inputs of each: a few seconds
-INPUTS = {"archives": 24, "bundles": 120, "notebooks": 24, "tables": 600}
+INPUTS = {"archives": 24, "bundles": 120, "kept_files": 150, "notebooks": 24, "tables": 600}
 OTHERS = 800
 
 
-@pytest.mark.parametrize("name", ["platform_files", "tables", "traces"])
+@pytest.mark.parametrize("name", ["kept_files", "platform_files", "tables", "traces"])
 def test_seeds_are_read(name: str) -> None:
     """Of a seed that is refused only the first check is ever tried."""
     module = run.loaded(run.HERE / f"{name}.py")

@@ -33,6 +33,14 @@ def _damaged(method: int) -> bytes:
     return b"w" + bytes(data)
 
 
+def _renamed(name: bytes) -> bytes:
+    """Return an archive in which the name of a file has become another one of the same length or shorter."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        archive.writestr("a" * 8, "x")
+    return b"w" + made.getvalue().replace(b"a" * 8, name.ljust(8, b"\0"))
+
+
 REFUSED = {
     "baseline: a list of values": _baseline(values=[1, 2]),
     "baseline: no values": _baseline(values={}),
@@ -58,6 +66,8 @@ REFUSED = {
     "archive: a damaged file": _damaged(zipfile.ZIP_DEFLATED),
     "archive: a damaged file, LZMA": _damaged(zipfile.ZIP_LZMA),
     "archive: a damaged file, BZ2": _damaged(zipfile.ZIP_BZIP2),
+    "archive: a file without a name": _renamed(b""),
+    "archive: above its folder": _renamed(b"../../ab"),
     "profile: a digit of another kind": "s[big]\nnodes = '²'\n".encode(),
     "profile: thousands of digits": b"s[big]\nnodes = '" + b"9" * 5000 + b"'\n",
 }
