@@ -383,7 +383,11 @@ def _habits() -> dict[str, tuple[str, str, set[str]]]:
         how = [one for one in _HOW if one not in _NOT_FOR.get(assignment, ())]
         for _ in range(min(4, len(how))):
             name, make = names[(5 * nth + 3) % len(names)], how[nth % len(how)]
-            right = CORPORA[assignment].RIGHT[name] if name else ""
+            right = (
+                CORPORA[assignment].RIGHT[name]
+                if name
+                else (SAMPLE, ("equal_keys",) * (assignment == "sort"))
+            )
             missed = set(right[1]) if isinstance(right, tuple) else set()
             found[f"{assignment} {name}{make.__name__}"] = assignment, make(assignment, name), missed
             nth += 1
