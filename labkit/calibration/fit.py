@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from labkit.calibration.experiments import Row
 from labkit.errors import DataError
 from labkit.machines.models import NetworkModel, get
+from labkit.machines.quantities import format_bandwidth, format_time
 
 __all__ = [
     "COLUMNS",
@@ -391,8 +392,6 @@ class Fit:
     @property
     def spec(self) -> str:
         """The options of a star of this link, as a specification spells them."""
-        from labkit.machines.quantities import format_bandwidth, format_time
-
         shared = "" if self.sharing == "splitduplex" else f",sharing={self.sharing}"
         bandwidth, latency = format_bandwidth(self.bandwidth_bytes_per_s), format_time(self.latency_s / 2)
         return f"bw={bandwidth},lat={latency}{shared}"

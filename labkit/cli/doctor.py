@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from labkit.errors import LabkitError
 from labkit.process.folders import leftovers, remove_leftovers
 
 if TYPE_CHECKING:
@@ -137,7 +138,6 @@ def _simulator(limit_s: float) -> str:
 
 
 def _mpi(limit_s: float) -> str:
-    from labkit.errors import LabkitError
     from labkit.real.mpi.find import CHOICE_VARIABLE, INSTALL_HINT, find_launcher
 
     if importlib.util.find_spec("mpi4py") is None:
@@ -155,8 +155,6 @@ def _mpi(limit_s: float) -> str:
 
 
 def _cluster(limit_s: float) -> str:
-    from labkit.errors import LabkitError
-
     for name in ("mpi4py", "ipyparallel"):
         if importlib.util.find_spec(name) is None:
             raise Trouble(
@@ -180,7 +178,6 @@ def _cluster(limit_s: float) -> str:
 
 def _grading(limit_s: float) -> str:
     """Start the sandbox in which `labkit grade` runs submissions."""
-    from labkit.errors import LabkitError
     from labkit.grading.sandbox import Sandbox
 
     fix = "grade on Linux (a container will do); labkit grade --uncontained runs code that you trust"

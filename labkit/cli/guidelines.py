@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
+from labkit.errors import DataError
 from labkit.launch.options import numbers_of
 
 if TYPE_CHECKING:
@@ -120,7 +121,6 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _data(arguments: argparse.Namespace) -> GuidelineReport:
-    from labkit.errors import DataError
     from labkit.study import Study
     from labkit.study.formats.reader import read_data
 
@@ -146,7 +146,6 @@ def _run(arguments: argparse.Namespace) -> GuidelineReport:
 
 
 def _litmus(arguments: argparse.Namespace) -> Litmus:
-    from labkit.errors import DataError
     from labkit.study.guidelines import litmus
 
     sizes = numbers_of(arguments.sizes or "8", "--sizes")
@@ -158,8 +157,6 @@ def _litmus(arguments: argparse.Namespace) -> Litmus:
 
 
 def _options(arguments: argparse.Namespace) -> dict[str, Any]:
-    from labkit.errors import DataError
-
     options: dict[str, object] = {
         "launches": arguments.launches,
         "seed": arguments.seed,

@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
+from labkit.errors import DataError
+
 if TYPE_CHECKING:
     from labkit.scaling import SurfaceVerdict, Verdict
 
@@ -135,8 +137,6 @@ def _judge(arguments: argparse.Namespace) -> tuple[Verdict | SurfaceVerdict, lis
 
 
 def _pairs(items: Sequence[str], option: str) -> list[tuple[str, str]]:
-    from labkit.errors import DataError
-
     pairs = []
     for item in items:
         name, equals, value = item.partition("=")
@@ -156,7 +156,6 @@ def _value(text: str) -> float | int | str:
 
 def _write_page(verdict: Verdict | SurfaceVerdict, arguments: argparse.Namespace) -> None:
     from labkit import plot
-    from labkit.errors import DataError
     from labkit.scaling import Verdict
 
     items: list[object] = [verdict]

@@ -21,6 +21,7 @@ from labkit.grading.needed import without_trials
 from labkit.grading.sandbox.caller import SUBMISSION
 from labkit.grading.sandbox.outcome import Limits, Outcome, Work
 from labkit.grading.sandbox.sandbox import Sandbox
+from labkit.grading.sandbox.schedule_rows import rows_of
 from labkit.process.limited import limited
 from labkit.program import context
 
@@ -230,8 +231,6 @@ class OpenBench:
 
     def rows(self, arguments: Sequence[object]) -> Outcome:
         """Describe the schedule."""
-        from labkit.grading.sandbox.schedule_rows import rows_of
-
         try:
             return Outcome("finished", 1, results=[rows_of(self._named(None), arguments)])
         except (LabkitError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError) as error:

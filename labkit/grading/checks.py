@@ -23,6 +23,7 @@ from labkit.grading.result import Verdict
 from labkit.grading.sandbox.outcome import Outcome
 from labkit.grading.seeds import Seed
 from labkit.grading.trial import Case, Oracle, Trial, headline, instead_of, shown
+from labkit.text.html import quantity
 
 __all__ = ["COUNTS_ONLY", "Bound", "Correct", "Costs", "Scaling", "everybody_has_it"]
 
@@ -207,8 +208,6 @@ def _outgrown(check: Costs, few: tuple[Case, float], many: tuple[Case, float]) -
 
 def _amounts(bound: Bound, value: float, most: float) -> tuple[str, str]:
     """Return what was found, and what is allowed: the formula and its value."""
-    from labkit.text.html import quantity
-
     found, allowed = (quantity(one, "s") if bound.what == "seconds" else amount(one) for one in (value, most))
     return found, allowed if allowed == bound.words else f"{bound.words} = {allowed}"
 
@@ -388,7 +387,6 @@ class Scaling:
     def verdict_of(self, times: Sequence[float]) -> Verdict:
         """Judge simulated times, one for each number of ranks."""
         from labkit.scaling import judge
-        from labkit.text.html import quantity
 
         rows = ", ".join(f"{p}: {quantity(t, 's')}" for p, t in zip(self.ranks, times, strict=True))
         table = f"\nsimulated times by ranks: {rows}"

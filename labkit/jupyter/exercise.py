@@ -13,7 +13,7 @@ from functools import cache, partial
 from operator import eq
 from typing import Any
 
-from labkit.errors import DataError, LabkitError, nearest
+from labkit.errors import DataError, DeadlockError, LabkitError, nearest
 from labkit.registry import course_files, module_of_file
 
 __all__ = [
@@ -170,7 +170,6 @@ def tried_on(
 
     ``program(comm, function)`` returns what is wrong on its rank, empty for nothing.
     """
-    from labkit.errors import DeadlockError, LabkitError
     from labkit.launch.run import run
 
     if not callable(function):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit import registry
+from labkit.datasets import inputs
 from labkit.errors import ScheduleError
 from labkit.launch.run import machine_of
 from labkit.study import Study, sweep
@@ -186,8 +187,6 @@ def _entry(problem: str, name: str, *, is_form: bool) -> Callable[..., Any]:
         chosen = registry.teaching_form(problem, name) if is_form else registry.get(problem, name).function
 
         def sort(comm: Intracomm, n: int) -> None:
-            from labkit.datasets import inputs
-
             count = 1 if name == "mini_sort" else n
             chosen(comm, inputs.keys("uniform", comm.rank, comm.size, count, dtype="u8"))  # type: ignore[misc]
 

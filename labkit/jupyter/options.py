@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any, NoReturn
 
+from labkit.checks import check_ranks
 from labkit.errors import LabkitError, MachineError, ProgramError, nearest
 from labkit.launch.options import add_run_options
 from labkit.launch.run import machine_of
@@ -203,7 +204,6 @@ class Machines:
         return on
 
     def _engines(self, ranks: int) -> object:
-        from labkit.checks import check_ranks
         from labkit.real.engines.cluster import cluster
 
         check_ranks(ranks)

@@ -29,7 +29,7 @@ from labkit.comm.handles.status import Prequest, Request, Status
 from labkit.comm.handles.typebody import TypeBody
 from labkit.comm.intercomm import Intercomm
 from labkit.comm.intracomm import Intracomm
-from labkit.comm.place import Place, early_read, here
+from labkit.comm.place import Place, here
 from labkit.comm.surface import METHODS, REQUESTS, Method, made
 from labkit.sim.calls import NOTING
 from labkit.sim.isolation.patches import Patches
@@ -182,6 +182,8 @@ class Checks:
 
         What lies where they receive is noted: `end` compares.
         """
+        from labkit.comm.early_reads import early_read  # only checked runs search the program
+
         for request in requests:
             found = self._pending.get(rank, {}).get(id(request))
             if found is None:

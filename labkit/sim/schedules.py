@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit import registry
+from labkit import _kernels, registry
 from labkit.errors import ScheduleError
-from labkit.machines.platform import Platform
+from labkit.machines.platform import Platform, platform
 from labkit.schedule.execute import Counts, as_reduction, sizes_of
 from labkit.schedule.schedule import Schedule, program_of
 from labkit.schedule.step import Column, Step
@@ -151,9 +151,6 @@ def _run(
     combine_s_per_byte: float,
     noise: Noise,
 ) -> Simulated:
-    from labkit import _kernels
-    from labkit.machines.platform import platform
-
     machine = platform(on)
     network = machine.network(model)
     starts = [] if start_s is None else [float(s) for s in start_s]
@@ -184,9 +181,6 @@ def _run_folded(
     combine_s_per_byte: float,
 ) -> Simulated | None:
     """Simulate two ranks for all; None where they cannot stand for them."""
-    from labkit import _kernels
-    from labkit.machines.platform import platform
-
     machine = platform(on)
     starts: list[float] = []
     if start_s is not None:

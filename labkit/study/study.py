@@ -61,7 +61,7 @@ from labkit.text import html as markup
 
 if TYPE_CHECKING:
     from labkit.study.bundle import Bundle
-    from labkit.study.recipe import Recipe
+    from labkit.study.bundle.recipe_file import Recipe
 
 __all__ = ["Study", "load"]
 

@@ -30,9 +30,9 @@ from labkit.launch.run import machine_of, together
 from labkit.local.costs import find_calibration
 from labkit.machines.noise import noise_of
 from labkit.sim.measured import MOST_BYTES, Measured, Records, measured_of
+from labkit.study.bundle.recipe_file import recipe_of
 from labkit.study.measure import SEEDS, Job
 from labkit.study.points import Point, is_real, plan_points
-from labkit.study.recipe import recipe_of
 from labkit.study.spread import Harvest, check_workers, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
 from labkit.text.progress import told_to

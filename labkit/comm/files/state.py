@@ -18,6 +18,7 @@ from labkit.comm.handles.packing import external_size, from_external, to_externa
 from labkit.comm.place import Place
 from labkit.comm.typed import blocks_of
 from labkit.machines.quantities import Storage, storage_of
+from labkit.text.units import ranks_text
 
 __all__ = ["DATA_REPRESENTATIONS", "FileState", "Joint", "Own", "View", "error_of", "server_of"]
 
@@ -294,8 +295,6 @@ class FileState:
         if not kept or self.failure is not None:
             return None
         self.close()
-        from labkit.text.units import ranks_text
-
         return f"the {self.text()} was not closed by {ranks_text(kept)}"
 
 

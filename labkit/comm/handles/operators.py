@@ -10,8 +10,11 @@ import numpy as np
 
 from labkit import _kernels
 from labkit.comm import surface
+from labkit.comm.buffers import array_of, parse_simple
 from labkit.comm.handles.base import MODULE_NAME, Named
 from labkit.comm.handles.errhandlers import give_back, take_one
+from labkit.comm.handles.exceptions import Exception as MPIException
+from labkit.comm.handles.packing import address_of, gathered, scattered
 from labkit.comm.handles.typebody import type_words
 
 if TYPE_CHECKING:
@@ -146,8 +149,6 @@ class Op(Named):
     def Is_commutative(self) -> bool:
         """Whether the order of the operands may be changed."""
         if not self:
-            from labkit.comm.handles.exceptions import Exception as MPIException
-
             raise MPIException(10, "this is OP_NULL")
         return self._is_commutative
 
@@ -161,12 +162,8 @@ class Op(Named):
     def Free(self) -> None:
         """Forget a made operator."""
         if self._constant is not None:
-            from labkit.comm.handles.exceptions import Exception as MPIException
-
             raise MPIException(10, f"{self!r} is predefined and cannot be freed")
         if self._function is None:
-            from labkit.comm.handles.exceptions import Exception as MPIException
-
             raise MPIException(10, "OP_NULL cannot be freed")
         give_back("Op.Create")
         self._function = None
@@ -180,9 +177,6 @@ class Op(Named):
 
     def Reduce_local(self, inbuf: object, inoutbuf: object) -> None:
         """Combine two local buffers: inoutbuf = inbuf op inoutbuf, element by element."""
-        from labkit.comm.buffers import array_of, parse_simple
-        from labkit.comm.handles.exceptions import Exception as MPIException
-
         # each is read as mpi4py does: first what is written
         right = parse_simple(inoutbuf, True, 0, True)
         left = parse_simple(inbuf, False, 0, True)
@@ -225,8 +219,6 @@ class Op(Named):
 
 def _on_elements(function: Callable[[Any, Any, Any], None], body: Any) -> Callable[[Any, Any, Any], None]:
     """Let a function that expects elements as they lie in memory combine them without their gaps."""
-    from labkit.comm.handles.packing import address_of, gathered, scattered
-
     first, _ = body.map.span(1)
 
     def combine(left: memoryview, right: memoryview, datatype: object) -> None:

@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 from labkit import _kernels
 from labkit.comm.buffers import Simple
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.place import Place, early_read, here
+from labkit.comm.place import Place, here
 from labkit.comm.rma.races import MOST_SAID, Access, Accesses, Footprint
 from labkit.comm.typed import address_of
+from labkit.text.units import ranks_text
 
 __all__ = ["Epoch", "Origin", "Origins", "Part", "Pending", "Stores", "WindowState"]
 
@@ -320,8 +321,6 @@ class WindowState:
         ]
         holders = sorted({self.world[holder] for rank in held for holder in self.locks.holders(rank)})
         whom = "all ranks" if target is None else f"rank {self.world[target]}"
-        from labkit.text.units import ranks_text
-
         by = f"held by {ranks_text(holders)}" if holders else "waited for by others before"
         return f"of {whom} of the {self.text()}, {by}", tuple(holders)
 
@@ -330,8 +329,6 @@ class WindowState:
         kept = [rank for rank, part in zip(self.world, self.parts, strict=True) if not part.is_free]
         if not kept:
             return None
-        from labkit.text.units import ranks_text
-
         text = f"the {self.text()} was not freed by {ranks_text(kept)}"
         for rank, part in zip(self.world, self.parts, strict=True):
             place = part.epoch.is_all or next(iter(part.epoch.locked.values()), None)
@@ -415,6 +412,8 @@ class Origin:
 
     def read_until(self, end: Place) -> str:
         """Say at which line the program has read what a Get brings, before the line of its end."""
+        from labkit.comm.early_reads import early_read  # only checked runs search the program
+
         line = early_read(self.place, end, self.method, "origin", 0) if self.method == "Get" else None
         return "" if line is None else f"read at line {line}"
 

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from types import FrameType
 from typing import Any
 
+from labkit.comm.handles.exceptions import make_error
 from labkit.comm.pickling import pickle
+from labkit.errors import UnsupportedError
 from labkit.grading.sandbox.wire import Frames, WireError
 
 __all__ = ["SUBMISSION", "Caller", "TimeUp"]
@@ -178,14 +180,10 @@ def _place() -> list[object]:
 
 def _error_of(kind: str, code: int, text: str) -> BaseException:
     if kind == "mpi":
-        from labkit.comm.handles.exceptions import make_error
-
         return make_error(code, text)
     found = getattr(builtins, kind, None)
     if isinstance(found, type) and issubclass(found, Exception):
         return found(text)
-    from labkit.errors import UnsupportedError
-
     return UnsupportedError(text)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from labkit.comm.collective.native import leave
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.module import simulated_module
 from labkit.errors import UnsupportedError
@@ -616,8 +617,6 @@ class RankProxy:
 
     def leave(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """End such a collective."""
-        from labkit.comm.collective.native import leave
-
         leave(text(header["name"], 20))
         return {}, []
 

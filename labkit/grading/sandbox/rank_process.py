@@ -31,6 +31,7 @@ from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent, StandIns
 from labkit.grading.sandbox.notes import installed, watch
 from labkit.grading.sandbox.remote_comm import RemoteCart, RemoteComm, RemoteRequest
 from labkit.grading.sandbox.remote_request import RemotePrequest
+from labkit.grading.sandbox.schedule_rows import rows_of
 from labkit.grading.sandbox.wire import Frames, decode, encode, is_amount
 from labkit.process.confinement import seccomp
 from labkit.program import context
@@ -128,8 +129,6 @@ def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
         raise NameError(f"the submission defines no function {job['function']!r}")
     arguments = decode(job["args"], parts)
     if job["mode"] == "schedule":
-        from labkit.grading.sandbox.schedule_rows import rows_of
-
         return rows_of(function, arguments[0])
     if job["mode"] == "plain":
         return function(*arguments)

@@ -1,9 +1,10 @@
-"""The recipe of a study as a document: machines, models, seeds and calls, each written down once."""
+"""The recipe of a study, and its document: machines, models, seeds and calls, each written down once."""
 
 from __future__ import annotations
 
 import ast
 import base64
+import contextlib
 import functools
 import importlib
 import importlib.metadata
@@ -14,8 +15,9 @@ import math
 import os
 import pkgutil
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -27,6 +29,7 @@ import pandas as pd
 from labkit.checks import program_name
 from labkit.errors import DataError, ProgramError
 from labkit.local.costs import find_calibration
+from labkit.machines import platform
 from labkit.real.slurm.options import is_slurm
 from labkit.result import ByRank
 from labkit.sim.isolation.code import is_installed
@@ -35,12 +38,64 @@ from labkit.study.points import Point, is_real
 from labkit.study.rows import HOST_METRICS
 
 if TYPE_CHECKING:
-    from labkit.study.recipe import Recipe
+    from labkit.study.measure import Job
 
-__all__ = ["ANSWER", "REQUEST", "RecipeWriter", "decode", "numbers", "spans"]
+__all__ = ["ANSWER", "REQUEST", "Recipe", "RecipeWriter", "decode", "numbers", "recipe_of", "spans"]
 
 
 _LEFT_OUT = ("trace", "trace_ti", "calibration")  # what a run keeps besides its figures; what is a machine's
+
+
+# What a sweep knew when it ran: enough to run the simulated points again.
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A sweep as it was called.
+
+    `job`: What all points have in common; repetition k of a simulated point ran with ``seed + k``.
+    `points`: Those that gave rows, with these rows of the study's table, by the labels that they had then.
+    `sources`: Texts of the functions, by their ids.
+    """
+
+    job: Job
+    points: list[tuple[Point, range]]
+    sources: dict[int, SourceText | None]
+
+
+def recipe_of(job: Job, plan: Iterable[Point], numbers: Iterable[int]) -> Recipe:
+    """Write down what a sweep knows; `numbers` are the rows' points.
+
+    Sources and files are read now: cells may be changed before the study is bundled.
+    """
+    counts, points, begin = Counter(numbers), [], 0
+    for point in sorted(plan, key=lambda one: one.number):
+        end = begin + counts[point.number]
+        if end > begin:
+            points.append((_resolved(point), range(begin, end)))
+        begin = end
+    return Recipe(job, points, _sources(job, points))
+
+
+def _sources(job: Job, points: list[tuple[Point, range]]) -> dict[int, SourceText | None]:
+    values = [job.program, job.measure, *job.args]
+    values += [value for point, _ in points for value in point.parameters.values()]
+    found: dict[int, SourceText | None] = {}
+    for value in values:
+        function = getattr(value, "func", value)  # functools.partial
+        if isinstance(function, FunctionType) and id(function) not in found:
+            found[id(function)] = None
+            with contextlib.suppress(Exception):  # a sweep must not fail for what nobody may ever bundle
+                found[id(function)] = source_of(function)
+    return found
+
+
+def _resolved(point: Point) -> Point:
+    """Return a point with the platform's file that it names read."""
+    with contextlib.suppress(Exception):  # as above
+        if isinstance(point.on, str | os.PathLike) and os.path.isfile(point.on):
+            return replace(point, on=platform(point.on))
+    return point
 
 
 # Functions and other values as a bundle holds them: as source wherever that is the same, else pickled.
@@ -324,8 +379,6 @@ class RecipeWriter:
         if is_real(point.on):
             named = str(point.on) if isinstance(point.on, str) else "cluster"
             return {**entry, "real": "slurm" if is_slurm(point.on) else named}
-        from labkit.machines import platform
-
         machine = platform(point.on)
         if self.mapping is not None:
             machine = machine.mapped(self.mapping)

@@ -40,7 +40,7 @@ from labkit.study.store import study_files, write_zip
 if TYPE_CHECKING:
     import pandas as pd
 
-    from labkit.study.recipe import Recipe
+    from labkit.study.bundle.recipe_file import Recipe
 
 __all__ = ["FORMAT", "MANIFEST", "VERSION", "Bundle", "environment", "identity", "packages", "write_bundle"]
 
