@@ -21,7 +21,7 @@ import labkit as lk
 from labkit.errors import LabkitError
 from labkit.study.guidelines import compare_all
 from labkit.study.guidelines.check import rounds
-from labkit.study.guidelines.report import Sample
+from labkit.study.guidelines.report import SideTimes
 
 SIZES = (8, 16, 32, 64, 128, 256)
 
@@ -89,7 +89,7 @@ def main() -> int:
             alarms.append(f"run {number}: {verdict.seen or (verdict.model and verdict.model.formula)}")
         launches.append([{n: gathered(found, n, s) for n in SIZES} for s in (0, 1)])
         if len(launches) == 3:
-            pairs = [tuple(Sample(tuple(one[s][n] for one in launches)) for s in (0, 1)) for n in SIZES]
+            pairs = [tuple(SideTimes(tuple(one[s][n] for one in launches)) for s in (0, 1)) for n in SIZES]
             violated += any(one.word == "violated" for one in compare_all(pairs))
             families += 1
             launches = []

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from labkit.errors import MachineError
 
 if TYPE_CHECKING:
-    from labkit.study.bundle import Verification
+    from labkit.study.bundle import BundleVerification
 
 __all__ = ["EXIT_CODES", "configure", "execute"]
 
@@ -89,7 +89,7 @@ def _bytes(gib: float) -> int:
     return int(gib * (1 << 30))
 
 
-def _text(found: Verification) -> str:
+def _text(found: BundleVerification) -> str:
     text = repr(found)
     if found.outcome == "whole" and not found.was_run:
         text += (

@@ -16,15 +16,15 @@ from labkit.comm.handles.typebody import type_words
 from labkit.program.sized import Sized
 
 __all__ = [
-    "Target", "address_of", "blocks_of", "check_sizes", "data_bytes", "filled", "is_dense", "is_phantom",
-    "packed", "parse_origin", "runs_of", "target_of", "unpack", "within",
+    "WindowTarget", "address_of", "blocks_of", "check_sizes", "data_bytes", "filled", "is_dense",
+    "is_phantom", "packed", "parse_origin", "runs_of", "target_of", "unpack", "within",
 ]  # fmt: skip
 
 _ERR_TYPE, _ERR_TRUNCATE = 3, 15
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class WindowTarget:
     """Elements of a window: `count` of `datatype` from displacement `disp` on."""
 
     disp: int
@@ -41,13 +41,13 @@ def parse_origin(message: object, is_writable: bool, rank: int, is_operand: bool
     return origin
 
 
-def target_of(target: object, origin: Simple) -> Target:
+def target_of(target: object, origin: Simple) -> WindowTarget:
     """Read a target argument: None, a displacement, or up to ``(displacement, count, datatype)``."""
     count, datatype = origin.count, origin.datatype
     if target is None:
-        return Target(0, count, datatype)
+        return WindowTarget(0, count, datatype)
     if hasattr(target, "__index__"):
-        return Target(wide(target), count, datatype)
+        return WindowTarget(wide(target), count, datatype)
     if not isinstance(target, list | tuple):
         raise ValueError("target: expecting integral or list/tuple")
     if len(target) > 3:
@@ -57,17 +57,17 @@ def target_of(target: object, origin: Simple) -> Target:
         count = wide(target[1])
     if len(target) == 3:
         datatype = lookup(target[2])
-    return Target(disp, count, datatype)
+    return WindowTarget(disp, count, datatype)
 
 
-def data_bytes(place: Simple | Target) -> int:
+def data_bytes(place: Simple | WindowTarget) -> int:
     """Bytes of data, without gaps."""
     if isinstance(place, Simple):
         return place.bytes if place.home is not None or is_dense(place) else place.count * place.datatype.size
     return int(place.count * (place.datatype.extent if is_dense(place) else place.datatype.size))
 
 
-def is_dense(place: Simple | Target) -> bool:
+def is_dense(place: Simple | WindowTarget) -> bool:
     """Whether its elements are one row of bytes; a value with its location keeps its gap."""
     body = place.datatype._usable()
     return bool(body.map.is_dense or body.dtype.fields is not None)
@@ -117,33 +117,33 @@ def address_of(memory: NDArray[np.uint8]) -> int:
     return int(memory.__array_interface__["data"][0]) if memory.size else 0
 
 
-def check_sizes(name: str, given: Simple, taken: Target) -> None:
+def check_sizes(name: str, given: Simple, taken: WindowTarget) -> None:
     """Refuse another amount of data at the target than at the origin."""
     if data_bytes(given) != data_bytes(taken):
         raise _truncated(name, given, taken)
 
 
-def filled(name: str, origin: Simple, target: Target, is_whole: bool = False) -> Target:
+def filled(name: str, origin: Simple, target: WindowTarget, is_whole: bool = False) -> WindowTarget:
     """Return as much of a target as the origin fills, the last element in part unless it has to be whole.
 
     There may be room for more, as in a receive; not for less (MPI 4.1, section 12.3).
     """
     moved, room = data_bytes(origin), data_bytes(target)
     if moved < room:
-        target = Target(target.disp, -(-moved * target.count // room), target.datatype)
+        target = WindowTarget(target.disp, -(-moved * target.count // room), target.datatype)
     if moved > room or (is_whole and moved != data_bytes(target)):
         raise _truncated(name, origin, target)
     return target
 
 
-def within(name: str, origin: Simple, target: Target) -> Target:
+def within(name: str, origin: Simple, target: WindowTarget) -> WindowTarget:
     """Return a target whose data fit into the origin, which gets them; it may have room for more."""
     if data_bytes(target) > data_bytes(origin):
         raise _truncated(name, origin, target)
     return target
 
 
-def _truncated(name: str, origin: Simple, target: Target) -> MPIException:
+def _truncated(name: str, origin: Simple, target: WindowTarget) -> MPIException:
     return MPIException(
         _ERR_TRUNCATE,
         f"{name}: {origin.count} x {type_words(origin.datatype)} ({data_bytes(origin)} bytes) at the "

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Protocol
 
 from labkit.errors import DataError
-from labkit.grading.bench import Bench, OpenBench, SandboxBench
+from labkit.grading.bench import OpenBench, SandboxBench, TrialBench
 from labkit.grading.checks import COUNTS_ONLY
 from labkit.grading.page import Grade
 from labkit.grading.result import CheckResult, Verdict
@@ -183,7 +183,7 @@ class Assignment:
         """
         return self._judge(OpenBench(function, on, self.limits), "you", 0, only)
 
-    def _judge(self, bench: Bench, student: str, seed: int, only: Sequence[str] | None) -> Grade:
+    def _judge(self, bench: TrialBench, student: str, seed: int, only: Sequence[str] | None) -> Grade:
         began, began_work_s = time.monotonic(), time.process_time() + bench.worked_s
         chosen = self.checks if only is None else [self.check_named(name) for name in only]
         grade = Grade(student, self.name, seed=seed, containment=bench.containment)

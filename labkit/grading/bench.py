@@ -28,7 +28,7 @@ from labkit.program import context
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
 
-__all__ = ["Bench", "OpenBench", "SandboxBench", "use"]
+__all__ = ["OpenBench", "SandboxBench", "TrialBench", "use"]
 
 
 #: CPU time of a rank, and calls of all, once a run has not ended: still more than shipped assignments need
@@ -36,7 +36,7 @@ _SHORT_CPU_S, _FEW_REQUESTS = 1.0, 20_000
 _MOST_LINES = 8
 
 
-class Bench(Protocol):
+class TrialBench(Protocol):
     """A place where a submission's function can be run."""
 
     @property

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError, MachineError
-from labkit.grading.bench import Bench
+from labkit.grading.bench import TrialBench
 from labkit.grading.counts import received_from
 from labkit.grading.page import number
 from labkit.grading.sandbox.outcome import Outcome, Work
@@ -118,7 +118,7 @@ class Trial:
 
     Attributes
     ----------
-    bench : Bench
+    bench : TrialBench
     seed : int
     only_messages : bool
         Whether collectives are excluded.
@@ -134,7 +134,7 @@ class Trial:
         Whether the runs so far have taken all of the time there is: then none is begun any more.
     """
 
-    bench: Bench
+    bench: TrialBench
     seed: int = 0
     only_messages: bool = False
     excluded_share: float = 0.0

@@ -17,7 +17,7 @@ from labkit.program.variation import Variation
 from labkit.real.machines import Engines, RealMpi, SlurmCluster
 from labkit.request import Machine, RunRequest, own_parameters
 from labkit.result import Run
-from labkit.sim.machine import Simulated
+from labkit.sim.machine import Simulator
 
 __all__ = ["MACHINES", "Again", "checked_request", "machine_of", "run", "together"]
 
@@ -25,7 +25,7 @@ _CONTAINERS = (list, dict, set)
 #: methods that change them
 _CHANGING = {"append", "extend", "insert", "add", "update", "setdefault"}
 #: asked in this order whether a value of `on` is theirs; what is nobody else's names a platform
-MACHINES: list[Machine] = [RealMpi(), Engines(), SlurmCluster(), Simulated()]
+MACHINES: list[Machine] = [RealMpi(), Engines(), SlurmCluster(), Simulator()]
 
 
 def machine_of(on: object) -> Machine:

@@ -13,7 +13,7 @@ from labkit.plot.style import COLORS, FONT, TOOLS, grid_of, heading, style_axes,
 from labkit.text.html import quantity
 
 if TYPE_CHECKING:
-    from labkit.tuning.runtime.explanation import Decision, Explanation
+    from labkit.tuning.runtime.explanation import Decision, TuningExplanation
 
 __all__ = ["tuning"]
 
@@ -21,12 +21,12 @@ __all__ = ["tuning"]
 _SPREAD = 0.32
 
 
-def tuning(explanation: Explanation, *, width: int = 480) -> Figure:
+def tuning(explanation: TuningExplanation, *, width: int = 480) -> Figure:
     """Draw every measurement of a rank, and the estimates that decided, the fastest codelet on top.
 
     Parameters
     ----------
-    explanation : Explanation
+    explanation : TuningExplanation
         ``request.explain()``, or a timer's.
     width : int
         Pixels inside the axes.

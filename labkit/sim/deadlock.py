@@ -11,7 +11,7 @@ from labkit.errors import DeadlockError
 from labkit.sim.where import lines_of, place_of
 from labkit.text.units import ranks_text
 
-__all__ = ["Waiting", "describe", "failure", "find_cycle", "report", "waiting_of"]
+__all__ = ["BlockedRank", "describe", "failure", "find_cycle", "report", "waiting_of"]
 
 _ANY = -1
 _PROC_NULL = -2
@@ -36,7 +36,7 @@ class Calls(Protocol):
         """
 
 
-class Waiting(NamedTuple):  # not a dataclass: a report may make a million
+class BlockedRank(NamedTuple):  # not a dataclass: a report may make a million
     """A rank that waits.
 
     `text`: The call, its peer and tag, and the line of the program.
@@ -102,26 +102,26 @@ def _text_of(missing: tuple[int, ...]) -> str:
     return _last_missing[1]
 
 
-def waiting_of(hub: _kernels.Hub, calls: Calls, rank: int) -> Waiting:
+def waiting_of(hub: _kernels.Hub, calls: Calls, rank: int) -> BlockedRank:
     """Describe what a blocked rank waits for."""
     greenlet = hub.greenlet(rank)
     place = place_of(greenlet.gr_frame if greenlet is not None else None)
     where = place.where if place is not None else ""
     state = hub.state(rank)
     if state == "compute":
-        return Waiting(f"computing{where}", ())
+        return BlockedRank(f"computing{where}", ())
     locks = calls.waiting_for_locks
     if rank in locks:
         window, target = locks[rank]
         method = place.method if place is not None else "Lock"
         text, holders = window.lock_text(target)
-        return Waiting(f"{method} {text}{where}", holders)
+        return BlockedRank(f"{method} {text}{where}", holders)
     collective = calls.pending_collective(rank)
     if collective is not None:
         called, missing = collective
         called = place.method if place is not None and place.method else called
         whom = _text_of(missing) if missing else "its messages"
-        return Waiting(f"{called}, waiting for {whom}{where}", missing)
+        return BlockedRank(f"{called}, waiting for {whom}{where}", missing)
     operations = hub.operations(rank)
     beside = [operation for operation in operations if operation[2]] if operations else operations
     rows = hub.requests(rank)
@@ -130,17 +130,17 @@ def waiting_of(hub: _kernels.Hub, calls: Calls, rank: int) -> Waiting:
     method = place.method if place is not None and place.method and not place.method.startswith("_") else name
     if state == "probe" or not (waited or beside):
         if peer == _PROC_NULL:  # it waits for the others to come as far as it is
-            return Waiting(f"{method}{where}", ())
+            return BlockedRank(f"{method}{where}", ())
         source = () if peer == _ANY else (int(peer),)
-        return Waiting(f"{method} {_peer('from', peer, tag)}{where}", source)
+        return BlockedRank(f"{method} {_peer('from', peer, tag)}{where}", source)
     if beside:
         shown, peers = _operations(hub, beside, waited)
-        return Waiting(f"{method} for {shown}{where}", peers)
+        return BlockedRank(f"{method} for {shown}{where}", peers)
     shown, peers = _requests(waited)
-    return Waiting(f"{method} {shown}{where}", peers)
+    return BlockedRank(f"{method} {shown}{where}", peers)
 
 
-def find_cycle(waits: dict[int, Waiting]) -> list[int]:
+def find_cycle(waits: dict[int, BlockedRank]) -> list[int]:
     """Find ranks that wait for each other in a circle; the list may be empty."""
     state: dict[int, int] = {}
     blocked_of: dict[int, list[int]] = {}  # by id: the ranks of a collective have their peers in common
@@ -163,7 +163,7 @@ def find_cycle(waits: dict[int, Waiting]) -> list[int]:
     return []
 
 
-def failure(waits: dict[int, Waiting], ranks: int, hints: Sequence[str] = ()) -> DeadlockError:
+def failure(waits: dict[int, BlockedRank], ranks: int, hints: Sequence[str] = ()) -> DeadlockError:
     """Return the error of a deadlock: its report with a few hints, and the graph of who waits for whom."""
     more = [f"... and {len(hints) - _MOST_HINTS} more"] if len(hints) > _MOST_HINTS else []
     lines = [report(waits, ranks), *(f"  {hint}" for hint in [*hints[:_MOST_HINTS], *more])]
@@ -183,7 +183,7 @@ def describe(hub: _kernels.Hub, calls: Calls) -> DeadlockError:
     return failure(waits, hub.ranks)
 
 
-def report(waits: dict[int, Waiting], ranks: int) -> str:
+def report(waits: dict[int, BlockedRank], ranks: int) -> str:
     """Write who waits for what, and the circle that they wait in.
 
     `waits`: The blocked ranks; whoever is missing has finished.

@@ -17,14 +17,14 @@ from labkit.text.units import ranks_text
 if TYPE_CHECKING:
     from labkit.machines.platform import Platform
 
-__all__ = ["Simulated", "platform_for"]
+__all__ = ["Simulator", "platform_for"]
 
 
 #: each simulated rank needs some ten kilobytes of memory
 MOST_RANKS = 1 << 20
 
 
-class Simulated(Machine):
+class Simulator(Machine):
     """Ranks as greenlets over the engine; what names no other machine is a platform.
 
     Its options, in addition to those of every machine, for scripts:

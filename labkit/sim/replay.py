@@ -23,7 +23,7 @@ from labkit.registry import program
 from labkit.result import Run, phase_frame
 from labkit.schedule.schedule import program_of
 from labkit.selector import Choices, selector_of
-from labkit.sim.deadlock import Waiting, failure
+from labkit.sim.deadlock import BlockedRank, failure
 from labkit.sim.isolation import host_clock
 from labkit.sim.machine import platform_for
 from labkit.sim.schedules import choices_on
@@ -257,13 +257,13 @@ def _deadlock(engine: _kernels.GoalRun | _kernels.Replay, ranks: int, network: N
     for rank in range(ranks):
         is_finished, text, peers = _row(engine, rank)
         if not is_finished:
-            waits[rank] = Waiting(text, peers)
+            waits[rank] = BlockedRank(text, peers)
     left = engine.unreceived_columns()
     return failure(waits, ranks, _unmatched(left, waits, network))
 
 
 def _unmatched(
-    left: Mapping[str, NDArray[np.int64]], waits: Mapping[int, Waiting], network: NetworkModel
+    left: Mapping[str, NDArray[np.int64]], waits: Mapping[int, BlockedRank], network: NetworkModel
 ) -> list[str]:
     """Say which sends nobody receives: of another tag than is waited for, or too large to be buffered."""
     found = []

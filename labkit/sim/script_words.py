@@ -208,7 +208,7 @@ def read_words(request: RunRequest) -> ScriptStart:
 
 
 def script_start(path: str, args: tuple[object, ...], start: Mapping[str, Any]) -> ScriptStart:
-    """Return how a script starts whose text is in a file: see `labkit.sim.machine.Simulated`."""
+    """Return how a script starts whose text is in a file: see `labkit.sim.machine.Simulator`."""
     module = start.get("module", "")
     rc, is_pool = start.get("rc", {}), bool(start.get("pool"))
     if module == COMMAND:

@@ -23,7 +23,7 @@ from labkit.timing.repeats import Repeats, Series, repeats_of
 if TYPE_CHECKING:
     from labkit.result import Run
 
-__all__ = ["SEEDS", "Found", "Job", "host_cost_s", "with_seed"]
+__all__ = ["SEEDS", "Found", "SweepJob", "host_cost_s", "with_seed"]
 
 #: seeds of a simulated point by default; their time is that of `host_cost_s`
 SEEDS = Repeats(within=0, least=1, most=5, most_s=1.0)
@@ -67,7 +67,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Job:
+class SweepJob:
     """What all points of a sweep have in common; see `labkit.study.sweep`."""
 
     program: Any

@@ -20,7 +20,7 @@ import pandas as pd
 from labkit.checks import REMARK, Uncharged
 from labkit.errors import LabkitError, MachineError, StudyWarning, TimeLimitError
 from labkit.real.context import available_cores
-from labkit.study.measure import Found, Job
+from labkit.study.measure import Found, SweepJob
 from labkit.study.points import Point, form_remarks, is_real
 from labkit.study.pool import ExecutorPool, LocalPool, check_executor, is_this_process
 from labkit.study.rows import how_counted
@@ -114,7 +114,7 @@ def _is_of_ipyparallel(jobs: object) -> bool:
     return "ipyparallel" in names or hasattr(type(jobs), "labkit_cluster")
 
 
-def pool_of(workers: object, job: Job, points: int) -> Pool:
+def pool_of(workers: object, job: SweepJob, points: int) -> Pool:
     """Return the workers for a number of points."""
     packed, setting = pack_job(job), setting_of()
     if isinstance(workers, int):
@@ -126,14 +126,14 @@ def pool_of(workers: object, job: Job, points: int) -> Pool:
     return EnginePool(packed, setting, workers, job.timeout_s, job.repeats)
 
 
-def second_look(workers: object, job: Job) -> SecondLook | None:
+def second_look(workers: object, job: SweepJob) -> SecondLook | None:
     """Return what runs a point under another hash seed; None where the workers have that of this process."""
     if is_this_process(workers) or (isinstance(workers, int) and known_seed() is not None):
         return None
     return SecondLook(job, pack_job(job), setting_of())
 
 
-def one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Any) -> bool:
+def one_by_one(job: SweepJob, plan: list[Point], harvest: Harvest, bar: Any) -> bool:
     """Run the points in this process; return whether all of them were."""
     for point in plan:
         bar.set_postfix_str(point.text, refresh=False)
@@ -150,7 +150,7 @@ def one_by_one(job: Job, plan: list[Point], harvest: Harvest, bar: Any) -> bool:
 
 
 def spread(
-    job: Job,
+    job: SweepJob,
     plan: list[Point],
     harvest: Harvest,
     bar: Any,
@@ -196,7 +196,7 @@ class _Spread:
 
     def __init__(
         self,
-        job: Job,
+        job: SweepJob,
         plan: list[Point],
         harvest: Harvest,
         pool: Pool,
@@ -302,7 +302,7 @@ class SecondLook:
     `packed`, `setting`: As for `labkit.study.pool.LocalPool`.
     """
 
-    def __init__(self, job: Job, packed: bytes, setting: Any) -> None:
+    def __init__(self, job: SweepJob, packed: bytes, setting: Any) -> None:
         seed = "1" if workers_seed() == "0" else "0"
         self._pool = LocalPool(packed, setting, 1, job.timeout_s, job.repeats, hash_seed=seed)
         self._asked: tuple[Point, bytes] | None = None

@@ -31,7 +31,7 @@ from labkit.local.costs import find_calibration
 from labkit.machines.noise import noise_of
 from labkit.sim.measured import MOST_BYTES, Measured, Records, measured_of
 from labkit.study.bundle.recipe_file import recipe_of
-from labkit.study.measure import SEEDS, Job
+from labkit.study.measure import SEEDS, SweepJob
 from labkit.study.points import Point, is_real, plan_points
 from labkit.study.spread import Harvest, check_workers, one_by_one, pool_of, second_look, spread
 from labkit.study.study import Study
@@ -233,7 +233,7 @@ class Planned:
     `harvest`: Takes in what is found.
     """
 
-    job: Job
+    job: SweepJob
     plan: list[Point]
     workers: object
     harvest: Harvest
@@ -245,10 +245,10 @@ class Planned:
             return run_points(ready, plan, harvest, bar, self.workers)
 
 
-def run_points(job: Job, plan: list[Point], harvest: Harvest, bar: Any, workers: object = 1) -> bool:
+def run_points(job: SweepJob, plan: list[Point], harvest: Harvest, bar: Any, workers: object = 1) -> bool:
     """Run the points, and again those where two seeds agreed, with all seeds, if they differ elsewhere."""
 
-    def run(job: Job, plan: list[Point], has_second_look: bool = False) -> bool:
+    def run(job: SweepJob, plan: list[Point], has_second_look: bool = False) -> bool:
         if workers == 1:
             return one_by_one(job, plan, harvest, bar)
         second = second_look(workers, job) if has_second_look else None
@@ -315,7 +315,7 @@ def plan_sweep(
     is_shuffled = any(is_real(point.on) for point in plan)
     asked, simulated, most = _repeats(repeats, is_shuffled)
     probe = min((p for p in plan if p.ranks > 1 and not is_real(p.on)), key=lambda p: p.ranks, default=None)
-    job = Job(
+    job = SweepJob(
         program,
         tuple(args),
         most,
@@ -346,7 +346,7 @@ def plan_sweep(
 
 
 @contextlib.contextmanager
-def _handed_in(job: Job, plan: list[Point]) -> Iterator[Job]:
+def _handed_in(job: SweepJob, plan: list[Point]) -> Iterator[SweepJob]:
     """Hand in what waits in a queue, all together; yield the job that waits for it."""
     if job.runner is not None or not any(machine_of(point.on).is_queued for point in plan):
         yield job
@@ -407,13 +407,13 @@ def _recorded(compute: object) -> Measured:
     return measured
 
 
-def records_of(job: Job) -> Records | None:
+def records_of(job: SweepJob) -> Records | None:
     """Return where a sweep keeps what it measures."""
     measured = job.options.get("compute")
     return None if measured is None else measured.records
 
 
-def keep_computation(study: Study, job: Job) -> None:
+def keep_computation(study: Study, job: SweepJob) -> None:
     """Keep what was measured of all points with the study, unless it is too much."""
     records = records_of(job)
     if not records:

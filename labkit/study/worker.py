@@ -19,7 +19,7 @@ from typing import Any
 
 from labkit.errors import LabkitError, MachineError
 from labkit.process.imports import is_installed
-from labkit.study.measure import Found, Job
+from labkit.study.measure import Found, SweepJob
 from labkit.study.worker_setup import fingerprint
 
 __all__ = ["answer", "load", "main"]
@@ -47,7 +47,7 @@ def load(data: bytes) -> Any:
     return _Unpickler(io.BytesIO(data)).load()
 
 
-def answer(job: Job, point: bytes) -> bytes:
+def answer(job: SweepJob, point: bytes) -> bytes:
     """Run one point, and pack what was found."""
     from labkit.process.by_value import dumps
 

@@ -15,13 +15,13 @@ import numpy as np
 from labkit.errors import ProgramError
 from labkit.local.costs import find_calibration, use_calibration
 from labkit.real.travel import pack, unwritten_sources
-from labkit.study.measure import Job
+from labkit.study.measure import SweepJob
 from labkit.study.points import Point
 
 __all__ = ["fingerprint", "known_seed", "pack_job", "pack_points", "setting_of", "settle", "workers_seed"]
 
 
-def pack_job(job: Job) -> bytes:
+def pack_job(job: SweepJob) -> bytes:
     """Pack what all points have in common."""
     try:
         return pack(job)[0]

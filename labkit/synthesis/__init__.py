@@ -10,16 +10,16 @@ from labkit.machines import models
 from labkit.machines.platform import Platform, platform
 from labkit.schedule import PROBLEMS, Schedule, prove
 from labkit.sim.schedules import simulate
-from labkit.synthesis.attempts import Task, search
+from labkit.synthesis.attempts import SynthesisTask, search
 from labkit.synthesis.bounds import LowerBound, lower_bound
-from labkit.synthesis.exact import Point, check_size, exact_attempts, frontier, searched
+from labkit.synthesis.exact import FrontierPoint, check_size, exact_attempts, frontier, searched
 from labkit.synthesis.fabric import fabric_of
 from labkit.synthesis.synthesized import Synthesized, of_attempt
 
 __all__ = [
     "COLLECTIVES",
+    "FrontierPoint",
     "LowerBound",
-    "Point",
     "Synthesized",
     "exact_points",
     "lower_bound_on",
@@ -118,7 +118,7 @@ def synthesize(
     if method == "exact" and len(members) > 1:
         tried = exact_attempts(fabric, problem, n_bytes, root, chunks, time)
     else:
-        task = Task(problem, fabric, n_bytes, root, chunks, seed)
+        task = SynthesisTask(problem, fabric, n_bytes, root, chunks, seed)
         tried = search(task, time, bound.seconds * _GOOD)
     best = min(tried, key=lambda one: one.time_s)
     return of_attempt(
@@ -140,7 +140,7 @@ def exact_points(
     ranks: int | Sequence[int] | None = None,
     root: int = 0,
     most_chunks: int = 6,
-) -> list[Point]:
+) -> list[FrontierPoint]:
     """Return the frontier between latency and bandwidth: which chunks, steps and rounds are possible.
 
     Of an allreduce it is that of its second half, the allgather; the first half is the same backwards.

@@ -15,7 +15,7 @@ from labkit.synthesis.fabric import Fabric
 from labkit.synthesis.programs import Transfer, TransferPlan, schedule_of
 from labkit.synthesis.spreading import Options, direct, exchange, has_relays, routed, spread
 
-__all__ = ["Attempt", "Task", "search", "up_and_down"]
+__all__ = ["Attempt", "SynthesisTask", "search", "up_and_down"]
 
 
 def dissemination(
@@ -110,7 +110,7 @@ _MOST_EDGES = 500_000
 
 
 @dataclass(frozen=True)
-class Task:
+class SynthesisTask:
     """What is to be synthesized.
 
     `parts`: Into how many chunks a message or each block is cut; None: that is searched for.
@@ -175,7 +175,7 @@ class _Way:
         return ", ".join(words)
 
 
-def search(task: Task, time: Callable[[Schedule], float], good_s: float) -> list[Attempt]:
+def search(task: SynthesisTask, time: Callable[[Schedule], float], good_s: float) -> list[Attempt]:
     """Try plans until the allowance is used up, or one is hardly slower than the bound."""
     found: dict[_Way, Attempt] = {}
     spent = 0
@@ -221,20 +221,20 @@ def search(task: Task, time: Callable[[Schedule], float], good_s: float) -> list
     return list(found.values())
 
 
-def _cut(task: Task, way: _Way) -> int:
+def _cut(task: SynthesisTask, way: _Way) -> int:
     """Return the number of parts of the schedule."""
     is_shared_out = task.problem == "allreduce" and not way.is_whole
     return len(_origins(task, way)) if is_shared_out else way.parts
 
 
-def _origins(task: Task, way: _Way) -> list[int]:
+def _origins(task: SynthesisTask, way: _Way) -> list[int]:
     """Return the rank that owns each chunk of an allgather, or of what is combined before it."""
     p = task.fabric.size
     step = -(-p // _MOST_OWNERS) if task.problem == "allreduce" else 1
     return [rank for rank in range(0, p, step) for _ in range(way.parts)]
 
 
-def _messages(task: Task, way: _Way) -> int:
+def _messages(task: SynthesisTask, way: _Way) -> int:
     p = task.fabric.size
     blocks = {"bcast": 1, "reduce": 1, "allreduce": 2 * min(p, _MOST_OWNERS)}.get(task.problem, p)
     if way.is_whole:
@@ -243,7 +243,7 @@ def _messages(task: Task, way: _Way) -> int:
 
 
 # -- stages ---------------------------------------------------------------------------------------------
-def _cuts(task: Task) -> list[_Way]:
+def _cuts(task: SynthesisTask) -> list[_Way]:
     """Return ways that differ in the number of chunks only."""
     options = Options(seed=task.seed)
     if task.parts is not None or task.problem == "reduce_scatter":
@@ -268,7 +268,7 @@ _CHANGES: tuple[dict[str, object], ...] = (
 )
 
 
-def _changed(task: Task, best: _Way, change: dict[str, Any]) -> list[_Way]:
+def _changed(task: SynthesisTask, best: _Way, change: dict[str, Any]) -> list[_Way]:
     (name, value), options = next(iter(change.items())), best.options
     if name == "is_paced":
         return [replace(best, is_paced=value)]
@@ -287,7 +287,7 @@ def _changed(task: Task, best: _Way, change: dict[str, Any]) -> list[_Way]:
     return [replace(best, options=replace(options, **{name: value}))]
 
 
-def _others(task: Task, best: _Way) -> list[_Way]:
+def _others(task: SynthesisTask, best: _Way) -> list[_Way]:
     """Return special ways: around a ring, from everybody to all, an allreduce that stays whole."""
     found: list[_Way] = []
     if task.problem != "alltoall":
@@ -318,7 +318,7 @@ def _others(task: Task, best: _Way) -> list[_Way]:
     return found
 
 
-def _along(task: Task, best: _Way) -> list[int]:
+def _along(task: SynthesisTask, best: _Way) -> list[int]:
     """Return into how many chunks to cut what goes from rank to rank, one after the other.
 
     A message of one rank keeps them all busy in many pieces only, and in the more, the more ranks it passes.
@@ -520,7 +520,7 @@ def _children(tree: Tree) -> list[list[int]]:
     return below
 
 
-def _trees(task: Task) -> list[_Way]:
+def _trees(task: SynthesisTask) -> list[_Way]:
     """Return ways of an allreduce whose two halves overlap."""
     if task.problem != "allreduce" or task.parts is not None:
         return []
@@ -530,7 +530,7 @@ def _trees(task: Task) -> list[_Way]:
 
 
 # -- plans ----------------------------------------------------------------------------------------------
-def _plan(task: Task, way: _Way) -> TransferPlan:
+def _plan(task: SynthesisTask, way: _Way) -> TransferPlan:
     fabric, p, parts, options = task.fabric, task.fabric.size, way.parts, way.options
     problem, n = task.problem, float(task.n_bytes)
     if problem == "alltoall":

@@ -28,7 +28,7 @@ from labkit.synthesis.bounds import lower_bound
 from labkit.synthesis.fabric import Fabric
 from labkit.synthesis.programs import Transfer, TransferPlan, schedule_of
 
-__all__ = ["MOST_RANKS", "Point", "check_size", "exact_attempts", "frontier", "searched", "solve"]
+__all__ = ["MOST_RANKS", "FrontierPoint", "check_size", "exact_attempts", "frontier", "searched", "solve"]
 
 
 Renaming = tuple[int, ...]
@@ -106,7 +106,7 @@ _OUT_OF_TIME = 1
 
 
 @dataclass(frozen=True)
-class Point:
+class FrontierPoint:
     """A schedule of the frontier between latency and bandwidth.
 
     `chunks`, `steps`, `rounds`: C, S and R.
@@ -197,7 +197,7 @@ class _Case:
 
 def frontier(
     fabric: Fabric, problem: str, root: int = 0, *, most_chunks: int = 6, most_extra_rounds: int = 4
-) -> Iterator[Point]:
+) -> Iterator[FrontierPoint]:
     """Yield schedules from the least latency to the least bandwidth."""
     case = _Case(fabric, problem, root)
     if case.size == 1:
@@ -217,7 +217,7 @@ def frontier(
             sends = solve(case, chunks, steps, rounds)
             if sends is not None:
                 seen.add(share)
-                yield Point(chunks, steps, rounds, steps == first, share == least, sends)
+                yield FrontierPoint(chunks, steps, rounds, steps == first, share == least, sends)
                 best = share
                 break
         if best == least:
@@ -399,7 +399,7 @@ def exact_attempts(
     return found
 
 
-def _plan(fabric: Fabric, point: Point, chunk_bytes: float) -> TransferPlan:
+def _plan(fabric: Fabric, point: FrontierPoint, chunk_bytes: float) -> TransferPlan:
     """Return the plan of a point: in each step the chunks of a link go one after another."""
     found: list[Transfer] = []
     clock = 0.0

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from labkit.scaling import Model, Verdict
     from labkit.study import Study
 
-__all__ = ["Scaling", "read_baseline", "scaling"]
+__all__ = ["ScalingFixture", "read_baseline", "scaling"]
 
 _PACKAGE = Path(__file__).parents[1]
 _JUDGING = ("metric", "phase", "deviation", "given", "space", "aggregate", "tolerance")
@@ -244,7 +244,7 @@ def write_baseline(baseline: Baseline, path: Path) -> None:
 
 
 @dataclass
-class Scaling:
+class ScalingFixture:
     """What the fixture `scaling` is: call it with the program.
 
     Attributes
@@ -445,7 +445,7 @@ def _file_name(name: str) -> str:
 
 
 @pytest.fixture
-def scaling(request: pytest.FixtureRequest) -> Scaling:
+def scaling(request: pytest.FixtureRequest) -> ScalingFixture:
     """Return the call that keeps a scaling promise: ``scaling(program)``; the marker `scaling` says which."""
     marker = request.node.get_closest_marker("scaling")
     config = request.config
@@ -459,7 +459,7 @@ def scaling(request: pytest.FixtureRequest) -> Scaling:
         settings.setdefault("expect", marker.args[0])
     figures = request.config.getoption("--scaling-figures")
     name = request.node.name
-    return Scaling(
+    return ScalingFixture(
         settings,
         request.path.parent / "scaling" / f"{_file_name(f'{request.path.stem}.{name}')}.json",
         name,

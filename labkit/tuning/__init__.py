@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from labkit.tuning.entrance import Tune
 from labkit.tuning.runtime.codelets import Codelet, FunctionSet
-from labkit.tuning.runtime.explanation import Decision, Explanation, Verification
+from labkit.tuning.runtime.explanation import Decision, TuningExplanation, Verification
 from labkit.tuning.runtime.plan import Cluster, Drop, InterquartileRange, Mean, Monitor, StudentT
 from labkit.tuning.runtime.request import Timer, TunedCall
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from labkit.tuning.tuned import Leaf, Tuned
 
 __all__ = [
-    "Cluster", "Codelet", "Decision", "Drop", "Explanation", "FunctionSet", "InterquartileRange", "Leaf",
-    "Mean", "Monitor", "StudentT", "Timer", "Tuned", "TunedCall", "Verification", "tune",
+    "Cluster", "Codelet", "Decision", "Drop", "FunctionSet", "InterquartileRange", "Leaf", "Mean", "Monitor",
+    "StudentT", "Timer", "Tuned", "TunedCall", "TuningExplanation", "Verification", "tune",
 ]  # fmt: skip
 
 #: ``lk.tune``: call it off line; its methods make requests

@@ -22,7 +22,7 @@ from labkit.tuning.runtime.request import Timer, TunedCall
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm, Topocomm
 
-    from labkit.tuning.runtime.plan import Plan
+    from labkit.tuning.runtime.plan import TuningPlan
     from labkit.tuning.tuned import Tuned
 
 __all__ = ["Tune", "collective_set"]
@@ -369,7 +369,7 @@ def _off_line() -> Callable[..., Tuned]:
     return off_line
 
 
-def _plan(words: dict[str, Any]) -> Plan:
+def _plan(words: dict[str, Any]) -> TuningPlan:
     known = plan_of.__annotations__.keys() - {"return"}
     unknown = sorted(words.keys() - known)
     if unknown:

@@ -22,7 +22,7 @@ from labkit.machines import platform
 from labkit.plot_backend import draw
 from labkit.selector import Rules, Situation, selector_of
 from labkit.selector.formats import mpich, open_mpi, pgmpi, smpi
-from labkit.selector.formats.bands import Band, Step, rows_of
+from labkit.selector.formats.bands import Band, SizeBand, rows_of
 from labkit.selector.libraries import library_names, names_table
 from labkit.selector.situation import without_bytes
 from labkit.sim.schedules import node_of, time_alone
@@ -326,8 +326,8 @@ def _bands(tree: Sequence[Leaf], ranks: Sequence[int]) -> list[Band]:
     bands = []
     for low, high in zip(starts, [*starts[1:], inf], strict=True):
         here = [leaf for leaf in tree if leaf.ranks[0] <= low < leaf.ranks[1]]
-        steps = [Step(*leaf.bytes, leaf.algorithm) for leaf in sorted(here, key=lambda leaf: leaf.bytes)]
-        bands.append(Band(low, high, steps or [Step(0, inf, None)]))
+        steps = [SizeBand(*leaf.bytes, leaf.algorithm) for leaf in sorted(here, key=lambda leaf: leaf.bytes)]
+        bands.append(Band(low, high, steps or [SizeBand(0, inf, None)]))
     return bands
 
 
@@ -411,7 +411,7 @@ class Tuned:
 
     @property
     def _rows(self) -> list[dict[str, Any]]:
-        bands = (Band(*leaf.ranks, [Step(*leaf.bytes, leaf.algorithm)]) for leaf in self.tree)
+        bands = (Band(*leaf.ranks, [SizeBand(*leaf.bytes, leaf.algorithm)]) for leaf in self.tree)
         return rows_of(self.operation, bands)
 
     def losses(self, selector: object = None) -> pd.DataFrame:

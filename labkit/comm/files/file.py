@@ -21,7 +21,15 @@ from labkit.comm.collective.native import (
     refuse_in_recordings,
     shared_calls,
 )
-from labkit.comm.files.state import DATA_REPRESENTATIONS, FileState, Joint, Own, View, error_of, server_of
+from labkit.comm.files.state import (
+    DATA_REPRESENTATIONS,
+    CollectiveTransfer,
+    FileState,
+    FileView,
+    Own,
+    error_of,
+    server_of,
+)
 from labkit.comm.handles.base import KNOWN, MODULE_NAME, Handle
 from labkit.comm.handles.constants import CONSTANTS
 from labkit.comm.handles.datatypes import DATATYPES, Datatype
@@ -253,7 +261,7 @@ class File(ErrorHandling, Handle):
                 f"Set_view: a filetype consists of whole etypes, got {tile.size} bytes of data and etypes of "
                 f"{unit.size}",
             )
-        view = View(place, unit, tile, datarep)
+        view = FileView(place, unit, tile, datarep)
         if view.is_resized and tile.size != tile.extent:
             raise MPIException(
                 CONSTANTS["ERR_UNSUPPORTED_DATAREP"],
@@ -491,9 +499,9 @@ class File(ErrorHandling, Handle):
         return joint.begin + int(before[: now.me].sum())
 
     @staticmethod
-    def _joint(now: FileCall) -> Joint:
+    def _joint(now: FileCall) -> CollectiveTransfer:
         """Return what the ranks share about this rank's next collective transfer."""
-        return now.state.joints.setdefault(now.own.calls, Joint())
+        return now.state.joints.setdefault(now.own.calls, CollectiveTransfer())
 
     def _begin_joint(self, now: FileCall, n_bytes: int) -> int:
         """Make the request of a collective transfer, together with all others: this rank's handle."""
@@ -514,7 +522,7 @@ class File(ErrorHandling, Handle):
         return handle
 
     @staticmethod
-    def _move(now: FileCall, view: View, position: int, place: Simple, is_write: bool) -> int:
+    def _move(now: FileCall, view: FileView, position: int, place: Simple, is_write: bool) -> int:
         """Read or write now; how many bytes."""
         if is_phantom(place):
             raise TypeError(f"{now.name}: a phantom buffer (labkit.sized) has no bytes for a file")

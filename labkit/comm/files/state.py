@@ -20,7 +20,15 @@ from labkit.comm.typed import blocks_of
 from labkit.machines.quantities import Storage, storage_of
 from labkit.text.units import ranks_text
 
-__all__ = ["DATA_REPRESENTATIONS", "FileState", "Joint", "Own", "View", "error_of", "server_of"]
+__all__ = [
+    "DATA_REPRESENTATIONS",
+    "CollectiveTransfer",
+    "FileState",
+    "FileView",
+    "Own",
+    "error_of",
+    "server_of",
+]
 
 
 # Views: which bytes of a file a rank sees, and in which order.
@@ -30,7 +38,7 @@ DATA_REPRESENTATIONS = ("native", "internal", "external32")
 
 
 @dataclass(frozen=True)
-class View:
+class FileView:
     """A rank's view: from byte `disp` on the data of `filetype`, tiled, in units of `etype`."""
 
     disp: int = 0
@@ -173,7 +181,7 @@ def error_of(error: OSError, name: str) -> MPIException:
 
 
 @dataclass(slots=True)
-class Joint:
+class CollectiveTransfer:
     """A collective transfer: how much all ranks move, and when it is over."""
 
     sizes: dict[int, int] = field(default_factory=dict)
@@ -187,7 +195,7 @@ class Joint:
 class Own:
     """What each rank has of an open file."""
 
-    view: View = field(default_factory=View)
+    view: FileView = field(default_factory=FileView)
     position: int = 0  #: in etypes
     calls: int = 0  #: collective transfers
     split: tuple[str, Any, Any, int] | None = None  #: a begin without its end: name, buffer, handle, bytes
@@ -219,7 +227,7 @@ class FileState:
     failure: MPIException | None = None
     is_atomic: bool = False
     shared: int = 0  #: the shared pointer, in etypes
-    joints: dict[int, Joint] = field(default_factory=dict)
+    joints: dict[int, CollectiveTransfer] = field(default_factory=dict)
     owns: list[Own] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -258,7 +266,7 @@ class FileState:
         """Length of the file, in bytes."""
         return os.fstat(self.descriptor).st_size
 
-    def read(self, view: View, position: int, n_bytes: int) -> NDArray[np.uint8]:
+    def read(self, view: FileView, position: int, n_bytes: int) -> NDArray[np.uint8]:
         """Read data bytes of a view; fewer where the file ends."""
         parts = []
         for place, length in view.segments(position, n_bytes):
@@ -276,7 +284,7 @@ class FileState:
             length -= len(data)
         return b"".join(parts)
 
-    def write(self, view: View, position: int, data: NDArray[np.uint8]) -> None:
+    def write(self, view: FileView, position: int, data: NDArray[np.uint8]) -> None:
         """Write data bytes of a view."""
         begin, memory = 0, np.ascontiguousarray(data).data.cast("B")
         for place, length in view.segments(position, len(data)):

@@ -20,7 +20,7 @@ from labkit.comm.rma.races import MOST_SAID, Access, Accesses, Footprint
 from labkit.comm.typed import address_of
 from labkit.text.units import ranks_text
 
-__all__ = ["Epoch", "Origin", "Origins", "Part", "Pending", "Stores", "WindowState"]
+__all__ = ["Epoch", "Origin", "Origins", "Pending", "Stores", "WindowPart", "WindowState"]
 
 
 # Locks of simulated ranks: first come, first served, without messages.
@@ -176,7 +176,7 @@ class Epoch:
 
 
 @dataclass(slots=True)
-class Part:
+class WindowPart:
     """One rank's part of a window."""
 
     memory: NDArray[np.uint8] = field(default_factory=lambda: _NOTHING)
@@ -245,13 +245,13 @@ class WindowState:
     world: list[int]
     made_by: str
     place: Place
-    parts: list[Part] = field(init=False)
+    parts: list[WindowPart] = field(init=False)
     locks: WindowLocks = field(init=False)
     block: NDArray[np.uint8] | None = None  #: of a shared window
     said: dict[tuple[object, ...], None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.parts = [Part() for _ in self.world]
+        self.parts = [WindowPart() for _ in self.world]
         self.locks = WindowLocks(len(self.world))
 
     def text(self) -> str:

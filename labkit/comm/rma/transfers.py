@@ -20,9 +20,9 @@ from labkit.comm.handles.operators import OPERATORS, Op, no_operator
 from labkit.comm.handles.typebody import check_small, type_words
 from labkit.comm.place import here
 from labkit.comm.rma.races import Access, footprint_of
-from labkit.comm.rma.state import Origin, Origins, Part, Pending, WindowState
+from labkit.comm.rma.state import Origin, Origins, Pending, WindowPart, WindowState
 from labkit.comm.typed import (
-    Target,
+    WindowTarget,
     address_of,
     check_sizes,
     data_bytes,
@@ -66,7 +66,7 @@ def _nothing() -> None:
     """Do nothing at the end of a transfer."""
 
 
-def _kind_of(op: Op, wanted: Target) -> str:
+def _kind_of(op: Op, wanted: WindowTarget) -> str:
     """Return the kind of an accumulate, for races."""
     if op is OPERATORS["NO_OP"]:
         return "NO_OP"
@@ -74,7 +74,7 @@ def _kind_of(op: Op, wanted: Target) -> str:
     return f"{op._constant} {', '.join(sorted(basics))}"
 
 
-def _combination(name: str, op: Op, wanted: Target) -> Callable[[Any, Simple], None]:
+def _combination(name: str, op: Op, wanted: WindowTarget) -> Callable[[Any, Simple], None]:
     """Return what writes ``place = place op data``."""
     if not isinstance(op, Op):
         raise no_operator(op)
@@ -107,7 +107,7 @@ class AccessCall(NamedTuple):
     hub: _kernels.Hub
     state: WindowState
     me: int  #: in the window
-    part: Part  #: of this rank
+    part: WindowPart  #: of this rank
     comm: Any  #: the window's ranks, with messages of the window's own
 
     @property
@@ -243,7 +243,7 @@ def _begin(now: AccessCall, target_rank: int) -> bool:
     return True
 
 
-def _place(now: AccessCall, rank: int, wanted: Target) -> Simple:
+def _place(now: AccessCall, rank: int, wanted: WindowTarget) -> Simple:
     """Find the bytes at the target."""
     if wanted.count < 0:
         raise MPIException(_ERR_COUNT, f"{now.name}: count={wanted.count} at the target: it is 0 or more")
@@ -437,7 +437,7 @@ def read_and_change(
     """Read what a target has and combine it with what the origin gives, at one instant."""
     if not _begin(now, target_rank) or given is None or taken is None:
         return
-    wanted = target if isinstance(target, Target) else target_of(target, given)
+    wanted = target if isinstance(target, WindowTarget) else target_of(target, given)
     is_read = op is OPERATORS["NO_OP"]  # then the origin is not looked at
     for side in (taken,) if is_read else (given, taken):
         check_sizes(now.name, side, wanted)
@@ -483,7 +483,7 @@ def compare_and_swap(
             raise ValueError(f"{what}: expecting a single element, got {side.count}")
     if not given.datatype == expected.datatype == taken.datatype:
         raise ValueError("mismatch in origin, compare and result MPI datatypes")
-    wanted = Target(target_disp, 1, given.datatype)
+    wanted = WindowTarget(target_disp, 1, given.datatype)
     place = _place(now, target_rank, wanted)
     _note(now, target_rank, place, f"compare {given.datatype.name}")
     new, old = packed(given), packed(expected)

@@ -28,7 +28,7 @@ from labkit.comm.handles.operators import OPERATORS, Op
 from labkit.comm.handles.status import Request
 from labkit.comm.handles.typebody import check_small
 from labkit.comm.place import here
-from labkit.comm.rma.state import Part, Stores, WindowState
+from labkit.comm.rma.state import Stores, WindowPart, WindowState
 from labkit.comm.rma.transfers import (
     AccessCall,
     accumulate,
@@ -152,7 +152,9 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return cls._make("Create_dynamic", _FLAVORS["DYNAMIC"], 1, info, comm)[0]._met("Create_dynamic")
 
     @classmethod
-    def _make(cls, name: str, flavor: int, disp_unit: int, info: Any, comm: object) -> tuple[Win, Part, Any]:
+    def _make(
+        cls, name: str, flavor: int, disp_unit: int, info: Any, comm: object
+    ) -> tuple[Win, WindowPart, Any]:
         """Return this rank's handle of a window, its part, and what the ranks share about the call."""
         comm = KNOWN["COMM_SELF"] if comm is None else comm
         if not isinstance(comm, KNOWN["Intracomm"]):
@@ -229,7 +231,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         """Let attached memory be accessed no more."""
         self._dynamic("Detach").detach(parse_simple([memory, "B"], True).memory)
 
-    def _dynamic(self, name: str) -> Part:
+    def _dynamic(self, name: str) -> WindowPart:
         now = self._now(name)
         if now.state.flavor != _FLAVORS["DYNAMIC"]:
             raise MPIException(_ERR_RMA_FLAVOR, f"{name} is for windows of Create_dynamic")

@@ -16,14 +16,14 @@ from labkit.comm.pickling import pickle
 from labkit.errors import UnsupportedError
 from labkit.grading.sandbox.wire import Frames, WireError
 
-__all__ = ["SUBMISSION", "Caller", "TimeUp"]
+__all__ = ["SUBMISSION", "Caller", "CpuTimeUp"]
 
 #: the name under which a submission's lines appear
 SUBMISSION = "submission.py"
 MOST_OUTPUT, MOST_TRACEBACK = 20_000, 6_000
 
 
-class TimeUp(BaseException):
+class CpuTimeUp(BaseException):
     """The rank has used up its CPU time."""
 
 
@@ -89,7 +89,7 @@ class Caller:
     def report(self, error: BaseException) -> None:
         """Report how the submission ended."""
         text = _traceback(error)
-        kind = "time" if isinstance(error, TimeUp) else "error"
+        kind = "time" if isinstance(error, CpuTimeUp) else "error"
         if isinstance(error, MemoryError):
             kind = "memory"
         with contextlib.suppress(WireError):

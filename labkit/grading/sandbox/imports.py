@@ -30,7 +30,7 @@ from labkit.errors import DataError
 from labkit.grading.sandbox.caller import SUBMISSION
 from labkit.process.confinement.containment import limit
 
-__all__ = ["SHOWN_BY_NAME", "Silent", "StandIns", "compiled", "imported_by", "load"]
+__all__ = ["SHOWN_BY_NAME", "Silent", "SilentModules", "compiled", "imported_by", "load"]
 
 #: of other packages; of the standard library everything but what acts when it is imported
 _LOADED = ("scipy", "pandas", "tqdm")
@@ -174,7 +174,7 @@ def _two(*args: object, **kwargs: object) -> tuple[Silent, Silent]:
     return Silent(), Silent()
 
 
-class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class SilentModules(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     """Finds silent modules for packages that only show things."""
 
     def find_spec(

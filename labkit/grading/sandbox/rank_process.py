@@ -26,8 +26,8 @@ from labkit.comm.module import simulated_module
 from labkit.comm.package import Rc
 from labkit.comm.pickling import pickle
 from labkit.errors import UnsupportedError
-from labkit.grading.sandbox.caller import SUBMISSION, Caller, TimeUp
-from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent, StandIns
+from labkit.grading.sandbox.caller import SUBMISSION, Caller, CpuTimeUp
+from labkit.grading.sandbox.imports import SHOWN_BY_NAME, Silent, SilentModules
 from labkit.grading.sandbox.notes import installed, watch
 from labkit.grading.sandbox.remote_comm import RemoteCart, RemoteComm, RemoteRequest
 from labkit.grading.sandbox.remote_request import RemotePrequest
@@ -104,8 +104,8 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
 
 
 def time_up(number: int, frame: FrameType | None) -> NoReturn:
-    """Raise `TimeUp`: a handler, which the process sets that ranks are forked from."""
-    raise TimeUp("the limit of CPU time is reached here")
+    """Raise `CpuTimeUp`: a handler, which the process sets that ranks are forked from."""
+    raise CpuTimeUp("the limit of CPU time is reached here")
 
 
 def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
@@ -243,7 +243,7 @@ def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
     package.__path__ = []
     vars(package).update(MPI=module, __version__="4.1", rc=Rc())
     sys.modules["mpi4py"], sys.modules["mpi4py.MPI"] = package, module
-    sys.meta_path[:0] = [StandIns(), _Refuse()]
+    sys.meta_path[:0] = [SilentModules(), _Refuse()]
     time.sleep = lambda seconds: machine.compute(float(seconds), None)
     for clock in ("time", "monotonic", "perf_counter", "process_time", "thread_time"):
         setattr(time, clock, machine.wtime)

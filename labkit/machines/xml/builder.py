@@ -11,7 +11,7 @@ from labkit.machines import models
 from labkit.machines import quantities as units
 from labkit.machines.spec import MAX_HOSTS, ClusterSpec, kinds
 from labkit.machines.xml.elements import MODEL_PROPERTY, sharing_of
-from labkit.machines.zones.zone import Cluster, Host, Zone, refuse
+from labkit.machines.zones.zone import ClusterZone, Host, Zone, refuse
 
 __all__ = ["Builder", "radical"]
 
@@ -143,7 +143,7 @@ class Builder:
         self._zones: list[Zone] = []
         self._old: dict[int, _OldCluster] = {}
         self._pending: list[_Pending] = []
-        self._root: Zone | Cluster | None = None
+        self._root: Zone | ClusterZone | None = None
         #: name of the network model; None: labkit's default
         self.model: str | None = None
         self._hosts = 0
@@ -180,7 +180,7 @@ class Builder:
                 raise (error if text.startswith(self._source) else refuse(one.place, text)) from None
         del place
 
-    def finished(self) -> tuple[Zone | Cluster, str]:
+    def finished(self) -> tuple[Zone | ClusterZone, str]:
         """Hand over the outermost zone or cluster, and the network model.
 
         Raises PlatformError: There is none.
@@ -226,7 +226,7 @@ class Builder:
     def _start_zone(self, given: dict[str, str], place: str) -> None:
         routing = _ROUTINGS.get(given["routing"].lower())
         if routing is None:
-            known = ["Full", "Floyd", "Dijkstra", "DijkstraCache", "Star", "Cluster", "None"]
+            known = ["Full", "Floyd", "Dijkstra", "DijkstraCache", "Star", "ClusterZone", "None"]
             near = nearest(given["routing"], known)
             raise refuse(
                 place,
@@ -241,7 +241,7 @@ class Builder:
         self._zones.append(zone)
         self._old[id(zone)] = _OldCluster(given["routing"].lower() == "cluster")
 
-    def _set_root(self, root: Zone | Cluster, place: str) -> None:
+    def _set_root(self, root: Zone | ClusterZone, place: str) -> None:
         if self._root is not None:
             raise refuse(
                 place, "a second outermost zone or cluster; a platform has one: put both into a zone"

@@ -22,7 +22,7 @@ from labkit.machines import quantities as units
 from labkit.machines.models import read_options
 from labkit.machines.spec import ClusterSpec, MachineSpec
 from labkit.machines.xml.builder import Builder
-from labkit.machines.zones import Cluster, Zone, ZonesSpec
+from labkit.machines.zones import ClusterZone, Zone, ZonesSpec
 from labkit.machines.zones.zone import refuse
 from labkit.text.files import require_file
 
@@ -61,20 +61,20 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
     cluster = _as_cluster(root)
     if cluster is not None:
         return replace(cluster, model=model), *more
-    if isinstance(root, Cluster):
+    if isinstance(root, ClusterZone):
         around = Zone(f"around {root.name}", place=root.place)
         around.members.append(root)
         root = around
     return ZonesSpec(root, source or str(path), model), *more
 
 
-def _as_cluster(root: Zone | Cluster) -> ClusterSpec | None:
+def _as_cluster(root: Zone | ClusterZone) -> ClusterSpec | None:
     """A file that holds but one cluster, with zones round it or none, is that cluster."""
     while isinstance(root, Zone):
         if len(root.members) != 1 or root.links or root.routes or root.props:
             return None
         (inner,) = root.members
-        if not isinstance(inner, Zone | Cluster):
+        if not isinstance(inner, Zone | ClusterZone):
             return None
         root = inner
     is_plain = (root.prefix, root.suffix, root.radical) == ("host-", "", ((0, (root.spec.hosts or 0) - 1),))

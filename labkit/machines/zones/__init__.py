@@ -1,6 +1,6 @@
 """Machines of zones in zones: explicit graphs, explicit routes, clusters joined to each other."""
 
 from labkit.machines.zones.spec import ZonesSpec
-from labkit.machines.zones.zone import Cluster, Host, Link, Route, Zone
+from labkit.machines.zones.zone import ClusterZone, Host, Link, Route, Zone
 
-__all__ = ["Cluster", "Host", "Link", "Route", "Zone", "ZonesSpec"]
+__all__ = ["ClusterZone", "Host", "Link", "Route", "Zone", "ZonesSpec"]

@@ -24,7 +24,7 @@ from labkit.machines.xml.elements import (
     props_text,
     whole_file,
 )
-from labkit.machines.zones.zone import Cluster, Host, Link, Route, Zone, refuse
+from labkit.machines.zones.zone import ClusterZone, Host, Link, Route, Zone, refuse
 
 if TYPE_CHECKING:
     from labkit import _kernels
@@ -55,7 +55,7 @@ def _write_zone(
     for one in zone.members:
         if isinstance(one, Zone):
             _write_zone(one, inside, lines, pairs)
-        elif isinstance(one, Cluster):
+        elif isinstance(one, ClusterZone):
             spec, names = one.spec, (one.name, one.prefix, one.suffix)
             what = cluster_element(
                 spec.xml_attributes(), spec.model, *names, one.radical, one.router, one.props, inside
@@ -121,9 +121,9 @@ class Assembly:
     ----------
     machine : labkit._kernels.Platform
         The compiled machine, without ranks.
-    host_names : list of str or Cluster
+    host_names : list of str or ClusterZone
         In the order of their numbers; a cluster stands for all its hosts.
-    clusters : list of (Cluster, int)
+    clusters : list of (ClusterZone, int)
         The clusters, and the point of the first host of each.
     link_names : dict
         Name of a link to its number, or its two (up, down).
@@ -142,11 +142,11 @@ class Assembly:
         root.check_size()
         self._zones = _kernels.Zones()
         self._points: dict[str, int] = {}
-        self._inner: dict[str, tuple[Zone | Cluster, Zone]] = {}
+        self._inner: dict[str, tuple[Zone | ClusterZone, Zone]] = {}
         self._zone_numbers: dict[str, int] = {}
-        self.clusters: list[tuple[Cluster, int]] = []
+        self.clusters: list[tuple[ClusterZone, int]] = []
         self.link_names: dict[str, tuple[int, ...]] = {}
-        self.host_names: list[str | Cluster] = []
+        self.host_names: list[str | ClusterZone] = []
         self._taken: dict[str, str] = {}
         self._add_zone(root, None, -1)
         self._name_cluster_hosts()
@@ -201,7 +201,7 @@ class Assembly:
                 )
             if isinstance(one, Zone):
                 self._add_zone(one, zone, number)
-            elif isinstance(one, Cluster):
+            elif isinstance(one, ClusterZone):
                 self._add_cluster(one, zone, number)
             else:
                 self._add_host(one, number)
@@ -214,7 +214,7 @@ class Assembly:
             self._points[host.name] = self._zones.host(zone, host.speed, host.cores, host.name)
             self.host_names.append(host.name)
 
-    def _add_cluster(self, cluster: Cluster, around: Zone, number: int) -> None:
+    def _add_cluster(self, cluster: ClusterZone, around: Zone, number: int) -> None:
         self._take(cluster.name, cluster.place)
         self._take(cluster.router, cluster.place)
         zone, first, router = self._zones.cluster(number, cluster.spec.build([]), cluster.name)
@@ -401,7 +401,7 @@ class ZonesSpec(MachineSpec):
         """Cores, speed and number of hosts that are alike."""
         for zone in self.root.walk():
             for one in zone.members:
-                if isinstance(one, Cluster):
+                if isinstance(one, ClusterZone):
                     yield one.spec.cores, one.spec.speed, one.spec.hosts or 0
                 elif isinstance(one, Host) and one.speed is not None:
                     yield one.cores, one.speed, 1
@@ -447,7 +447,7 @@ class ZonesSpec(MachineSpec):
         """Find a host by its name."""
         before = 0
         for one in self.assembly.host_names:
-            if isinstance(one, Cluster):
+            if isinstance(one, ClusterZone):
                 index = one.index(name)
                 if index is not None:
                     return before + index
@@ -462,16 +462,16 @@ class ZonesSpec(MachineSpec):
         """Name a host."""
         before = 0
         for one in self.assembly.host_names:
-            count = (one.spec.hosts or 0) if isinstance(one, Cluster) else 1
+            count = (one.spec.hosts or 0) if isinstance(one, ClusterZone) else 1
             if number < before + count:
-                return one.host_name(number - before) if isinstance(one, Cluster) else one
+                return one.host_name(number - before) if isinstance(one, ClusterZone) else one
             before += count
         raise IndexError(number)
 
     def rows(self) -> list[tuple[str, str]]:
         """Zones, hosts and links."""
         zones = list(self.root.walk())
-        clusters = [one for zone in zones for one in zone.members if isinstance(one, Cluster)]
+        clusters = [one for zone in zones for one in zone.members if isinstance(one, ClusterZone)]
         routers = sum(isinstance(one, Host) and one.speed is None for z in zones for one in z.members)
         shapes = ", ".join(f"{one.name} ({one.spec.KIND}:{one.spec.size})" for one in clusters[:6])
         routings = sorted({zone.routing for zone in zones})
@@ -615,7 +615,7 @@ def lay_out_zones(root: Zone, name: str) -> Layout:
     return layout
 
 
-def _host_points(points: list[Host | Zone | Cluster]) -> Iterator[str | None]:
+def _host_points(points: list[Host | Zone | ClusterZone]) -> Iterator[str | None]:
     """Name the point of every host, in the order of their numbers; None for those that are not drawn."""
     for one in points:
         if not isinstance(one, Host):
@@ -625,7 +625,7 @@ def _host_points(points: list[Host | Zone | Cluster]) -> Iterator[str | None]:
             yield one.name
 
 
-def _surround(layout: Layout, zone: Zone | Cluster, place: Point, radius: float) -> None:
+def _surround(layout: Layout, zone: Zone | ClusterZone, place: Point, radius: float) -> None:
     """Draw a zone's hosts on a circle; of many, some, and their number next to it."""
     hosts = _hosts_of(zone)
     shown = min(hosts, MOST_ROUND)
@@ -634,14 +634,14 @@ def _surround(layout: Layout, zone: Zone | Cluster, place: Point, radius: float)
         host = f"{zone.name} {i}"
         layout.hosts[host] = (place[0] + radius * math.cos(angle), place[1] + radius * math.sin(angle))
         layout.join(host, zone.name)
-        if isinstance(zone, Cluster):
+        if isinstance(zone, ClusterZone):
             layout.links[host, zone.name] = tuple(f"{zone.name}: {link}" for link in zone.spec.own_links(i))
     side = 1.3 if place[1] > 0 else -1.3  # away from what is in the middle
     layout.notes.append((place[0], place[1] + side * radius, f"{zone.name}: {hosts:,} hosts"))
 
 
-def _hosts_of(zone: Zone | Cluster) -> int:
-    if isinstance(zone, Cluster):
+def _hosts_of(zone: Zone | ClusterZone) -> int:
+    if isinstance(zone, ClusterZone):
         return zone.spec.hosts or 0
     return sum(one.speed is not None if isinstance(one, Host) else _hosts_of(one) for one in zone.members)
 

@@ -11,7 +11,7 @@ from labkit.machines import quantities as units
 from labkit.machines.spec import MAX_HOSTS, MAX_LINKS, ClusterSpec, parse_spec
 from labkit.machines.spec.options import SHARINGS, one_of
 
-__all__ = ["Cluster", "Host", "Link", "Route", "Zone", "refuse"]
+__all__ = ["ClusterZone", "Host", "Link", "Route", "Zone", "refuse"]
 
 
 Quantity = str | float
@@ -56,7 +56,7 @@ class Zone:
         self.place = place
         self.props = props
         #: hosts, routers, zones and clusters, in the order in which they were added
-        self.members: list[Host | Zone | Cluster] = []
+        self.members: list[Host | Zone | ClusterZone] = []
         self.links: list[Link] = []
         self.routes: list[Route] = []
 
@@ -222,7 +222,7 @@ class Zone:
         router: str | None = None,
         place: str = "",
         props: Props = (),
-    ) -> Cluster:
+    ) -> ClusterZone:
         """Add a whole cluster as a zone.
 
         Parameters
@@ -261,7 +261,7 @@ class Zone:
         router = router or f"{prefix}{name}_router{suffix}"
         # The network model and the mapping are the whole machine's.
         made = replace(made, model=models.DEFAULT, mapping=None)
-        cluster = Cluster(name, made, prefix, suffix, ranges, router, place, props)
+        cluster = ClusterZone(name, made, prefix, suffix, ranges, router, place, props)
         self.members.append(cluster)
         return cluster
 
@@ -295,7 +295,7 @@ class Zone:
         for zone in self.walk():
             links += len(zone.links)
             for one in zone.members:
-                hosts += (one.spec.hosts or 0) if isinstance(one, Cluster) else not isinstance(one, Zone)
+                hosts += (one.spec.hosts or 0) if isinstance(one, ClusterZone) else not isinstance(one, Zone)
         if hosts > MAX_HOSTS:
             raise PlatformError(
                 f"zone {self.name!r} has {hosts:,} hosts; at most 2^20 are allowed", code="out-of-range"
@@ -400,7 +400,7 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ClusterZone:
     """A whole cluster as a zone, with names for its hosts.
 
     Attributes

@@ -31,14 +31,14 @@ from labkit.real.mpi.waits import (
     SEND,
     Head,
     Item,
-    RankWaits,
+    PageContent,
     read_head,
     read_waits,
 )
 from labkit.text.units import ranks_text
 
 if TYPE_CHECKING:  # what reports one is loaded when there is one
-    from labkit.sim.deadlock import Waiting
+    from labkit.sim.deadlock import BlockedRank
 
 __all__ = ["Blame", "WaitWatch"]
 
@@ -47,7 +47,7 @@ STUCK_S, PROCESSOR_S = 1.5, 0.005
 #: how fast a message is at the least, for those that may be under way
 BYTES_PER_S = 20e6
 
-Waits = dict[int, RankWaits]
+Waits = dict[int, PageContent]
 
 
 class Blame:
@@ -144,7 +144,7 @@ class Blame:
             name = _only_form(name, stack)
         return name if root < 0 else f"{name} with root {root}"
 
-    def waiting(self, stacks: Mapping[int, Sequence[Frame]]) -> dict[int, Waiting]:
+    def waiting(self, stacks: Mapping[int, Sequence[Frame]]) -> dict[int, BlockedRank]:
         """Describe what each rank waits for, with its line of the program."""
         return {rank: self._describe(rank, own, stacks.get(rank, ())) for rank, own in self._waits.items()}
 
@@ -159,8 +159,8 @@ class Blame:
             return MismatchError("\n".join([mismatch, *lines]))
         return failure(waiting, ranks)
 
-    def _describe(self, rank: int, own: RankWaits, stack: Sequence[Frame]) -> Waiting:
-        from labkit.sim.deadlock import Waiting
+    def _describe(self, rank: int, own: PageContent, stack: Sequence[Frame]) -> BlockedRank:
+        from labkit.sim.deadlock import BlockedRank
 
         place = stack[-1] if stack else None
         where = "" if place is None else f" at {place.file}:{place.line} in {place.name}"
@@ -182,7 +182,7 @@ class Blame:
         is_joint = bool(own.waiting) and own.waiting[0].kind == COLLECTIVE
         is_open = any(item.kind != COLLECTIVE and item.peer < 0 for item in own.waiting)
         text = f"{method}{',' if is_joint else ''} {shown}{where}"
-        return Waiting(text, () if is_open else tuple(dict.fromkeys(peers)))
+        return BlockedRank(text, () if is_open else tuple(dict.fromkeys(peers)))
 
 
 def _fit(rank: int, item: Item, other: int, half: Item) -> bool:

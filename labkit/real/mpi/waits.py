@@ -46,8 +46,8 @@ __all__ = [
     "Item",
     "Joint",
     "Page",
+    "PageContent",
     "Progress",
-    "RankWaits",
     "read_head",
     "read_waits",
 ]
@@ -108,7 +108,7 @@ class Joint:
 
 
 @dataclass(frozen=True)
-class RankWaits:
+class PageContent:
     """All that the page of a rank says.
 
     `call`: The blocking call, as C names it without ``MPI_``.
@@ -139,7 +139,7 @@ def _head(head: PageHead) -> Head | None:
     return Head(head.epoch, not head.flags & (THREADS | OVERFLOW | BUFFERED), bool(head.flags & FINISHED))
 
 
-def read_waits(path: Path) -> RankWaits | None:
+def read_waits(path: Path) -> PageContent | None:
     """Read a rank's page, or None."""
     try:
         data = path.read_bytes()
@@ -154,7 +154,7 @@ def read_waits(path: Path) -> RankWaits | None:
     names = [bytes(one).split(b"\0")[0].decode("ascii", "replace") for one in page.names]
     waiting = tuple(map(_item, page.waiting[: max(0, min(page.head.waited, WAITED))]))
     posted = tuple(_item(one) for one in page.request if one.handle and one.is_active)
-    return RankWaits(head, names[page.head.call % CALLS], waiting, posted, _comms(page, names))
+    return PageContent(head, names[page.head.call % CALLS], waiting, posted, _comms(page, names))
 
 
 def _item(entry: Entry) -> Item:

@@ -15,7 +15,7 @@ from labkit import errors
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
 from labkit.real.mpi.hosts import clocks, hosts_note
 from labkit.real.shares import Share, gather_runs, oversubscription, read_share
-from labkit.real.slurm.commands import SilentError, State, job_details, job_states
+from labkit.real.slurm.commands import JobState, SilentError, job_details, job_states
 from labkit.real.slurm.options import Slurm
 from labkit.real.slurm.store import JobFolder
 from labkit.result import Run, median_run
@@ -85,7 +85,7 @@ def status_error(job: JobFolder, number: int, status: dict[str, Any]) -> LabkitE
     return error
 
 
-def lost_error(job: JobFolder, state: State | None) -> LabkitError:
+def lost_error(job: JobFolder, state: JobState | None) -> LabkitError:
     """Say why a job that is over has left no result."""
     refused = job.refused()
     if refused:
@@ -240,7 +240,7 @@ class Watch:
         self.tell = tell
         self._begin = time.monotonic()
         self._wait_s = wait_s
-        self._states: dict[str, State] = {}
+        self._states: dict[str, JobState] = {}
         self._over: dict[str, float] = {}
         self._next_ask = 0.0
         self._ask_pause, self._answered = ASK_S[0], self._begin
@@ -266,7 +266,7 @@ class Watch:
 
     def text(self) -> str:
         """Say in one line how the jobs are doing."""
-        states = [self._states.get(job.job_id or "", State("UNKNOWN")) for job in self.jobs]
+        states = [self._states.get(job.job_id or "", JobState("UNKNOWN")) for job in self.jobs]
         counts = Counter(state.word.lower() for state in states if not state.is_over)
         passed = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._begin))
         if len(self.jobs) == 1:

@@ -17,8 +17,8 @@ from labkit.errors import MachineError
 from labkit.real.slurm.options import Slurm
 
 __all__ = [
+    "JobState",
     "SilentError",
-    "State",
     "batch_script",
     "cancel",
     "find_by_name",
@@ -59,7 +59,7 @@ class SilentError(Exception):
 
 
 @dataclass(frozen=True)
-class State:
+class JobState:
     """What Slurm says about a job.
 
     `word`: PENDING, RUNNING, COMPLETED, FAILED, CANCELLED, TIMEOUT, OUT_OF_MEMORY, NODE_FAIL, ...
@@ -108,9 +108,9 @@ def _rejection(told: str, options: Slurm) -> str:
     return f"Slurm rejected the job: {sentence}; {hint} of {options!r}"
 
 
-def job_states(numbers: Sequence[str]) -> dict[str, State]:
+def job_states(numbers: Sequence[str]) -> dict[str, JobState]:
     """Ask for the states of jobs; those that Slurm has forgotten are missing."""
-    found: dict[str, State] = {}
+    found: dict[str, JobState] = {}
     if not numbers:
         return found
     # Of several by number, one that Slurm has forgotten would spoil the question.
@@ -121,7 +121,7 @@ def job_states(numbers: Sequence[str]) -> dict[str, State]:
     for line in done.stdout.splitlines():
         number, word, reason, start, *_ = [*line.split("|"), "", "", "", ""]
         if number in numbers:
-            found[number] = State(word, reason, "" if start == "N/A" else start)
+            found[number] = JobState(word, reason, "" if start == "N/A" else start)
     return found
 
 
@@ -134,7 +134,7 @@ def find_by_name(name: str) -> str | None:
     return max((number for number in numbers if number.isdigit()), key=int, default=None)
 
 
-def job_details(number: str) -> State | None:
+def job_details(number: str) -> JobState | None:
     """Ask how a job ended: the controller, then the accounting; None when neither knows."""
     try:
         done = _call(["scontrol", "show", "job", "--oneliner", number])
@@ -143,7 +143,9 @@ def job_details(number: str) -> State | None:
     fields = dict(re.findall(r"(\w+)=(\S*)", done.stdout))
     if done.returncode == 0 and "JobState" in fields:
         reason = fields.get("Reason", "")
-        return State(fields["JobState"], "" if reason == "None" else reason, "", fields.get("ExitCode", ""))
+        return JobState(
+            fields["JobState"], "" if reason == "None" else reason, "", fields.get("ExitCode", "")
+        )
     try:
         done = _call(["sacct", "-n", "-P", "-X", "-o", "State,Reason,ExitCode", "-j", number])
     except (SilentError, MachineError):
@@ -151,7 +153,7 @@ def job_details(number: str) -> State | None:
     if done.returncode or not done.stdout.strip():
         return None
     word, reason, code, *_ = [*done.stdout.strip().splitlines()[-1].split("|"), "", "", ""]
-    return State(word.split()[0], "" if reason == "None" else reason, "", code)
+    return JobState(word.split()[0], "" if reason == "None" else reason, "", code)
 
 
 def cancel(numbers: Iterable[str]) -> None:

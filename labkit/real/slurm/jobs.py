@@ -8,7 +8,7 @@ from typing import Any
 
 from labkit.errors import LabkitError, MachineError
 from labkit.real.slurm.collect import collect_point, lost_error
-from labkit.real.slurm.commands import SilentError, State, cancel, job_details, job_states
+from labkit.real.slurm.commands import JobState, SilentError, cancel, job_details, job_states
 from labkit.real.slurm.options import slurm_of
 from labkit.real.slurm.store import JobFolder, find_jobs
 from labkit.result import Run
@@ -25,7 +25,7 @@ class SlurmJob:
     `done`, `points`: How many of its points have ended, of how many.
     """
 
-    def __init__(self, folder: JobFolder, state: State | None) -> None:
+    def __init__(self, folder: JobFolder, state: JobState | None) -> None:
         self._folder, self._state = folder, state
         self.id = folder.job_id or ""
         self.program = str(folder.about["program"])

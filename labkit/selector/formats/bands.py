@@ -8,11 +8,11 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
-__all__ = ["Band", "Step", "first_matches", "rows_of"]
+__all__ = ["Band", "SizeBand", "first_matches", "rows_of"]
 
 
 @dataclass(frozen=True)
-class Step:
+class SizeBand:
     """Some sizes, and what is taken there.
 
     `low`, `high`: Bytes: from, and below.
@@ -34,7 +34,7 @@ class Band:
 
     low: float
     high: float
-    steps: Sequence[Step]
+    steps: Sequence[SizeBand]
 
 
 def rows_of(operation: str, bands: Iterable[Band], amount: str = "bytes") -> list[dict[str, object]]:

@@ -18,7 +18,7 @@ from typing import Any
 
 from labkit import registry
 from labkit.errors import DataError, ScheduleError, nearest
-from labkit.selector.formats.bands import Band, Step, first_matches, rows_of
+from labkit.selector.formats.bands import Band, SizeBand, first_matches, rows_of
 from labkit.selector.libraries import library_names, names_table, settings_of
 from labkit.selector.rules import Rules
 
@@ -112,7 +112,7 @@ def read_classic(text: str, where: str) -> Rules:
                 f"{where}: collective {which} is not known to labkit; it knows {known}", code="unknown-name"
             )
         operation = by_id[which]
-        starts: list[tuple[int, list[Step]]] = []
+        starts: list[tuple[int, list[SizeBand]]] = []
         for _ in range(_next(numbers, f"how many numbers of ranks {operation} has", where)):
             ranks = _next(numbers, "a number of ranks", where)
             count = _next(numbers, "how many sizes there are", where)
@@ -124,7 +124,7 @@ def read_classic(text: str, where: str) -> Rules:
                 )
             _require_rising([size for size, _ in found], f"sizes of {operation} for {ranks} ranks", where)
             ends = [*(float(size) for size, _ in found[1:]), inf]
-            steps = [Step(low, high, name) for (low, name), high in zip(found, ends, strict=True)]
+            steps = [SizeBand(low, high, name) for (low, name), high in zip(found, ends, strict=True)]
             starts.append((ranks, steps))
         _require_rising([ranks for ranks, _ in starts], f"numbers of ranks of {operation}", where)
         highs = [*(float(ranks) for ranks, _ in starts[1:]), inf]
@@ -288,7 +288,7 @@ def _bounds(table: dict[str, object], key: str, where: str) -> tuple[float, floa
     return ends[0], ends[1] + 1
 
 
-def _steps(operation: str, group: Mapping[str, object], where: str) -> list[Step]:
+def _steps(operation: str, group: Mapping[str, object], where: str) -> list[SizeBand]:
     ranges = []
     for rule in _tables(group.get("rules"), f"{operation}: the rules of numbers of ranks", where):
         _refuse_unknown(rule, _KEYS["rule"], "a rule", where)
@@ -296,7 +296,7 @@ def _steps(operation: str, group: Mapping[str, object], where: str) -> list[Step
         number = _number(operation, rule.get("alg"), where)
         chains, length = (_whole(rule.get(key, 0), key, where) for key in ("faninout", "seg_size"))
         ranges.append((low, high, (_name(operation, number, chains, length, where),)))
-    return first_matches(ranges, lambda low, high, name: Step(low, high, name[0]))
+    return first_matches(ranges, lambda low, high, name: SizeBand(low, high, name[0]))
 
 
 def _number(operation: str, value: object, where: str) -> int:

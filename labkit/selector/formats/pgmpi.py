@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from labkit.errors import DataError, ScheduleError
-from labkit.selector.formats.bands import Band, Step, first_matches, rows_of
+from labkit.selector.formats.bands import Band, SizeBand, first_matches, rows_of
 from labkit.selector.libraries import names_table
 
 __all__ = ["read", "write"]
@@ -95,7 +95,7 @@ def read(text: str, where: str) -> list[dict[str, Any]]:
         raise ScheduleError(
             f"{where}: unexpected text after the last range: {' '.join(rest)!r}", code="malformed-line"
         )
-    steps = first_matches(ranges, lambda low, high, name: Step(low, high, name[0]))
+    steps = first_matches(ranges, lambda low, high, name: SizeBand(low, high, name[0]))
     return rows_of(operation, [Band(ranks, ranks + 1, steps)])
 
 

@@ -38,7 +38,7 @@ from labkit.study.points import Point, is_real
 from labkit.study.rows import HOST_METRICS
 
 if TYPE_CHECKING:
-    from labkit.study.measure import Job
+    from labkit.study.measure import SweepJob
 
 __all__ = ["ANSWER", "REQUEST", "Recipe", "RecipeWriter", "decode", "numbers", "recipe_of", "spans"]
 
@@ -58,12 +58,12 @@ class Recipe:
     `sources`: Texts of the functions, by their ids.
     """
 
-    job: Job
+    job: SweepJob
     points: list[tuple[Point, range]]
     sources: dict[int, SourceText | None]
 
 
-def recipe_of(job: Job, plan: Iterable[Point], numbers: Iterable[int]) -> Recipe:
+def recipe_of(job: SweepJob, plan: Iterable[Point], numbers: Iterable[int]) -> Recipe:
     """Write down what a sweep knows; `numbers` are the rows' points.
 
     Sources and files are read now: cells may be changed before the study is bundled.
@@ -77,7 +77,7 @@ def recipe_of(job: Job, plan: Iterable[Point], numbers: Iterable[int]) -> Recipe
     return Recipe(job, points, _sources(job, points))
 
 
-def _sources(job: Job, points: list[tuple[Point, range]]) -> dict[int, SourceText | None]:
+def _sources(job: SweepJob, points: list[tuple[Point, range]]) -> dict[int, SourceText | None]:
     values = [job.program, job.measure, *job.args]
     values += [value for point, _ in points for value in point.parameters.values()]
     found: dict[int, SourceText | None] = {}

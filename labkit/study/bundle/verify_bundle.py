@@ -36,7 +36,14 @@ from labkit.text import html as markup
 from labkit.text.files import DAMAGED, require_file
 from labkit.text.rank_output import clean
 
-__all__ = ["MOST_ANSWER_BYTES", "CellDifference", "Verification", "compare_rows", "open_bundle", "verify"]
+__all__ = [
+    "MOST_ANSWER_BYTES",
+    "BundleVerification",
+    "CellDifference",
+    "compare_rows",
+    "open_bundle",
+    "verify",
+]
 
 _SHOWN = 10
 
@@ -45,7 +52,7 @@ MEMORY_BYTES, LEAST_BYTES = 4 << 30, 64 << 20
 
 
 @dataclass
-class Verification:
+class BundleVerification:
     """What verifying a bundle found; true in a condition unless something differs or could not be run again.
 
     `name`: The file.
@@ -417,7 +424,7 @@ def verify(
     timeout_s: float = 600.0,
     memory_bytes: int = MEMORY_BYTES,
     progress: Callable[[int, int], None] | None = None,
-) -> Verification:
+) -> BundleVerification:
     """Verify a bundle that `Study.bundle` wrote.
 
     Parameters
@@ -427,8 +434,8 @@ def verify(
     run : bool
         Run the simulated part again. **That executes the program in the bundle**, in a separate process
         with an empty home. Where the system permits, it can write nowhere else and has no network
-        (`Verification.walls` says what held); but it can read what you can read: pass False for a bundle
-        whose author you do not trust.
+        (`BundleVerification.walls` lists what held); but it can read what you can read: pass False for a
+        bundle whose author you do not trust.
     timeout_s : float
         Limit of host time for all runs together, in seconds.
     memory_bytes : int
@@ -457,7 +464,9 @@ def verify(
         )
     bundle = open_bundle(path)
     data, _ = study_of(bundle.files, bundle.name)
-    found = Verification(bundle.name, bundle.identity, len(bundle.files), len(data), notes=_notes(bundle))
+    found = BundleVerification(
+        bundle.name, bundle.identity, len(bundle.files), len(data), notes=_notes(bundle)
+    )
     if "recipe.json" not in bundle.files:
         found.notes += [str(text) for text in bundle.manifest.get("remarks", [])]
         return found
@@ -477,7 +486,7 @@ def verify(
 Plan = dict[int, dict[int, list[int]]]
 
 
-def _plan(bundle: Opened, data: pd.DataFrame, found: Verification) -> Plan:
+def _plan(bundle: Opened, data: pd.DataFrame, found: BundleVerification) -> Plan:
     """Return, for each point and repetition, the rows to compare; count the others."""
     recipe = bundle.document("recipe.json")
     try:
@@ -505,7 +514,7 @@ def _plan(bundle: Opened, data: pd.DataFrame, found: Verification) -> Plan:
 
 
 def _judge(
-    found: Verification, data: pd.DataFrame, plan: Plan, answers: Answers, limits: tuple[float, int]
+    found: BundleVerification, data: pd.DataFrame, plan: Plan, answers: Answers, limits: tuple[float, int]
 ) -> None:
     """Compare what came back with what the bundle holds."""
     left = {(point, k): rows for point, runs in plan.items() for k, rows in runs.items()}

@@ -20,14 +20,14 @@ from labkit.real.context import available_cores
 from labkit.study.guidelines.report import (
     LEVEL,
     MARGIN,
-    Comparison,
+    GuidelineComparison,
+    GuidelineOutcome,
     GuidelineReport,
-    Outcome,
-    Place,
-    Sample,
+    Setting,
+    SideTimes,
     compare_all,
 )
-from labkit.study.guidelines.statement import Call, Statement, catalogue
+from labkit.study.guidelines.statement import Operation, Statement, catalogue
 from labkit.timing import measure
 from labkit.timing.clocks import wait_until
 
@@ -168,18 +168,22 @@ def _measure(plan: _Plan, on: object, launches: int, repeats: int, seed: int, ho
     return _Measured(samples, algorithms, invalid, notes)
 
 
-def _judged(plan: _Plan, measured: _Measured, is_exact: bool, margin: float, level: float) -> list[Outcome]:
+def _judged(
+    plan: _Plan, measured: _Measured, is_exact: bool, margin: float, level: float
+) -> list[GuidelineOutcome]:
     made = {
-        key: Sample(tuple(np.array(one) for one in found), is_exact)
+        key: SideTimes(tuple(np.array(one) for one in found), is_exact)
         for key, found in measured.samples.items()
     }
     compared = iter(compare_all([(made[a], made[b]) for _, _, a, b in plan.places], margin, level))
-    by_statement: dict[Statement, Outcome] = {one: Outcome(one) for one in plan.statements}
+    by_statement: dict[Statement, GuidelineOutcome] = {one: GuidelineOutcome(one) for one in plan.statements}
     for statement, place, a, b in plan.places:
         found = next(compared)
         if measured.oversubscribed & {a[0], b[0]}:
             why = "times of an oversubscribed machine allow no verdict"
-            found = Comparison(found.left_s, found.right_s, "undecided", found.p_violated, found.p_held, why)
+            found = GuidelineComparison(
+                found.left_s, found.right_s, "undecided", found.p_violated, found.p_held, why
+            )
         outcome = by_statement[statement]
         outcome.places.append((place, found))
         taken = _algorithm(measured.algorithms, a)
@@ -216,7 +220,7 @@ class _Plan:
         self.statements = statements
         self._ranks = set(ranks)
         self.jobs: dict[int, list[Job]] = {}
-        self.places: list[tuple[Statement, Place, tuple[int, Job], tuple[int, Job]]] = []
+        self.places: list[tuple[Statement, Setting, tuple[int, Job], tuple[int, Job]]] = []
         self.skipped: list[tuple[Statement, str]] = []
         for statement in statements:
             calls = (statement.left, *statement.right)
@@ -235,9 +239,9 @@ class _Plan:
             known = self.jobs.setdefault(count, [])
             if job not in known:
                 known.append(job)
-        self.places.append((statement, Place(p, float(n) if has_size else None), left, right))
+        self.places.append((statement, Setting(p, float(n) if has_size else None), left, right))
 
-    def _side(self, calls: Sequence[Call], n: int, p: int) -> tuple[int, Job] | None:
+    def _side(self, calls: Sequence[Operation], n: int, p: int) -> tuple[int, Job] | None:
         found = [(call, *call.at(n, p)) for call in calls]
         counts = {count for _, _, count in found}
         if len(counts) != 1 or min(counts) < 1:

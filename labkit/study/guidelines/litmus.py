@@ -27,7 +27,7 @@ from labkit.program import context
 from labkit.scaling import Verdict, judge
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.guidelines.check import bench_call, buffer, busy_host, rounds
-from labkit.study.guidelines.report import Comparison, Sample, compare_all
+from labkit.study.guidelines.report import GuidelineComparison, SideTimes, compare_all
 from labkit.text import html as markup
 from labkit.text.html import quantity
 from labkit.text.units import format_bytes
@@ -206,7 +206,7 @@ def litmus(
                     pairs.setdefault(pair, []).extend(times)
     is_exact = not is_real and not noise_of(options.get("noise")).jitter_s
     sides = {
-        side: {p: Sample(tuple(map(np.array, one)), is_exact) for p, one in by_ranks.items()}
+        side: {p: SideTimes(tuple(map(np.array, one)), is_exact) for p, one in by_ranks.items()}
         for side, by_ranks in found.items()
     }
     return _read(sides, pairs, n, limit, is_valid, about, busy)
@@ -272,7 +272,7 @@ def _most() -> Op:
 
 
 def _read(
-    sides: dict[str, dict[int, Sample]],
+    sides: dict[str, dict[int, SideTimes]],
     pairs: dict[tuple[int, int], list[float]],
     n: int,
     limit: float,
@@ -289,7 +289,7 @@ def _read(
     # what a start in a window adds to one message, compared with a ping-pong along the same edge
     added = {p: max(0.0, float(np.median(message[p].values)) - single[0, 1]) for p in counts}
     alone = {
-        p: Sample.of(math.ceil(math.log2(p)) * pool + (0.0 if is_exact else added[p]), is_exact)
+        p: SideTimes.of(math.ceil(math.log2(p)) * pool + (0.0 if is_exact else added[p]), is_exact)
         for p in counts
     }
     asked = [(own[p], alone[p]) for p in counts] + [(library[p], own[p]) for p in counts]
@@ -322,7 +322,7 @@ def _read(
     )
 
 
-def _growth_of(samples: dict[int, Sample], is_valid: bool) -> Verdict:
+def _growth_of(samples: dict[int, SideTimes], is_valid: bool) -> Verdict:
     x = np.concatenate([np.full(one.values.size, p) for p, one in samples.items()])
     y = np.concatenate([one.values for one in samples.values()])
     return judge(x, y, "log p", is_valid=is_valid, metric="time", unit="s")
@@ -330,8 +330,8 @@ def _growth_of(samples: dict[int, Sample], is_valid: bool) -> Verdict:
 
 def _concluded(
     counts: list[int],
-    own: list[Comparison],
-    library: list[Comparison],
+    own: list[GuidelineComparison],
+    library: list[GuidelineComparison],
     verdicts: list[Verdict],
     limit: float,
     is_valid: bool,

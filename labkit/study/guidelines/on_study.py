@@ -15,14 +15,14 @@ from labkit.scaling.judgment import check_guideline
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.guidelines.report import (
     MARGIN,
-    Comparison,
+    GuidelineComparison,
+    GuidelineOutcome,
     GuidelineReport,
-    Outcome,
-    Place,
-    Sample,
+    Setting,
+    SideTimes,
     compare_all,
 )
-from labkit.study.guidelines.statement import Call, Statement, read_statement
+from labkit.study.guidelines.statement import Operation, Statement, read_statement
 from labkit.study.reporting.rules import Facts, listed
 from labkit.study.rows import parameter_columns
 from labkit.study.selection import metric_of, rows_where
@@ -65,7 +65,7 @@ def check_study(
     for table in tables:
         places = [(place, table.doubted(next(found), place)) for place in table.places]
         predicted, is_violated = table.predicted(margin)
-        outcomes.append(Outcome(table.statement, places, predicted, is_violated, table.missing))
+        outcomes.append(GuidelineOutcome(table.statement, places, predicted, is_violated, table.missing))
     return GuidelineReport(outcomes)
 
 
@@ -92,10 +92,10 @@ class _Table:
         self._invalid = {
             key for key, group in self._groups.items() if not group["is_valid"].astype(bool).all()
         }
-        self.places: list[Place] = []
-        self.pairs: list[tuple[Sample, Sample]] = []
+        self.places: list[Setting] = []
+        self.pairs: list[tuple[SideTimes, SideTimes]] = []
         self.missing: list[str] = []
-        self._keys: dict[Place, list[Any]] = {}
+        self._keys: dict[Setting, list[Any]] = {}
         self._is_exact = is_exact
         self._collect()
 
@@ -117,7 +117,7 @@ class _Table:
             if name != left:
                 continue
             # a place is that of the left side; with its own sizes it may be another n
-            place = Place(int(ranks) if self._ranks else None, n if self._size else None, other)
+            place = Setting(int(ranks) if self._ranks else None, n if self._size else None, other)
             parts, keys = [], []
             for call in self.statement.right:
                 key = self._key(call, n, ranks, other)
@@ -128,26 +128,28 @@ class _Table:
                 parts.append((call.factor, self._sample(key)))
             else:
                 self.places.append(place)
-                self.pairs.append((self._sample((name, ranks, n, other)), Sample.sum(parts)))
+                self.pairs.append((self._sample((name, ranks, n, other)), SideTimes.sum(parts)))
                 self._keys[place] = [(name, ranks, n, other), *keys]
 
-    def _key(self, call: Call, n: float, ranks: float, other: str) -> Any:
+    def _key(self, call: Operation, n: float, ranks: float, other: str) -> Any:
         size, count = call.at(n, int(ranks))
         return call.name.lower(), float(count) if self._ranks else 0.0, size if self._size else 0.0, other
 
-    def _lack(self, call: Call, key: Any) -> str:
+    def _lack(self, call: Operation, key: Any) -> str:
         at = [f"ranks={key[1]:g}"] if self._ranks else []
         at += [f"{self._size}={key[2]:g}"] if self._size else []
         return f"{call.name} was not measured at {', '.join([*at, *([key[3]] if key[3] else [])])}"
 
-    def _sample(self, key: object) -> Sample:
-        return Sample.of(self._groups[key]["value"].to_numpy(float), self._is_exact)
+    def _sample(self, key: object) -> SideTimes:
+        return SideTimes.of(self._groups[key]["value"].to_numpy(float), self._is_exact)
 
-    def doubted(self, found: Comparison, place: Place) -> Comparison:
+    def doubted(self, found: GuidelineComparison, place: Setting) -> GuidelineComparison:
         """Withdraw a verdict that rests on measurements which allow none."""
         if not self._invalid.intersection(self._keys[place]):
             return found
-        return Comparison(found.left_s, found.right_s, "undecided", found.p_violated, found.p_held, _INVALID)
+        return GuidelineComparison(
+            found.left_s, found.right_s, "undecided", found.p_violated, found.p_held, _INVALID
+        )
 
     # -- models -------------------------------------------------------------------------------------------
 

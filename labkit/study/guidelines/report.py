@@ -16,13 +16,20 @@ from labkit.study.reporting.rules import listed
 from labkit.text import html as markup
 from labkit.text.units import format_bytes
 
-__all__ = ["Comparison", "GuidelineReport", "Outcome", "Place", "Sample", "compare_all"]
+__all__ = [
+    "GuidelineComparison",
+    "GuidelineOutcome",
+    "GuidelineReport",
+    "Setting",
+    "SideTimes",
+    "compare_all",
+]
 
 _MARKS = {"held": "✓", "violated": "✗", "undecided": "?"}
 
 
 @dataclass(frozen=True)
-class Place:
+class Setting:
     """Where a guideline was looked at: ranks, message size (None where it has none), and other parameters."""
 
     ranks: int | None = None
@@ -47,7 +54,7 @@ MARGIN = 0.05
 
 
 @dataclass(frozen=True)
-class Sample:
+class SideTimes:
     """The repetitions of one side at one place.
 
     `launches`: The times, by launch; one array where there was one launch, or none is known.
@@ -63,12 +70,12 @@ class Sample:
         return np.concatenate(self.launches)
 
     @classmethod
-    def of(cls, values: Sequence[float] | Floats, is_exact: bool = False) -> Sample:
+    def of(cls, values: Sequence[float] | Floats, is_exact: bool = False) -> SideTimes:
         """Return the sample of one launch."""
         return cls((np.asarray(values, np.float64),), is_exact)
 
     @classmethod
-    def sum(cls, parts: Sequence[tuple[float, Sample]], seed: int = 0) -> Sample:
+    def sum(cls, parts: Sequence[tuple[float, SideTimes]], seed: int = 0) -> SideTimes:
         """Return the sample of a sum of independent parts: each time of a part is used once, at random."""
         if len(parts) == 1:
             factor, only = parts[0]
@@ -84,7 +91,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class GuidelineComparison:
     """What is found at one place.
 
     `left_s`, `right_s`: The medians of both sides.
@@ -107,8 +114,8 @@ class Comparison:
 
 
 def compare_all(
-    pairs: Sequence[tuple[Sample, Sample]], margin: float = MARGIN, level: float = LEVEL
-) -> list[Comparison]:
+    pairs: Sequence[tuple[SideTimes, SideTimes]], margin: float = MARGIN, level: float = LEVEL
+) -> list[GuidelineComparison]:
     """Compare pairs of sides, whether the left one is longer than the right one by more than a margin.
 
     Each pair is tested twice by the rank test of Mann and Whitney, against the right side times
@@ -132,7 +139,7 @@ def compare_all(
     return [_compared(left, right, margin, level, corrected.get(k)) for k, (left, right) in enumerate(pairs)]
 
 
-def _p_values(pairs: Sequence[tuple[Sample, Sample]], margin: float, side: str) -> list[float]:
+def _p_values(pairs: Sequence[tuple[SideTimes, SideTimes]], margin: float, side: str) -> list[float]:
     """Return the p-value of each pair; those of the same sizes are computed together."""
     from scipy.stats import mannwhitneyu
 
@@ -158,11 +165,11 @@ def _holm(values: Sequence[float]) -> list[float]:
 
 
 def _compared(
-    left: Sample, right: Sample, margin: float, level: float, p: tuple[float, float] | None
-) -> Comparison:
+    left: SideTimes, right: SideTimes, margin: float, level: float, p: tuple[float, float] | None
+) -> GuidelineComparison:
     a, b = float(np.median(left.values)), float(np.median(right.values))
     if p is None:
-        return Comparison(a, b, "violated" if a > (1 + margin) * b else "held")
+        return GuidelineComparison(a, b, "violated" if a > (1 + margin) * b else "held")
     word = "violated" if p[0] <= level else "held" if p[1] <= level else "undecided"
     why = ""
     if word == "undecided":
@@ -170,10 +177,10 @@ def _compared(
         why = f"{fewest} repetitions do not decide it after the correction for the number of tests"
     elif len(left.launches) > 1 and not _agree(left, right, margin, word):
         word, why = "undecided", "the launches disagree"
-    return Comparison(a, b, word, *p, why)
+    return GuidelineComparison(a, b, word, *p, why)
 
 
-def _agree(left: Sample, right: Sample, margin: float, word: str) -> bool:
+def _agree(left: SideTimes, right: SideTimes, margin: float, word: str) -> bool:
     """Whether every launch shows the same."""
     longer = [
         bool(np.median(a) > (1 + margin) * np.median(b))
@@ -184,7 +191,7 @@ def _agree(left: Sample, right: Sample, margin: float, word: str) -> bool:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class GuidelineOutcome:
     """What became of one guideline.
 
     `predicted`: What models say of larger places; empty where none were asked.
@@ -194,11 +201,11 @@ class Outcome:
     """
 
     statement: Statement
-    places: list[tuple[Place, Comparison]] = field(default_factory=list)
+    places: list[tuple[Setting, GuidelineComparison]] = field(default_factory=list)
     predicted: str = ""
     is_predicted_violated: bool = False
     missing: list[str] = field(default_factory=list)
-    algorithms: dict[Place, str] = field(default_factory=dict)
+    algorithms: dict[Setting, str] = field(default_factory=dict)
 
     @property
     def word(self) -> str:
@@ -208,12 +215,12 @@ class Outcome:
             return "violated"
         return "held" if words == {"held"} else "undecided"
 
-    def of(self, word: str) -> list[tuple[Place, Comparison]]:
+    def of(self, word: str) -> list[tuple[Setting, GuidelineComparison]]:
         """Return the places with a verdict."""
         return [(place, one) for place, one in self.places if one.word == word]
 
     @property
-    def worst(self) -> tuple[Place, Comparison] | None:
+    def worst(self) -> tuple[Setting, GuidelineComparison] | None:
         """The place with the largest factor, among the violated ones if there are."""
         some = self.of("violated") or self.places
         return max(some, key=lambda one: one[1].factor, default=None)
@@ -258,16 +265,18 @@ class Outcome:
 
 
 class GuidelineReport:
-    """Guidelines and what became of them; goes through its `Outcome` objects.
+    """Guidelines and what became of them; goes through its `GuidelineOutcome` objects.
 
     `about`: Where and how was measured.
     `notes`: Caveats.
     """
 
-    def __init__(self, outcomes: Sequence[Outcome], about: str = "", notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self, outcomes: Sequence[GuidelineOutcome], about: str = "", notes: Sequence[str] = ()
+    ) -> None:
         self.outcomes, self.about, self.notes = list(outcomes), about, list(notes)
 
-    def __iter__(self) -> Iterator[Outcome]:
+    def __iter__(self) -> Iterator[GuidelineOutcome]:
         return iter(self.outcomes)
 
     def __len__(self) -> int:
@@ -277,7 +286,7 @@ class GuidelineReport:
         """Whether no guideline is violated and none is predicted to be."""
         return not any(one.word == "violated" or one.is_predicted_violated for one in self.outcomes)
 
-    def of(self, word: str) -> list[Outcome]:
+    def of(self, word: str) -> list[GuidelineOutcome]:
         """Return the outcomes with a verdict: held, violated, undecided."""
         return [one for one in self.outcomes if one.word == word]
 

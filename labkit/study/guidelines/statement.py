@@ -14,7 +14,7 @@ from functools import cached_property
 from labkit.checks import echo
 from labkit.errors import ExpectationError
 
-__all__ = ["CATALOGUE", "Call", "Statement", "catalogue", "read_statement"]
+__all__ = ["CATALOGUE", "Operation", "Statement", "catalogue", "read_statement"]
 
 _NAME = re.compile(r"""\s*(?:(['"])(?P<quoted>.+?)\1|(?P<plain>[^\W\d][\w.\-]*))\s*""")
 
@@ -29,7 +29,7 @@ _OPERATORS: dict[type, Callable[[float, float], float]] = {
 
 
 @dataclass(frozen=True)
-class Call:
+class Operation:
     """One operation of a statement.
 
     `size`, `ranks`: Its message size and its ranks as expressions in n and p.
@@ -63,8 +63,8 @@ class Statement:
     `source`: Who states it.
     """
 
-    left: Call
-    right: tuple[Call, ...]
+    left: Operation
+    right: tuple[Operation, ...]
     kind: str = "own"
     source: str = ""
 
@@ -112,7 +112,7 @@ def read_statement(text: str | Statement, kind: str = "own", source: str = "") -
     return Statement(left[0], tuple(right), kind, source)
 
 
-def _side(side: str, text: str) -> list[Call]:
+def _side(side: str, text: str) -> list[Operation]:
     calls, rest = [], side
     while True:
         factor = _FACTOR.match(rest)
@@ -137,7 +137,7 @@ def _side(side: str, text: str) -> list[Call]:
         times = float(factor[1]) if factor else 1.0
         if not times > 0:
             raise ExpectationError(f"guideline {text!r}: an operation is called more than 0 times")
-        calls.append(Call(name["quoted"] or name["plain"], size, ranks, times))
+        calls.append(Operation(name["quoted"] or name["plain"], size, ranks, times))
         if not rest.strip():
             return calls
         if not rest.strip().startswith("+"):

@@ -16,7 +16,7 @@ from labkit.text.units import format_seconds
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Decision", "Explanation", "Row", "Verification", "verify"]
+__all__ = ["Decision", "Row", "TuningExplanation", "Verification", "verify"]
 
 
 _TIMED = {
@@ -173,7 +173,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class TuningExplanation:
     """What a request or a timer has decided: a decision for each kind of call."""
 
     decisions: tuple[Decision, ...]

@@ -29,9 +29,9 @@ __all__ = [
     "InterquartileRange",
     "Mean",
     "Monitor",
-    "Plan",
     "Search",
     "StudentT",
+    "TuningPlan",
     "estimator_of",
     "plan_of",
     "search_of",
@@ -321,7 +321,7 @@ def _require(what: Estimator, name: str, is_right: bool, wanted: str) -> None:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TuningPlan:
     """How a request or a timer tunes; see `labkit.tune`'s methods for the options."""
 
     search: str
@@ -345,7 +345,7 @@ def plan_of(
     history: str | os.PathLike[str] | None = None,
     similar: float = 0.05,
     monitor: Monitor | bool | None = None,
-) -> Plan:
+) -> TuningPlan:
     """Return the settings, checked."""
     search_of(search)
     if timing not in TIMINGS:
@@ -367,7 +367,7 @@ def plan_of(
         raise DataError(
             f"monitor must be True or labkit.tune.Monitor(every=...), got {monitor!r}", code="wrong-type"
         )
-    return Plan(
+    return TuningPlan(
         search,
         estimator_of(estimator),
         timing,

@@ -24,9 +24,9 @@ from labkit.tuning.runtime.codelets import (
     most_of,
     simulated_machine,
 )
-from labkit.tuning.runtime.explanation import Decision, Explanation, Row
+from labkit.tuning.runtime.explanation import Decision, Row, TuningExplanation
 from labkit.tuning.runtime.history import History, RememberedChoice
-from labkit.tuning.runtime.plan import BruteForce, Plan, Search, search_of
+from labkit.tuning.runtime.plan import BruteForce, Search, TuningPlan, search_of
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -49,7 +49,7 @@ class TunedCall:
     """
 
     def __init__(
-        self, comm: Intracomm, functions: FunctionSet | Callable[[Any, int], FunctionSet], plan: Plan
+        self, comm: Intracomm, functions: FunctionSet | Callable[[Any, int], FunctionSet], plan: TuningPlan
     ) -> None:
         self._comm = comm.Dup()
         self._machine, self._node = machine_of(self._comm)
@@ -110,9 +110,9 @@ class TunedCall:
         tuning.passed()
         return BegunCall(tuning.current.started(self._comm, *args, **kwargs))
 
-    def explain(self) -> Explanation:
+    def explain(self) -> TuningExplanation:
         """Return what was decided and why, for printing; `labkit.plot.tuning` draws it."""
-        return Explanation(tuple(tuning.decision() for tuning in self._tunings.values()))
+        return TuningExplanation(tuple(tuning.decision() for tuning in self._tunings.values()))
 
     @property
     def phase(self) -> str:
@@ -244,7 +244,7 @@ class Timer:
     Raises DataError: There is no request, or `every` is no whole number from 1 on.
     """
 
-    def __init__(self, comm: Intracomm, requests: Sequence[TunedCall], every: int, plan: Plan) -> None:
+    def __init__(self, comm: Intracomm, requests: Sequence[TunedCall], every: int, plan: TuningPlan) -> None:
         wrong = [one for one in requests if not isinstance(one, TunedCall)]
         if not requests or wrong:
             raise DataError(
@@ -312,9 +312,9 @@ class Timer:
             self._tuning.passed()
         self._passes = 0
 
-    def explain(self) -> Explanation:
+    def explain(self) -> TuningExplanation:
         """Return what was decided and why, for printing; `labkit.plot.tuning` draws it."""
-        return Explanation((self._tuning.decision(),))
+        return TuningExplanation((self._tuning.decision(),))
 
     @property
     def phase(self) -> str:
@@ -372,7 +372,7 @@ class Tuning:
         what: str,
         codelets: Sequence[Codelet],
         left_out: Sequence[str],
-        plan: Plan,
+        plan: TuningPlan,
         key: str,
         n_bytes: float,
         points: int,

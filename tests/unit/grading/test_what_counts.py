@@ -12,7 +12,7 @@ import labkit as lk
 from labkit import MPI
 from labkit.errors import MachineError
 from labkit.grading import Bound, Case, Costs, find_assignment
-from labkit.grading.bench import Bench, OpenBench, SandboxBench
+from labkit.grading.bench import OpenBench, SandboxBench, TrialBench
 from labkit.grading.counts import uncounted
 from labkit.grading.sandbox import Limits, Sandbox
 from labkit.grading.trial import Trial
@@ -45,7 +45,7 @@ def _tells_by_sizes(comm: Any, wanted: list[int]) -> list[int]:
     return [n for n in range(300) if comm.iprobe(source=0, tag=n)]
 
 
-def _cost(bench: Bench, what: str, wanted: list[int]) -> float:
+def _cost(bench: TrialBench, what: str, wanted: list[int]) -> float:
     """Return what is counted of a run that tells numbers by messages which nobody receives."""
     counted: list[float] = []
     bound = Bound(what, lambda case: 1e9, "any")

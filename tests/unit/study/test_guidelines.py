@@ -19,7 +19,7 @@ from labkit.selector import Rules
 from labkit.study import Study
 from labkit.study.guidelines import CATALOGUE, catalogue, compare_all, read_statement
 from labkit.study.guidelines.litmus import own_broadcast
-from labkit.study.guidelines.report import Sample
+from labkit.study.guidelines.report import SideTimes
 from tests.support.refusals import raises_code
 
 STAR = {"star": {"platform": "star", "model": "lab", "deterministic": True}}
@@ -100,10 +100,10 @@ def test_words_choose_from_the_catalogue() -> None:
 # -- evidence ---------------------------------------------------------------------------------------------
 
 
-def noisy(rng: Any, middle: float, count: int = 20) -> Sample:
+def noisy(rng: Any, middle: float, count: int = 20) -> SideTimes:
     """Skewed times with outliers, as real ones are."""
     times = middle * rng.lognormal(0, 0.1, count)
-    return Sample.of(times * np.where(rng.random(count) < 0.05, 5.0, 1.0))
+    return SideTimes.of(times * np.where(rng.random(count) < 0.05, 5.0, 1.0))
 
 
 @pytest.mark.slow
@@ -143,14 +143,14 @@ def test_few_repetitions_stay_undecided_and_say_why() -> None:
 def test_launches_that_disagree_leave_it_undecided() -> None:
     rng = np.random.default_rng(0)
     fast, slow = rng.normal(1, 0.01, 40), rng.normal(2, 0.01, 40)
-    one = Sample((slow, slow, fast))
-    assert compare_all([(one, Sample((fast, fast, fast)))])[0].why == "the launches disagree"
-    assert compare_all([(Sample((slow, slow)), Sample((fast, fast)))])[0].word == "violated"
+    one = SideTimes((slow, slow, fast))
+    assert compare_all([(one, SideTimes((fast, fast, fast)))])[0].why == "the launches disagree"
+    assert compare_all([(SideTimes((slow, slow)), SideTimes((fast, fast)))])[0].word == "violated"
 
 
 def test_a_sum_takes_each_time_once() -> None:
-    parts = [(1.0, Sample.of([1.0, 2.0, 3.0])), (2.0, Sample.of([10.0, 20.0, 30.0, 40.0]))]
-    values = Sample.sum(parts).values
+    parts = [(1.0, SideTimes.of([1.0, 2.0, 3.0])), (2.0, SideTimes.of([10.0, 20.0, 30.0, 40.0]))]
+    values = SideTimes.sum(parts).values
     assert len(values) == 3
     assert len(set(values // 20)) == 3
 

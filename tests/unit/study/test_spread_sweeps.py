@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 import labkit as lk
 from labkit.errors import DataError, MachineError, ProgramError, RankError
-from labkit.study.measure import Job
+from labkit.study.measure import SweepJob
 from labkit.study.points import plan_points
 from labkit.study.spread import Harvest
 from labkit.study.sweep_points import run_points, sweep
@@ -65,7 +65,7 @@ def machine_of(draw_seed: int, noisy: float, failing: float) -> Any:
 class AnyOrder:
     """Workers in this process that answer in an order drawn beforehand."""
 
-    def __init__(self, job: Job, room: int, order: random.Random) -> None:
+    def __init__(self, job: SweepJob, room: int, order: random.Random) -> None:
         self.job, self.room, self.order = job, room, order
         self.found: list[Any] = []
 
@@ -108,7 +108,7 @@ def test_any_order_of_answers_gives_the_serial_study(seed, noisy, failing, ranks
 
     runner = machine_of(seed, noisy, failing)
     plan = plan_points(ranks, "star", None, {"n": [1, 2], "kind": "u"})
-    job = Job(None, (), repeats, 1, 0, 60.0, {}, measure, runner)
+    job = SweepJob(None, (), repeats, 1, 0, 60.0, {}, measure, runner)
     serial, other = Harvest(0), Harvest(0)
     run_points(job, plan, serial, NoBar())
     with pytest.MonkeyPatch.context() as patch:

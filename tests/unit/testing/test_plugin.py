@@ -14,7 +14,7 @@ import pytest
 
 from labkit.errors import DataError, StudyWarning
 from labkit.study import Study
-from labkit.testing.plugin import Scaling, read_baseline
+from labkit.testing.plugin import ScalingFixture, read_baseline
 from tests.support.refusals import raises_code
 
 pytest_plugins = ["pytester"]
@@ -134,13 +134,13 @@ def study_of(
 
 
 @pytest.fixture
-def kept(tmp_path: Path) -> Callable[..., Scaling]:
+def kept(tmp_path: Path) -> Callable[..., ScalingFixture]:
     """A test with a baseline, by its settings."""
     path = tmp_path / "scaling" / "test.json"
-    Scaling({}, path, "test_it", True, None, [])(study_of())
+    ScalingFixture({}, path, "test_it", True, None, [])(study_of())
 
-    def make(**settings: Any) -> Scaling:
-        return Scaling(settings, path, "test_it", False, None, [])
+    def make(**settings: Any) -> ScalingFixture:
+        return ScalingFixture(settings, path, "test_it", False, None, [])
 
     return make
 

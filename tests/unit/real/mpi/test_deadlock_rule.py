@@ -9,7 +9,7 @@ import pytest
 from labkit.process.stacks import Frame
 from labkit.real.mpi import waits
 from labkit.real.mpi.deadlock import Blame
-from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND, Head, Item, Joint, RankWaits
+from labkit.real.mpi.waits import COLLECTIVE, OTHER, PROBE, RECV, SEND, Head, Item, Joint, PageContent
 from labkit.real.mpi.waits_page import BUFFERED, MAGIC, Page, PageHead
 from labkit.sim.deadlock import find_cycle
 
@@ -22,7 +22,7 @@ def item(kind, peer=-1, tag=0, comm=WORLD, ordinal=0, size=0):
 
 def page(*waiting, posted=(), call="Recv", entered=0, calls=(), members=(0, 1, 2)):
     joint = Joint(entered, tuple(members), tuple(calls))
-    return RankWaits(Head(1, True, False), call, tuple(waiting), tuple(posted), {WORLD: joint})
+    return PageContent(Head(1, True, False), call, tuple(waiting), tuple(posted), {WORLD: joint})
 
 
 def blame(*pages, finished=None):

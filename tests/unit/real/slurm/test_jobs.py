@@ -13,7 +13,7 @@ from labkit.launch.run import checked_request
 from labkit.real.failure import read_ending
 from labkit.real.slurm import commands
 from labkit.real.slurm.collect import lost_error
-from labkit.real.slurm.commands import State, batch_script, job_name
+from labkit.real.slurm.commands import JobState, batch_script, job_name
 from labkit.real.slurm.store import JobFolder, find_jobs
 from labkit.real.slurm.submit import Batch, divide, make_point
 from tests.support.refusals import raises_code
@@ -139,7 +139,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, sbatch):
 def test_answers_of_squeue(sbatch):
     sbatch("squeue", "echo '1|PENDING|Priority|N/A'; echo '2|RUNNING|None|2026-01-02T03:04:05'\n")
     assert commands.job_states(["1", "2"]) == {
-        "1": State("PENDING", "Priority"), "2": State("RUNNING", "None", "2026-01-02T03:04:05"),
+        "1": JobState("PENDING", "Priority"), "2": JobState("RUNNING", "None", "2026-01-02T03:04:05"),
     }  # fmt: skip
     sbatch("squeue", "echo 'slurm_load_jobs error: Unable to contact slurm controller (x)' >&2; exit 1\n")
     with pytest.raises(commands.SilentError, match="Unable to contact"):
@@ -154,12 +154,12 @@ def test_answers_of_squeue(sbatch):
 @pytest.mark.parametrize(
     ("state", "kind", "sentence"),
     [
-        (State("CANCELLED", "JobHeldUser"), MachineError, "was cancelled"),
-        (State("TIMEOUT"), TimeLimitError, r"reached its time limit \(3 min\)"),
-        (State("NODE_FAIL"), MachineError, "lost one of its nodes"),
-        (State("OUT_OF_MEMORY"), MachineError, "ran out of memory"),
-        (State("FAILED", "JobLaunchFailure", "", "0:53"), MachineError, "compute nodes do not see"),
-        (State("FAILED", "NonZeroExitCode", "", "1:0"), MachineError, "without a result or output"),
+        (JobState("CANCELLED", "JobHeldUser"), MachineError, "was cancelled"),
+        (JobState("TIMEOUT"), TimeLimitError, r"reached its time limit \(3 min\)"),
+        (JobState("NODE_FAIL"), MachineError, "lost one of its nodes"),
+        (JobState("OUT_OF_MEMORY"), MachineError, "ran out of memory"),
+        (JobState("FAILED", "JobLaunchFailure", "", "0:53"), MachineError, "compute nodes do not see"),
+        (JobState("FAILED", "NonZeroExitCode", "", "1:0"), MachineError, "without a result or output"),
         (None, MachineError, "Slurm no longer lists it"),
     ],
 )

@@ -156,9 +156,9 @@ def test_an_edit_within_the_second_is_seen_by_the_program(folder, capsys, monkey
 
 
 def test_files_edited_during_the_run_belong_to_neither_version(folder, capsys, monkeypatch):
-    from labkit.study.measure import Job
+    from labkit.study.measure import SweepJob
 
-    find = Job.find
+    find = SweepJob.find
 
     def edited(self, point):
         found = find(self, point)
@@ -166,7 +166,7 @@ def test_files_edited_during_the_run_belong_to_neither_version(folder, capsys, m
         return found
 
     (folder / "study.toml").write_text(STUDY.partition("coll =")[0])
-    monkeypatch.setattr(Job, "find", edited)
+    monkeypatch.setattr(SweepJob, "find", edited)
     assert main(["study", "study.toml"]) == 3
     assert "m.xml changed while the study ran" in capsys.readouterr().err
     assert not DeclaredWork(read_declaration("study.toml"), Results(folder / "study.results")).results.points

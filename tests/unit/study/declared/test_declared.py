@@ -98,7 +98,7 @@ def test_what_is_there_is_not_run_again(folder, capsys, monkeypatch):
     assert main(["study", "study.toml"]) == 0
     capsys.readouterr()
     monkeypatch.setattr("labkit.study.declared.work.DeclaredWork.save", lambda *a: None)
-    monkeypatch.setattr("labkit.study.measure.Job.find", None)
+    monkeypatch.setattr("labkit.study.measure.SweepJob.find", None)
     assert main(["study", "study.toml", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["points"], found["missing"], found["exit"]) == (20, 0, 0)
