@@ -17,7 +17,7 @@
     slurm        options of batch jobs
     calibrate    a model of this machine's network from measurements
     contrast     a real run compared with a simulated one, phase by phase
-    guidelines   collectives held against each other: allreduce <= reduce + bcast, ...
+    guidelines   collectives compared with each other: allreduce <= reduce + bcast, ...
     synthesize   a collective made for one machine, uneven or cut links included
     card         what a collective costs: formula, LogGP, simulation, lower bound, measurements
     tune         the fastest algorithm of a collective at each size, as a decision tree and rules

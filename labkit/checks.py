@@ -66,7 +66,7 @@ def check_ranks(ranks: object) -> None:
 
 
 def _meant(ranks: object) -> str:
-    """Say what was meant by some numbers of ranks, or by a machine in their place."""
+    """Report what was meant by some numbers of ranks, or by a machine in their place."""
     if isinstance(ranks, list | tuple | range):
         return "; several numbers of ranks are a sweep: labkit.sweep(program, [2, 4, 8])"
     if isinstance(ranks, str) and not ranks.strip().isdecimal():
@@ -75,7 +75,7 @@ def _meant(ranks: object) -> str:
 
 
 def _number_meant(value: object) -> str:
-    """Say what was meant by a whole number with quotes or a point."""
+    """Report what was meant by a whole number with quotes or a point."""
     if isinstance(value, str) and value.strip().isdecimal():
         return f"; write {int(value)}, without quotes"
     if isinstance(value, float) and value.is_integer():
@@ -425,7 +425,7 @@ class ToleranceUse:
     """What a tolerance other than 0 came to in one simulated run.
 
     `tolerance`: The relative error of a link's capacity that was allowed.
-    `instants`: How often the links were shared anew.
+    `instants`: How often the links were shared again.
     `loose_instants`: At how many of these the tolerance was in force: single changes were being repaired, and
         some link had messages enough. At all others the sharing is exact.
     `certified_instants`: At how many of those the rates were certified, independently of how they were found.
@@ -453,7 +453,7 @@ class ToleranceUse:
         return f"{self.tolerance:g}, used in {used}, {found}"
 
     def guarantee(self) -> str:
-        """Say what the rates of such a run are."""
+        """Report what the rates of such a run are."""
         if self.without_bottleneck:
             return (
                 f"{self.without_bottleneck} messages had no bottleneck: their rates are wrong, and so is "

@@ -602,7 +602,7 @@ def rank_hint(traceback: str) -> str:
 
 
 def _of_call(said: str, code: str) -> str:
-    """Say how a method is called that was called in another way."""
+    """Describe how a method is called that was called in another way."""
     if "TypeError: 'int' object is not callable" in said and (found := _CALLED.search(code)):
         name = f"{found['comm']}.{found['name']}"
         return f"{name} is a number: write {name}, without parentheses"
@@ -624,7 +624,7 @@ def _of_call(said: str, code: str) -> str:
 
 
 def _undefined(name: str) -> str:
-    """Say where a name comes from that a program has not defined."""
+    """Report where a name comes from that a program has not defined."""
     if name in _IMPORTS:
         return f"{name} is defined by {_IMPORTS[name]!r}: write that first"
     if name in ("rank", "size"):
@@ -642,7 +642,7 @@ def _nearest_name(owner: str, name: str) -> str:
 
 
 def _only_at_root(file: str, number: int, code: str) -> str:
-    """Say that a value is the root's alone, where the lines before have it from ``gather`` or ``reduce``."""
+    """Report that only the root has a value, where the lines before have it from ``gather`` or ``reduce``."""
     import linecache  # for a mistake only: every rank of a real run loads this file
 
     used = set(re.findall(r"[A-Za-z_]\w*", code))

@@ -462,7 +462,7 @@ def course_files(folder: str) -> dict[str, Path]:
 
 
 def module_of_file(path: Path, name: str) -> ModuleType:
-    """Load a Python file as a module of this name, anew at each call.
+    """Load a Python file as a module of this name, again at each call.
 
     Raises
     ------

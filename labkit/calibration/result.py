@@ -315,7 +315,7 @@ def _share_fact(shares: Shares) -> str:
     )
 
 
-# A calibration as files: for labkit, for SimGrid, and for whoever wants to see the measurements.
+# A calibration as files: for labkit, for SimGrid, and for users who want to see the measurements.
 
 
 #: what a calibration measures of the first section of a model's file

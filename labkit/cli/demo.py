@@ -330,7 +330,7 @@ def _render(block: str, demo: Demo, **values: object) -> str:
 
 
 def closing(demo: Demo) -> list[str]:
-    """Say what was shown and what was not."""
+    """Report what was shown and what was not."""
     n_local = max(one.n_local for one in demo.simulated)
     largest, machine = max(demo.simulated[0].makespans()), demo.simulated[0].machine
     fastest = []

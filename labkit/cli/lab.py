@@ -73,7 +73,7 @@ class Update:
     left: list[str] = field(default_factory=list)
 
     def lines(self) -> list[str]:
-        """Say it, in lines for a terminal."""
+        """Return it as lines for a terminal."""
         said = [f"your working copy: {self.folder} (the course itself is not changed)"]
         if self.renewed:
             said.append(f"brought up to date: {_listed(self.renewed)}")

@@ -135,7 +135,7 @@ def _program(
 
 
 def _no_ranks(line: PythonLine) -> str:
-    """Say how to give the number of ranks; mpiexec, too, takes its options before the program."""
+    """Describe how to give the number of ranks; mpiexec, too, takes its options before the program."""
     own = [word for word in line.args if word.startswith(("-n", "--ranks"))]
     if not own:
         return (

@@ -193,7 +193,7 @@ def _to_do(work: DeclaredWork) -> str:
 
 
 def _plan(work: DeclaredWork, arguments: argparse.Namespace) -> int:
-    """Say what would be run."""
+    """Report what would be run."""
     missing = {point.number for point in work.missing}
     points = sorted(work.planned.plan, key=lambda point: point.number)
     if arguments.json:

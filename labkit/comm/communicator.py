@@ -68,7 +68,7 @@ class _PartitionedSend(Prequest):
         self._begin = begin
 
     def Pready(self, partition: int) -> None:
-        """Say that a part is filled."""
+        """Mark a part as filled."""
         number, ready = int(partition), self._ready
         if ready is None:
             raise MPIException(_ERR_REQUEST, "this partitioned send has not been started")
@@ -237,7 +237,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         return Group._of(())
 
     def Ack_failed(self, num_to_ack: int | None = None) -> int:
-        """Say that failures are known; how many are: 0."""
+        """Acknowledge failures, and return their number, which is 0."""
         self._check()
         return 0
 

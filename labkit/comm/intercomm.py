@@ -367,7 +367,7 @@ class Intercomm(Comm):
         self.Barrier()
 
     def bcast(self, obj: object, root: int = 0) -> Any:
-        """Send an object from the root to everybody in the other group."""
+        """Send an object from the root to all ranks in the other group."""
         if root == ROOT:
             self._objects("bcast", [(obj, peer) for peer in range(self.remote_size)], [])
             return None

@@ -212,7 +212,7 @@ def _collectives() -> Iterator[Method]:
     reduced = ("sendobj", "op")
     for name, parameters, doc in (
         ("barrier", (), "Wait until every rank is here."),
-        ("bcast", ("obj", "root"), "Send an object from the root to everybody."),
+        ("bcast", ("obj", "root"), "Send an object from the root to all ranks."),
         ("gather", ("sendobj", "root"), "Collect one object of every rank at the root, in rank order."),
         ("scatter", ("sendobj", "root"), "Send the i-th of the root's objects to rank i."),
         ("allgather", ("sendobj",), "Collect one object of every rank at every rank, in rank order."),

@@ -1,4 +1,4 @@
-"""The test bench of a submission: the sandbox, or, for one's own trials, this process."""
+"""The test bench of a submission: the sandbox, or, for the user's own trials, this process."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def uncounted(trace: Trace) -> tuple[int, int]:
 
 
 def left_over(trace: Trace) -> str:
-    """Say that messages are left that nobody has received, and between whom the first was; "" for none."""
+    """Report that messages are left that nobody has received, and between whom the first was; "" for none."""
     left = getattr(trace, "unreceived", None)
     if left is None or not len(left):
         return ""

@@ -2,7 +2,7 @@
 
 The key is a student's, from the course's secret by HMAC. Numbers come from SHAKE-256 over the key and a label
 of their own for each case and each rank: a rank's input reveals nothing about that of another one.
-The key never leaves the grader. How many ranks are tried is drawn anew for every grading.
+The key never leaves the grader. How many ranks are tried is drawn again for every grading.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def student_seed(student: str, assignment: str, secret: str = "") -> int:
     assignment : str
         The assignment's name.
     secret : str
-        The course's secret. Without one the seed is drawn anew on every call: a seed that follows from the
+        The course's secret. Without one the seed is drawn again on every call: a seed that follows from the
         name alone could be worked out by anybody, submissions included.
 
     Returns
@@ -109,7 +109,7 @@ class Seed(int):
         return raw.astype(dtype)
 
     def ranks(self, least: int, most: int, count: int, *label: object) -> Sequence[int]:
-        """Return different numbers between two bounds, one of each of `count` parts: drawn anew each time.
+        """Return different numbers between two bounds, one of each of `count` parts: drawn again each time.
 
         The parts have no gaps between them and widths in proportion to what is in them. All numbers are
         at about the same place of their part, so that none of the intervals from n to 2 n is left out if
@@ -133,27 +133,27 @@ class Seed(int):
         return self.shuffled(found, *label, "order")
 
     def fraction(self, *label: object) -> float:
-        """Return a number from 0 to 1, drawn anew for every grading; 1 excluded."""
+        """Return a number from 0 to 1, drawn again for every grading; 1 excluded."""
         return self.drawn(0, (1 << 53) - 1, "fraction", *label) / (1 << 53)
 
     def drawn(self, least: int, most: int, *label: object) -> int:
-        """Return a number between two bounds, both included: drawn anew for every grading."""
+        """Return a number between two bounds, both included: drawn again for every grading."""
         key = hmac.new(self._key("ranks", *label), self.draw.to_bytes(8, "big"), hashlib.sha256).digest()
         return least + int.from_bytes(key[:16], "big") % (most - least + 1)
 
     def chosen(self, of: Sequence[T], *label: object) -> T:
-        """Return one of several, drawn anew for every grading."""
+        """Return one of several, drawn again for every grading."""
         return of[self.drawn(0, len(of) - 1, *label)]
 
     def shuffled(self, of: Iterable[T], *label: object) -> list[T]:
-        """Return several in an order that is drawn anew for every grading."""
+        """Return several in an order that is drawn again for every grading."""
         return [
             one
             for _, _, one in sorted((self.drawn(0, 1 << 62, *label, n), n, one) for n, one in enumerate(of))
         ]
 
     def ordered(self, of: Iterable[T], fits: Callable[[Sequence[T]], bool], *label: object) -> Sequence[T]:
-        """Return at most six in an order that fits, drawn anew for every grading; unchanged if none does."""
+        """Return at most six in an order that fits, drawn again for every grading; unchanged if none does."""
         given = tuple(of)
         return next(
             (order for order in self.shuffled(itertools.permutations(given), *label) if fits(order)), given

@@ -171,7 +171,7 @@ def _sources(text: str) -> list[str]:
     cells = found.get("cells") if isinstance(found, dict) else None
     if not isinstance(cells, list):
         raise DataError(
-            "not a notebook of format 4: it has no list of cells; save it anew in Jupyter",
+            "not a notebook of format 4: it has no list of cells; save it again in Jupyter",
             code="malformed-file",
         )
     version = found.get("nbformat", 4)
@@ -252,7 +252,7 @@ def _names(tree: ast.Module, function: str) -> bool:
 # Code cells of a notebook as Python: what IPython itself makes of magics, prompts and question marks.
 
 
-#: characters of a cell with magics: IPython reads it anew for each of them
+#: characters of a cell with magics: IPython reads it again for each of them
 _MOST_WITH_MAGICS = 60_000
 #: cell magics that run the cell in the notebook's own names
 _RUN_HERE = ("time", "capture", "prun", "debug")

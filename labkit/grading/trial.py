@@ -220,7 +220,7 @@ class Trial:
 
 
 def _wrong(case: Case, oracle: Oracle, outcome: Outcome) -> str | None:
-    """Say what is wrong with the results; what an oracle raises on a submission's values is wrong as well."""
+    """Report what is wrong with the results; an error that the oracle raises on them counts, too."""
     try:
         return oracle(case, outcome.results) or _undone(case, outcome) or _unreceived(case, outcome)
     except MachineError:
@@ -232,7 +232,7 @@ def _wrong(case: Case, oracle: Oracle, outcome: Outcome) -> str | None:
 
 
 def wrong_integers(wanted: Sequence[Any], results: Sequence[Any], what: str, item: str) -> str | None:
-    """Say which rank did not return its block of integers; None if all did.
+    """Report which rank did not return its block of integers; None if all did.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def _digest(arguments: Sequence[Sequence[object]]) -> object:
 
 
 def _undone(case: Case, outcome: Outcome) -> str:
-    """Say which task was not done that the result takes, or which one was done that it does not take."""
+    """Report which task was not done that the result takes, or which one was done that it does not take."""
     if case.work is None:
         return ""
     wanted = case.work.wanted()
@@ -320,7 +320,7 @@ def _undone(case: Case, outcome: Outcome) -> str:
 
 
 def _unreceived(case: Case, outcome: Outcome) -> str:
-    """Say whether a rank knows what no message has brought it."""
+    """Report whether a rank knows what no message has brought it."""
     if case.needs is None or outcome.trace is None:
         return ""
     got = received_from(outcome.trace, case.ranks, case.origin, outcome.cut)

@@ -104,7 +104,7 @@ def _with_body(lines: list[str]) -> list[str]:
 
 
 def _refuse_below(line: str) -> None:
-    """Say where ``%%spmd`` belongs: IPython's own sentence is that there is no such magic."""
+    """Report where ``%%spmd`` belongs: IPython's own sentence is that there is no such magic."""
     from IPython.core.error import UsageError
 
     raise UsageError(

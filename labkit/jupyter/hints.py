@@ -120,7 +120,7 @@ def _of_type_error(error: TypeError, said: str) -> str:
 
 
 def _import_meant(error: ImportError) -> str:
-    """Say what a module of labkit's has, as it does itself when the name is asked for as an attribute."""
+    """Report what a module of labkit's has, as it does itself when the name is asked for as an attribute."""
     found = re.match(r"cannot import name '(\w+)' from '(labkit[\w.]*)'", str(error))
     owner, _, name = (error.name or "").rpartition(".")
     if found:
@@ -138,7 +138,7 @@ def _import_meant(error: ImportError) -> str:
 
 
 def _not_recorded(error: BaseException, said: str) -> str:
-    """Say how a run gets what it does not have: ``run.trace.gantt()`` of a run without a trace."""
+    """Describe how a run gets what it does not have: ``run.trace.gantt()`` of a run without a trace."""
     names = _names_at(error)
     for owner, name in re.findall(r"([\w.]+)(?:\([^()]*\))?\.(trace|counts)\b", _line_of(error)):
         is_run = type(names.get(owner)).__name__ == "Run" or owner.rpartition(".")[2] == "run"
@@ -148,7 +148,7 @@ def _not_recorded(error: BaseException, said: str) -> str:
 
 
 def _column_asked_for(error: KeyError) -> str:
-    """Say how a metric is got out of a study's table, which has a row for each value."""
+    """Describe how a metric is got out of a study's table, which has a row for each value."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
     tables = [frame.f_locals.get("self") for frame in frames]
     if not any({"metric", "value"} <= {*map(str, getattr(table, "columns", ()))} for table in tables):
@@ -162,7 +162,7 @@ def _column_asked_for(error: KeyError) -> str:
 
 
 def _called_value(error: BaseException) -> str:
-    """Say that something of labkit's is a value, where it was called: ``run.results()``."""
+    """Report that something of labkit's is a value, where it was called: ``run.results()``."""
     names = _names_at(error)
     for owner, name in re.findall(r"([A-Za-z_]\w*)\.(\w+)\(", _line_of(error)):
         thing = names.get(owner)
@@ -174,7 +174,7 @@ def _called_value(error: BaseException) -> str:
 
 
 def _chosen_by_name(error: BaseException, method: str, name: str) -> str:
-    """Say how a parameter's value is chosen: ``study.expect("log p", n=1000)``."""
+    """Describe how a parameter's value is chosen: ``study.expect("log p", n=1000)``."""
     found = re.search(rf"(\w+)\.{method}\(.*\b{name}=([^,()]+)", _line_of(error))
     study = _names_at(error).get(found[1]) if found else None
     if found is None or _is_foreign(type(study)) or name not in getattr(study, "data", ()):
@@ -183,13 +183,13 @@ def _chosen_by_name(error: BaseException, method: str, name: str) -> str:
 
 
 def _handed_over(error: BaseException, name: str) -> str:
-    """Say that a program goes to labkit uncalled: ``lk.run(main(), 4)``."""
+    """Report that a program goes to labkit uncalled: ``lk.run(main(), 4)``."""
     found = re.search(rf"\b(\w+\.(?:run|sweep))\(\s*{name}\(\)(.*)", _line_of(error))
     return f"hand over the function itself, uncalled: {found[1]}({name}{found[2]}" if found else ""
 
 
 def _called_too_early(error: AttributeError) -> str:
-    """Say that a program goes to labkit uncalled, with what it was called: ``lk.run(main(4), 4)``."""
+    """Report that a program goes to labkit uncalled, with what it was called: ``lk.run(main(4), 4)``."""
     steps = traceback.extract_tb(error.__traceback__)
     for step, inside in pairwise(steps):
         found = re.search(rf"\b(\w+\.(?:run|sweep))\(\s*{re.escape(inside.name)}\(", step.line or "")

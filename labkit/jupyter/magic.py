@@ -355,7 +355,7 @@ class Spmd:
             self.shell.user_ns[chosen.out] = run
 
     def tell_of_name(self, result: object) -> None:
-        """Say where a name is that a cell looks for in the notebook, and that lives on the ranks."""
+        """Report where a name is that a cell looks for in the notebook, and that lives on the ranks."""
         error, run = getattr(result, "error_in_exec", None), self.shell.user_ns.get("_spmd")
         if not isinstance(error, NameError):
             return

@@ -137,7 +137,7 @@ def effective(given: dict[str, object], session: dict[str, object], machine: obj
 
 
 def describe(session: Mapping[str, object]) -> str:
-    """Say what the session's options are."""
+    """Report what the session's options are."""
     if not session:
         return "no options of the session; set some with %spmd, as in %spmd -n 16 --on torus:4x4"
     words = []
@@ -220,9 +220,9 @@ class Machines:
         return self._cluster
 
     def tell_of_restart(self, on: Any) -> None:
-        """Say so when engines that were lost or hang are about to be started anew."""
+        """Report when engines that were lost or hang are about to be started again."""
         if hasattr(type(on), "labkit_cluster") and on.needs_restart():
-            self._say("the cluster has lost engines, or some hang: starting all of them anew …")
+            self._say("the cluster has lost engines, or some hang: starting all of them again …")
 
     def stop(self) -> None:
         """End the cluster, if there is one."""

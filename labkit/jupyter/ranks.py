@@ -83,7 +83,7 @@ def _unpacked(value: bytes, names: dict[str, bytes], missing: dict[str, str]) ->
 
 
 def too_much(value: object) -> str:
-    """Say why a value is not brought back unasked; an empty text when it is."""
+    """Explain why a value is not brought back unasked; an empty text when it is."""
     size = getattr(value, "nbytes", None)
     if size is None and isinstance(value, bytes | bytearray | str):
         size = len(value)

@@ -1,4 +1,4 @@
-"""The button that downloads one's work: the archive travels through the kernel and needs no address."""
+"""The button that downloads your work: the archive travels through the kernel and needs no address."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
     Parameters
     ----------
     pack : callable
-        Packs the work anew, and returns a `labkit.jupyter.save_work.SavedWork`.
+        Packs the work again, and returns a `labkit.jupyter.save_work.SavedWork`.
     hint : str
         What stands below it before it is clicked.
     """
@@ -51,7 +51,7 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
             self.send({"kind": "part", "name": self._name}, [part])
 
     def _pack(self) -> dict[str, object]:
-        """Pack anew, and say what came of it."""
+        """Pack again, and say what came of it."""
         try:
             saved = self._work()
             self._archive = saved.path.read_bytes()

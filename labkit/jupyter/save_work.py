@@ -1,4 +1,4 @@
-"""Download one's work from a session that will not last: an archive, a link to it, and how long there is."""
+"""Download your work from a session that will not last: an archive, a link to it, and how long there is."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _walk(folder: Path, left: list[Left]) -> Iterator[Path]:
 
 
 def _reason(path: Path, about: os.stat_result, file_limit_bytes: int) -> str | None:
-    """Say why a file is not packed; None when it is."""
+    """Explain why a file is not packed; None when it is."""
     if not stat.S_ISREG(about.st_mode):
         return "a link" if stat.S_ISLNK(about.st_mode) else "not a file"
     if _SECRETS.fullmatch(path.name):
@@ -215,7 +215,7 @@ def save_work(
     everything: bool = False,
     to: str | os.PathLike[str] | None = None,
 ) -> SavedWork:
-    """Pack one's notebooks and files into one archive, to be downloaded.
+    """Pack your notebooks and files into one archive, to be downloaded.
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def restore_work(archive: str | os.PathLike[str], folder: str | os.PathLike[str]
 
 
 def save_button(folder: str | os.PathLike[str] = ".", *, everything: bool = False) -> SaveButton:
-    """Show a button that packs one's work anew at every click and offers it for download.
+    """Show a button that packs your work again at every click and offers it for download.
 
     Parameters
     ----------
@@ -341,13 +341,13 @@ class SavedWork:
     is_since_start: bool = False
 
     def summary(self) -> str:
-        """Say in one line what was packed."""
+        """Summarize in one line what was packed."""
         plural = "s" if len(self.files) != 1 else ""
         which = " changed in this session" if self.is_since_start else ""
         return f"{len(self.files)} file{plural}{which}, {markup.quantity(self.size_bytes, 'B', 3)}"
 
     def hints(self) -> list[str]:
-        """Say what the user should know before leaving."""
+        """Report what the user should know before leaving."""
         texts = []
         if self.stale:
             names = ", ".join(self.stale[:3]) + (", ..." if len(self.stale) > 3 else "")
@@ -393,7 +393,7 @@ class Restored:
 
 
 def idle_sentence() -> str | None:
-    """Say how long an idle session lasts here; None where it is not known to end."""
+    """Report how long an idle session lasts here; None where it is not known to end."""
     place = find_place()
     if place is None:
         return None

@@ -323,7 +323,7 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
 
 
 def crowding(built: _kernels.Platform) -> list[str]:
-    """Say where ranks share cores; nothing where each has its own.
+    """Report where ranks share cores; nothing where each has its own.
 
     Notes
     -----

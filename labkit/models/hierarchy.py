@@ -256,7 +256,7 @@ class CommunicationModel:
 
     # -- against measurements ------------------------------------------------------------------------
     def compare(self, study: Any, phase: str | None = None, S: float | str = 0) -> ModelComparison:
-        """Hold the model against the times of a sweep.
+        """Compare the model with the times of a sweep.
 
         Parameters
         ----------
@@ -290,7 +290,7 @@ class CommunicationModel:
         return found.assign(lower_s=lower, upper_s=upper)
 
     def inside_bounds(self, run: Run, S: float = 0, tolerance: float = 1e-9) -> bool:
-        """Say whether a run's time lies between the bounds (of an exact model: whether it is the model's).
+        """Return whether a run's time lies between the bounds (of an exact model: whether it is the model's).
 
         Parameters
         ----------
@@ -435,7 +435,7 @@ def _leading(formula: sympy.Expr) -> list[tuple[sympy.Expr, sympy.Expr]]:
 
 
 def _below(one: sympy.Expr, other: sympy.Expr) -> bool:
-    """Say whether a product grows no faster than another one, in S as in P."""
+    """Return whether a product grows no faster than another one, in S as in P."""
     powers = [product.as_powers_dict() for product in (one, other)]
     known = (S, _LOG_S, P, _LOG_P)
     if not all(

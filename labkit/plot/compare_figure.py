@@ -208,7 +208,7 @@ def _label(curve: Curve) -> str:
 
 
 def _reading(curves: Mapping[str, Mapping[str, Curve]]) -> str:
-    """Say which program is the fastest at the largest size, machine by machine."""
+    """Report which program is the fastest at the largest size, machine by machine."""
     winners: dict[str, list[str]] = {}
     for machine, programs in curves.items():
         winners.setdefault(_fastest(programs), []).append(machine)
@@ -219,7 +219,7 @@ def _reading(curves: Mapping[str, Mapping[str, Curve]]) -> str:
 
 
 def _at(curve: Curve, largest: float) -> str:
-    """Say a place on the axis of sizes, with what is counted there."""
+    """Name a place on the axis of sizes, with what is counted there."""
     if curve.column == "ranks":
         return markup.quantity(largest, "ranks")
     return f"{curve.column} = {markup.number(largest)}"

@@ -236,7 +236,7 @@ def _reading(
 
 
 def _above_ideal(p: Floats, share: Floats) -> str:
-    """Say that more than p times as fast was found, and where; the times alone do not show why."""
+    """Report that more than p times as fast was found, and where; the times alone do not show why."""
     best = int(np.argmax(share))
     if share[best] <= 1 + _SUPERLINEAR:
         return ""

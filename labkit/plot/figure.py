@@ -336,7 +336,7 @@ class Figure(Drawn):
             dress(self.layout, self.words())
 
     def __getstate__(self) -> dict[str, object]:
-        """Say the picture in Bokeh's JSON: it is made of objects with functions, which cannot be pickled."""
+        """Write the picture in Bokeh's JSON: its objects have functions, which cannot be pickled."""
         state = vars(self).copy()
         if self.layout is not None:
             state["layout"] = _said(self.layout)
@@ -349,7 +349,7 @@ class Figure(Drawn):
             self.layout = _built(self.layout)
 
     def __repr__(self) -> str:
-        """Say what the figure shows."""
+        """Report what the figure shows."""
         return f"Figure: {self.reading}"
 
     def widget(self) -> Picture:

@@ -1,4 +1,4 @@
-"""Measured against predicted times: every pair as a point over the run, what is off in color."""
+"""Measured against predicted times: every pair as a point over the run, what deviates in color."""
 
 from __future__ import annotations
 

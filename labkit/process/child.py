@@ -210,7 +210,7 @@ def module_words(module: str, *words: object) -> list[str]:
 
 
 def ending_text(code: int | None) -> str:
-    """Say how a process ended, from its exit code.
+    """Describe how a process ended, from its exit code.
 
     Examples
     --------

@@ -95,7 +95,7 @@ def private_folder(parent: str | None = None) -> Iterator[Path]:
 
 
 def no_room(folder: object, reason: object) -> MachineError:
-    """Say that a run's private folder cannot be written (empty: the temporary one), and what to do."""
+    """Report that a run's private folder cannot be written (empty: the temporary one), and what to do."""
     return MachineError(
         f"the private folder of this run cannot be written in {folder or _temporary_folder()}: {reason}; "
         "free some space, or set TMPDIR to a folder that can be written",

@@ -78,7 +78,7 @@ class Decisions:
         return found
 
     def notes(self) -> list[str]:
-        """Say them, a note each; of very many only how many there are besides."""
+        """Report them, one note each; of the rest only their number."""
         rows = self.rows()
         told = [f"tuned: {subject}: {name}, {text}" for subject, _, name, text in rows[:_MOST_TOLD]]
         more = len(rows) - len(told)

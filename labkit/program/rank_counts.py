@@ -46,7 +46,7 @@ class Tally:
         own[name] = own.get(name, 0.0) + amount
 
     def enter(self, rank: int, phase: str) -> None:
-        """A rank enters a phase; the most that it holds is looked for anew."""
+        """A rank enters a phase; the most that it holds is looked for again."""
         before = self._now(rank)
         memory = self._memory[rank]
         self._open.setdefault(rank, []).append((phase, before, memory.peak))
@@ -84,7 +84,7 @@ class RealTally(Tally):
         """The program begins: what this process holds from now on is its own."""
         super().begin(rank)
         self._rank = rank
-        # Linux: the high-water mark starts anew
+        # Linux: the high-water mark starts again
         with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w", encoding="ascii") as file:
             file.write("5")
         self._before = _resident_bytes()

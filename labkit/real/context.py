@@ -85,7 +85,7 @@ class RankContext:
             self.tally.add(self.rank, name, amount)
 
     def note(self, text: str) -> None:
-        """Say something about the run, once."""
+        """Note something about the run, once."""
         if text not in self.noted:
             self.noted.append(text)
 

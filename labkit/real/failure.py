@@ -116,7 +116,7 @@ class Ending:
     abort: int | None = None
 
     def text(self) -> str:
-        """Say it, without the rank."""
+        """Return it without the rank."""
         if self.abort is not None:
             return f"aborted all ranks with error code {self.abort}"
         if self.signal is None:

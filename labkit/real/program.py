@@ -52,7 +52,7 @@ class ResultError(Exception):
 def load_program(
     header: Mapping[str, Any], payload: bytes, rank: int, repetition: int, comm: Callable[[], object]
 ) -> Callable[[], object]:
-    """Unpack the program anew, with its own seeds: a repetition must not see what the last one changed."""
+    """Unpack the program again, with its own seeds: a repetition must not see what the last one changed."""
     if "numpy" not in sys.modules and may_use_numpy(header, payload):
         importlib.import_module("numpy.random")  # now, where no clock runs yet
     if header.get("numbers") and "numpy" in sys.modules:

@@ -160,7 +160,7 @@ def run_of(runs: list[Run], notes: Sequence[str] = ()) -> Run:
 
 
 def oversubscription(ranks: int, cores: int, where: str = "") -> str:
-    """Say that ranks shared cores, whose times therefore allow no verdict."""
+    """Report that ranks shared cores, whose times therefore allow no verdict."""
     plural = "s" if cores != 1 else ""
     of = f" of {where}" if where else ""
     return (

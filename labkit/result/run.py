@@ -320,7 +320,7 @@ class Run(SuggestsNames):
         return "".join(self.output)
 
     def headline(self) -> str:
-        """Say in one line what ran where, and how long it took.
+        """Summarize in one line what ran where, and how long it took.
 
         Returns
         -------
@@ -364,7 +364,7 @@ class Run(SuggestsNames):
         return pairs
 
     def _hosts_text(self, used: int) -> str:
-        """Say how many hosts the ranks were on, how many on each, and which block of the machine that was."""
+        """Report the number of hosts, the ranks on each, and which block of the machine they are."""
         most = self.machine["most_ranks_on_a_host"]
         each = (
             f"{'up to ' if self.ranks != used * most else ''}{most:,} rank{'s' if most != 1 else ''} on each"
@@ -404,7 +404,7 @@ class Run(SuggestsNames):
         return whole
 
     def explain(self) -> Explanation:
-        """Say why a run took as long as it did: its critical path, and, in simulation, what held it.
+        """Explain why a run took as long as it did: its critical path, and, in simulation, what held it.
 
         Returns
         -------
@@ -438,7 +438,7 @@ class Run(SuggestsNames):
         return find_waiting(self._run())
 
     def delays(self) -> pd.DataFrame:
-        """Say which rank's which phase and call made others wait for how long, the largest cost first.
+        """Report which rank's which phase and call made others wait for how long, the largest cost first.
 
         Returns
         -------
@@ -557,7 +557,7 @@ class Run(SuggestsNames):
         return frame_of(self._run(), form, limit)
 
     def against(self, predicted: Run) -> Misfits:
-        """Hold this measured run against the predicted one of the same program, and say what is off.
+        """Compare this measured run with the predicted one of the same program, and report what deviates.
 
         Parameters
         ----------

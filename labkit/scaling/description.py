@@ -571,7 +571,7 @@ class Description:
 
     @property
     def test(self) -> str:
-        """How the data were held against the models, as a phrase."""
+        """How the data were compared with the models, as a phrase."""
         percent = f"{100 * self.family.tolerance:.3g} %"
         if self.summary.is_noisy:
             test = f"lack of fit and likelihood at {100 * self.level:g} %, from the repetitions"

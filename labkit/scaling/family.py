@@ -160,7 +160,7 @@ class Family:
         scatter = np.clip(farthest / float(self.limits.max()), 1.0, _MOST_SCATTER)
         times = 1.0 + float(unforeseen) * (float(scatter) - 1.0)
         misses = np.array([c.miss for c in lines])
-        # what is off by more than that describes nothing, and must not outdo what does
+        # what deviates by more than that describes nothing, and must not outdo what does
         outside = lost(misses) * np.clip((misses / times - 1.0) / _SCATTER_EDGE, 0.0, 1.0)
         evidence = np.array([c.evidence for c in lines]) + lost(misses)
         evidence -= np.maximum(outside, lost(misses / times))

@@ -463,7 +463,7 @@ def _bits(value: Fraction) -> float:
 
 
 def as_power_of_two(value: Fraction) -> str:
-    """Say how an exponential of another base is written."""
+    """Describe how an exponential of another base is written."""
     return f"2^({_bits(value):.4g} x) for {float(value):g}^x"
 
 

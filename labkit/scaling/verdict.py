@@ -80,7 +80,7 @@ class Verdict(SuggestsNames):
     tolerance : float
         How far a model may miss a point that it describes.
     test, aggregate : str
-        How the data were held against the curves, and how repetitions were summed up.
+        How the data were compared with the curves, and how repetitions were summed up.
     metric, unit, phase : str
         What was measured, for print.
     samples : Samples or None

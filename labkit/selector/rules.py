@@ -47,7 +47,7 @@ __all__ = ["Best", "First", "Fixed", "Rule", "Rules", "Usable", "is_usable"]
 #: instead of an algorithm: what the defaults choose
 _DEFAULT = "default"
 
-#: quantity of a rule -> how it is reckoned
+#: quantity of a rule -> how it is computed
 _AMOUNTS: dict[str, Callable[[Situation], float]] = {
     "ranks": lambda at: at.ranks,
     "ranks_per_node": lambda at: at.ranks_per_node,

@@ -30,7 +30,7 @@ class Calls(Protocol):
     waiting_for_locks: dict[int, tuple[Any, int | None]]
 
     def pending_collective(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
-        """The collective a rank is in, and the ranks that have not come to it; None outside any.
+        """The collective a rank is in, and the ranks that have not reached it; None outside any.
 
         All ranks in one call get the same tuple: it may name a million ranks.
         """

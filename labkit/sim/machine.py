@@ -230,7 +230,7 @@ class DifferentTry:
     other: int | None = None
 
     def text(self) -> str:
-        """Say it in one line."""
+        """Return it as one line."""
         if not self.place:
             return f"try {self.number}: {self.what}"
         got = ["no message" if source is None else f"rank {source}'s" for source in (self.first, self.other)]
@@ -254,7 +254,7 @@ class Exploration:
     wildcards: dict[tuple[int, str], list[int]] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
-        """Say what was found, in sentences."""
+        """Report what was found, in sentences."""
         if not self.wildcards:
             return ["explored: no rank receives from ANY_SOURCE, so that messages match in one way only"]
         head = f"explored {self.tries} other orders, {self.matchings} different matchings of wildcards: "

@@ -135,7 +135,7 @@ class RankOutput:
         self.is_over = False
         self._lines = Lines()
         self._file: TextIO | None = None
-        #: standard output and error of whoever wants to see everything as it is printed
+        #: standard output and error of the caller that wants to see everything as it is printed
         self.streams: tuple[int, int] | None = None
         self._open: dict[tuple[int, bool], str] = {}
 

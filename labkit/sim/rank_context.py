@@ -217,7 +217,7 @@ class RankContext:
         return not ((self._measured.is_everything and self._measured.replay is None) or self.samples)
 
     def note(self, text: str) -> None:
-        """Say something about the run, once."""
+        """Note something about the run, once."""
         if text not in self.notes:
             self.notes.append(text)
 

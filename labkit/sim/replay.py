@@ -265,7 +265,7 @@ def _deadlock(engine: _kernels.GoalRun | _kernels.Replay, ranks: int, network: N
 def _unmatched(
     left: Mapping[str, NDArray[np.int64]], waits: Mapping[int, BlockedRank], network: NetworkModel
 ) -> list[str]:
-    """Say which sends nobody receives: of another tag than is waited for, or too large to be buffered."""
+    """Report which sends nobody receives: of another tag than is waited for, or too large to be buffered."""
     found = []
     rows = zip(*(left[name].tolist() for name in ("source", "destination", "tag", "bytes")), strict=True)
     for source, destination, tag, n_bytes in rows:
@@ -373,7 +373,7 @@ def write_goal(
     Notes
     -----
     What blocks in the trace is what the next operation requires. GOAL knows no communicators: tags are
-    numbered anew, one for each pair of communicator and tag. It knows no probes and tests either; they are
+    renumbered, one for each pair of communicator and tag. It knows no probes and tests either; they are
     left out.
     """
     if hasattr(source, "problem"):

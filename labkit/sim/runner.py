@@ -351,7 +351,7 @@ def _computation(simulation: Simulation, measured: Measured) -> Computation:
     if not simulation.hub.is_host_used_up:
         raise MachineError(
             "the ranks made more or fewer calls than when their computation was recorded: it is that of "
-            "another program or input, or of one that depends on times; record it anew with "
+            "another program or input, or of one that depends on times; record it again with "
             'compute="measured"',
             code="not-comparable",
         )

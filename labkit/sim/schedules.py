@@ -303,7 +303,7 @@ class _Folder:
         )
 
     def _message(self, peer: object) -> tuple[str, int]:
-        """Say how a message's two ranks hang together: r and r xor k, or r and r + k mod p."""
+        """Return how a message's two ranks are related: r and r xor k, or r and r + k mod p."""
         if not isinstance(peer, np.ndarray):
             raise _Broken
         size, k = len(self._ranks), int(peer[0])

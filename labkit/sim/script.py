@@ -71,7 +71,7 @@ class _Seen:
         return "starting", []
 
     def status(self) -> str:
-        """Say how far it is."""
+        """Report how far it is."""
         return self._read()[0]
 
     def lines(self) -> list[str]:

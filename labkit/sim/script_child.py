@@ -280,7 +280,7 @@ def _clean(folder: Path) -> None:
 
 
 def _name_the_rank_that_leaves(folder: Path) -> None:
-    """Say which rank ended itself, and where: `os._exit` or a signal would end all ranks silently."""
+    """Report which rank ended itself, and where: `os._exit` or a signal would end all ranks silently."""
     number_of, send, abort = os.getpid, os.kill, os.abort
     home = number_of()
 
@@ -431,7 +431,7 @@ class _LiveFile:
         self._path, self._part = path, path.with_suffix(".part")
 
     def show(self, status: str, lines: list[str]) -> None:
-        """Write it anew."""
+        """Write it again."""
         self._part.write_text(json.dumps([status.partition("; ")[2], lines]), "utf-8")
         self._part.replace(self._path)
 

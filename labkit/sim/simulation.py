@@ -296,7 +296,7 @@ class Simulation:
         else:
             raise MachineError(
                 f"the computation was recorded on {measured.replay.ranks} ranks, and this run has "
-                f"{self.ranks}; record it anew, or where ranks are spawned measure it each time: theirs is "
+                f"{self.ranks}; record it again, or where ranks are spawned measure it each time: theirs is "
                 "not charged again",
                 code="not-comparable",
             )
@@ -370,7 +370,7 @@ class Simulation:
                 self.hub.unwind()
 
     def _status(self) -> str:
-        """Say how far the run is."""
+        """Report how far the run is."""
         hub = self.hub
         return f"simulated clock {format_seconds(hub.makespan)}, {hub.messages:,} messages"
 
@@ -485,7 +485,7 @@ class Simulation:
         self.hub.stop()
 
     def _where(self, frame: FrameType | None) -> str:
-        """Say where every rank is."""
+        """Report where every rank is."""
         self.hub.freeze(True)
         lines = lines_of(self._states(frame))
         self.hub.freeze(False)

@@ -268,7 +268,7 @@ class LocalPool:
         return point, pickle.loads(message)
 
     def _lost(self, worker: _Worker) -> tuple[Point, Found] | None:
-        """Say how a worker ended; one that never worked ends the sweep."""
+        """Describe how a worker ended; one that never worked ends the sweep."""
         worker.process.wait(5)
         how, words = ending_text(worker.process.code), telling_words(worker.words)
         point, is_ready = worker.point, worker.is_ready
@@ -472,7 +472,7 @@ class EnginePool:
                 reply = self._view.apply_async(run_point, *what)
         except Exception as error:  # a client that is closed, a controller that is gone
             raise MachineError(
-                f"the cluster takes no work ({type(error).__name__}: {error}); start it anew"
+                f"the cluster takes no work ({type(error).__name__}: {error}); start it again"
             ) from error
         deadline = None if self._limit_s is None else time.monotonic() + self._limit_s
         self._tasks.append(_Task(point, reply, deadline))
@@ -539,7 +539,7 @@ def _view_of(jobs: object) -> Any:
     if isinstance(jobs, ipyparallel.LoadBalancedView):
         if not jobs.client.ids:
             raise MachineError(
-                "the cluster behind this view has no engines (any more); start them anew", code="not-started"
+                "the cluster behind this view has no engines (any more); start them again", code="not-started"
             )
         return jobs
     target = find_target(jobs)

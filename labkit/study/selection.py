@@ -221,7 +221,7 @@ def _one(
 
 
 def _nothing(curve: Curve) -> str:
-    """Say that a curve is 0 everywhere, and what to do."""
+    """Report that a curve is 0 everywhere, and what to do."""
     what = f"{curve.metric} of phase {curve.phase!r}" if curve.phase else curve.metric
     said = f"{what} is 0 at every {curve.symbol}: "
     if curve.unit != "s":
@@ -343,7 +343,7 @@ def _parameter(rows: pd.DataFrame, parameter: str | None) -> str:
 
 
 def _choose(column: str, values: Any) -> str:
-    """Say how one value of a column is chosen, in Python and (on the command line)."""
+    """Describe how one value of a column is chosen, in Python and (on the command line)."""
     first = values[0].item() if isinstance(values[0], np.generic) else values[0]
     return (
         f"choose one value with where={{{column!r}: {first!r}}} (--where {column}={first}): {_list(values)}"

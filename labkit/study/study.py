@@ -515,7 +515,7 @@ class Study(SuggestsNames):
         return len(self.data)
 
     def __repr__(self) -> str:
-        """Say what was measured, and what failed."""
+        """Report what was measured, and what failed."""
         lines = [f"Study of {self._subject()}: {len(self)} measurements"]
         for name in self.parameters:
             values = ", ".join(f"{v}" for v in self.data[name].drop_duplicates().head(12))

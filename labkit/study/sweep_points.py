@@ -186,7 +186,7 @@ class _CellBar(tqdm):  # type: ignore[misc]  # it is untyped
     handle: Any = None
 
     def display(self, msg: str | None = None, pos: int | None = None) -> None:
-        """Write the bar anew; tqdm calls this, at last with nothing to show."""
+        """Write the bar again; tqdm calls this, at last with nothing to show."""
         from IPython.display import display
 
         shown = {"text/plain": str(self) if msg is None else msg}

@@ -329,7 +329,7 @@ def _along(task: SynthesisTask, best: _Way) -> list[int]:
     return [parts for parts in (best.parts, 2 * best.parts, 4 * best.parts) if parts <= most]
 
 
-# An allreduce along many trees at once: each chunk is combined up its tree and comes back down it.
+# An allreduce along many trees at the same time: each chunk is combined up its tree and comes back down it.
 #
 # One chunk's way down overlaps another one's way up, so that a link carries both halves of the allreduce
 # at the

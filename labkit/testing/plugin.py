@@ -323,7 +323,7 @@ class ScalingFixture:
         return verdict
 
     def _slower(self, baseline: Baseline, verdict: Verdict, limit: float) -> str:
-        """Say how much larger the measurements are than the baseline's; empty within the limit."""
+        """Report how much larger the measurements are than the baseline's; empty within the limit."""
         if verdict.samples is None or limit == math.inf:
             return ""
         now = by_place(verdict.samples.x, verdict.samples.aggregate(verdict.aggregate))

@@ -30,7 +30,7 @@ class LiveView(Protocol):
     """Where a run that goes on is shown."""
 
     def show(self, status: str, lines: list[str]) -> None:
-        """Show it anew."""
+        """Show it again."""
 
     def end(self, status: str) -> None:
         """Take it away: the run is over."""
@@ -167,7 +167,7 @@ class _Cell:
             self._handle.update(shown, raw=True)
 
     def show(self, status: str, lines: list[str]) -> None:
-        """Write it anew."""
+        """Write it again."""
         self._put("\n".join([status, *lines]))
 
     def end(self, status: str) -> None:
@@ -187,7 +187,7 @@ class _Terminal:
         return f"\r\x1b[{self._height}A\x1b[J" if self._height else ""
 
     def show(self, status: str, lines: list[str]) -> None:
-        """Write it anew."""
+        """Write it again."""
         width = max(20, shutil.get_terminal_size().columns - 1)
         shown = [_plain(line)[:width] for line in (*lines, status)]
         self._stream.write(self._clear() + "".join(f"{line}\n" for line in shown))

@@ -76,7 +76,7 @@ def format_share(share: float) -> str:
 
 
 def number_of_ranks(ranks: int) -> str:
-    """Say how many ranks.
+    """Write a number of ranks.
 
     Examples
     --------

@@ -97,7 +97,7 @@ class Bench:
         return {**times, "begin": begin, "end": end, "phases": phases, "led": True}
 
     def conduct(self) -> Conduct:
-        """Say how it went; called by all ranks together."""
+        """Describe how it went; called by all ranks together."""
         found, clock = self.series.conduct(), self._window.clock
         own = np.array([float(clock.is_own), clock.bound_s, abs(clock.offset_s), abs(clock.drift)])
         most, count = self._window.most(own), np.empty(1)

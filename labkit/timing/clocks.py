@@ -136,7 +136,7 @@ class Clocks:
         return max((one.bound_s for samples in self.samples for one in samples), default=0.0)
 
     def text(self) -> str:
-        """Say it in a sentence."""
+        """Return it as a sentence."""
         if not any(self.samples):
             return "its times are those of the file"
         own = [rank for rank in range(len(self.samples)) if self.is_own(rank)]

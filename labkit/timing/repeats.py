@@ -224,7 +224,7 @@ class Conduct:
         return said
 
     def text(self) -> str:
-        """Say in one line how it was measured."""
+        """Summarize in one line how it was measured."""
         started = "by windows" if self.start == "window" else f"behind a barrier ({self.why_barrier})"
         parts = [f"{self.repeats} repetitions", f"started {started}"]
         if self.start == "window":
@@ -289,7 +289,7 @@ class Series:
         return interval(self.times_s, self.asked.statistic, self.asked.level)
 
     def conduct(self) -> Conduct:
-        """Say how it went."""
+        """Describe how it went."""
         found = self.interval() if self.times_s else None
         known = found is not None and math.isfinite(found.low + found.high)
         return Conduct(

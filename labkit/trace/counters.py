@@ -249,7 +249,7 @@ def _add_collectives(rows: list[dict[str, Any]], calls: pd.DataFrame, phases: pd
 
 
 def refused(names: Sequence[str], states: Sequence[int], share: float = 1.0) -> list[str]:
-    """Say which counters the machine does not give, or not wholly, and why.
+    """Report which counters the machine does not give, or not wholly, and why.
 
     Examples
     --------

@@ -359,7 +359,7 @@ class Explanation:
         return seconds.sort_values(ascending=False, kind="stable")
 
     def reading(self) -> str:
-        """Say in a sentence or two what made the run as long as it was."""
+        """Explain in a sentence or two what made the run as long as it was."""
         if self.makespan_s <= 0:
             return f"{self.program} on {self.on} took no time."
         shares = self.totals() / self.makespan_s
@@ -393,7 +393,7 @@ class Explanation:
         return f"Which links its messages used, a real run does not record{'; ' if said else ''}{said}."
 
     def algorithms(self) -> str:
-        """Say by which algorithms the collectives were carried out; empty where none was chosen."""
+        """Report by which algorithms the collectives were carried out; empty where none was chosen."""
         said = [
             f"{at.operation} on {at.ranks}{f', {format_bytes(at.n_bytes)}' if at.n_bytes else ''}: {name}"
             for at, name in self.collectives.items()
@@ -657,7 +657,7 @@ class Contrast:
     seconds: pd.DataFrame
 
     def reading(self) -> str:
-        """Say why the runs took different times, or the same."""
+        """Explain why the runs took different times, or the same."""
         ordered = sorted(self.explanations, key=lambda e: e.makespan_s)
         fast, slow = ordered[0], ordered[-1]
         names = self._names()

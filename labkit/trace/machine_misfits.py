@@ -27,7 +27,7 @@ _SUBJECTS = {"computation": "computation", "message": "the messages", "collectiv
 
 Array = NDArray[np.float64]
 
-#: what is off by less is not called off; a group needs this many members, and as many outside
+#: what deviates by less is not reported; a group needs this many members, and as many outside
 EFFECT, LEAST = np.log(1.2), 3
 
 #: corrected for all groups that were tried
@@ -393,7 +393,7 @@ def _route_names(run: RecordedRun) -> Callable[[int, int], list[str]]:
 
 
 def search(samples: pd.DataFrame, measured_s: float, predicted_s: float) -> list[Misfit]:
-    """Find what is off: what goes the way of the whole run first, there the least likely by chance.
+    """Find what deviates: what goes the way of the whole run first, there the least likely by chance.
 
     `samples`: See `labkit.trace.machine_misfits.paired`.
     `measured_s`, `predicted_s`: The makespans.
@@ -536,7 +536,7 @@ def _named(names: list[str]) -> str:
 def _best(
     places: dict[tuple[str, str], NDArray[np.int64]], left: Array, shift: Array
 ) -> tuple[tuple[str, str], NDArray[np.int64], float, float] | None:
-    """Return the group whose own shift explains most of what is off, if chance does not."""
+    """Return the group whose own shift explains most of what deviates, if chance does not."""
     from scipy.stats import mannwhitneyu
 
     tried = []
@@ -640,7 +640,7 @@ class Misfits:
         return grouped
 
     def reading(self) -> str:
-        """Say what is off, where, by how much, and how likely that is by chance."""
+        """Report what deviates, where, by how much, and how likely that is by chance."""
         took, meant = quantity(self.measured_s, "s", 3), quantity(self.predicted_s, "s", 3)
         off = self.measured_s / self.predicted_s - 1.0 if self.predicted_s > 0 else 0.0
         said = f"{self.program} took {took} on {self.on}, and {meant} were predicted for {self.against}"
@@ -675,7 +675,7 @@ class Misfits:
 
 
 def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:
-    """Hold a measured run against the predicted one of the same program, and say what is off.
+    """Compare a measured run with the predicted one of the same program, and report what deviates.
 
     Slow hosts and cables, stalls, wrong thresholds of collectives show as times that are off in one place:
     computations of a rank, messages over a link or of a pair, collectives of a size. Waiting for others is in
@@ -705,7 +705,7 @@ def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:
     """
     if not hasattr(predicted, "trace"):
         raise DataError(
-            f"a run is held against another one, which lk.run(...) returned; got {predicted!r:.60}",
+            f"a run is compared with another one, which lk.run(...) returned; got {predicted!r:.60}",
             code="wrong-type",
         )
     samples = paired(measured, predicted)

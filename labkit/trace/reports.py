@@ -227,7 +227,7 @@ class Report:
         return self._table(name, True)
 
     def by_path(self, name: str, ranks: Sequence[int] | None = None, *, inclusive: bool = True) -> Values:
-        """Sum a metric up over ranks (default: all), for each call path; a derived one is reckoned after."""
+        """Sum a metric up over ranks (default: all), for each call path; a derived one is computed after."""
         rows = slice(None) if ranks is None else np.asarray(ranks, np.int64)
         return self._reckoned(name, lambda one: self._table(one, inclusive)[:, rows].sum(axis=1))
 
@@ -263,7 +263,7 @@ class Report:
         return metric.expression.value({one: self._reckoned(one, of) for one in metric.expression.names})
 
     def with_metric(self, name: str, expression: str, *, unit: str = "", meaning: str = "") -> Report:
-        """Add a derived metric: an expression of others, reckoned after these are summed up.
+        """Add a derived metric: an expression of others, computed after these are summed up.
 
         `name`: New.
         `expression`: Names of metrics and numbers with ``+ - * / **``, brackets, ``min``, ``max``, ``abs``,
@@ -419,7 +419,7 @@ def _together(*reports: Report) -> list[Report]:
     ranks = {one.ranks for one in reports}
     if len(ranks) > 1:
         raise DataError(
-            f"reports of {', '.join(map(str, sorted(ranks)))} ranks cannot be reckoned with rank by rank; "
+            f"reports of {', '.join(map(str, sorted(ranks)))} ranks cannot be combined rank by rank; "
             "compare the means of their ranks: report.per_rank()",
             code="unsupported",
         )

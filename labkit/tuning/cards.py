@@ -49,7 +49,7 @@ def card(
     mapping: Any = None,
     measured: object = None,
 ) -> Card:
-    """Hold everything that is known of a collective's cost against each other, over its bytes or its ranks.
+    """Compare everything that is known of a collective's cost with each other, over its bytes or its ranks.
 
     For each algorithm that can be used: the closed formula of its file, with alpha and beta of this machine
     (an empty message between two hosts, and what each byte of the card's largest size adds); its schedule
@@ -248,7 +248,7 @@ class Card:
         return [f"The fastest takes {span} times the lower bound."]
 
     def _off(self) -> list[str]:
-        """Say where the formula of the fastest is farthest from its simulation."""
+        """Report where the formula of the fastest is farthest from its simulation."""
         known = self.best[(self.best["formula_s"] > 0) & (self.best["simulated_s"] > 0)]
         if known.empty:
             return []

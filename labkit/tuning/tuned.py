@@ -71,7 +71,7 @@ class SimulatedMachine:
         )
 
     def has_network_for(self, operation: str) -> bool:
-        """Say whether the machine has its own network for an operation."""
+        """Return whether the machine has its own network for an operation."""
         return any(row[0] == operation for row in self.network.collective_network)
 
     def time(self, at: Situation, name: str) -> float:
@@ -521,7 +521,7 @@ class Tuned:
         return markup.card(markup.escape(self._title()), markup.escape(reading) + markup.table(head, rows))
 
     def _equal(self) -> str:
-        """Say where a name stands for several; nothing where none does."""
+        """Report where a name stands for several; nothing where none does."""
         columns = (self.equals[name].tolist() for name in ("ranks", "bytes", "algorithms"))
         points = [(p, n, _told(names)) for p, n, names in zip(*columns, strict=True)]
         several = [point for point in points if len(point[2]) > 1]

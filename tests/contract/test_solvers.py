@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -137,20 +136,20 @@ def test_bytes_of_cholesky_are_within_the_cost(ranks: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "says"),
+    ("name", "given", "code", "facts"),
     [
-        ("cholesky", (np.ones((2, 3)), 2, 1), "a must have the shape (2, 2), got (2, 3)"),
-        ("cholesky", (np.ones((2, 2)), 2, 0), "width at least 1, got 2 and 0"),
-        ("cholesky", (-np.ones((1, 1)), 1, 1), "the matrix is not positive definite: its part of order 1"),
-        ("cg", (None, [[1.0]]), "b must be finite numbers of one dimension, got shape (1, 1)"),
-        ("pipelined_cg", (None, [np.nan]), "b must be finite numbers"),
+        ("cholesky", (np.ones((2, 3)), 2, 1), "count-mismatch", ["(2, 2)", "(2, 3)"]),
+        ("cholesky", (np.ones((2, 2)), 2, 0), "out-of-range", ["width", "0"]),
+        ("cholesky", (-np.ones((1, 1)), 1, 1), "unsupported", ["1"]),
+        ("cg", (None, [[1.0]]), "not-finite", ["b", "(1, 1)"]),
+        ("pipelined_cg", (None, [np.nan]), "not-finite", ["b"]),
     ],
 )
-def test_what_cannot_be_solved_is_refused(name: str, given: Any, says: str) -> None:
+def test_what_cannot_be_solved_is_refused(name: str, given: Any, code: str, facts: list[str]) -> None:
     def program(comm: Any) -> None:
         registry.get("solvers", name).function(comm, *given)
 
-    with pytest.raises((DataError, RankError), match=re.escape(says)):
+    with raises_code((DataError, RankError), code, *facts):
         lk.run(program, 1, "star")
 
 

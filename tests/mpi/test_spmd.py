@@ -77,7 +77,7 @@ def test_a_cluster_of_four_engines_survives_what_cells_do(notebook):
     assert "died" in error or "rank 3 was ended by signal 9 (SIGKILL)" in error
     text, error = notebook.run("%%spmd\ncomm.allreduce(rank)", timeout=150)
     assert error == ""
-    assert "starting all of them anew" in text
+    assert "starting all of them again" in text
     assert "ranks 0-3 = 6" in text
     assert notebook.run("engines.stop()") == ("", "")
 

@@ -133,7 +133,7 @@ def test_a_job_that_is_cancelled_while_it_waits(slurm):
     cluster = slurm.on(extra="--begin=now+1hour")
     later = threading.Timer(0.1, _cancel_when_queued, [slurm])
     later.start()
-    with raises_code(MachineError, "machine-failed", "hello", "run the same again"):
+    with raises_code(MachineError, "machine-failed", "hello", "run the same call again"):
         lk.run(hello, 1, on=cluster)
     later.join()
 

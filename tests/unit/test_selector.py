@@ -154,10 +154,17 @@ def test_a_row_of_steps_is_several_rules():
 
 
 @pytest.mark.parametrize(
-    "use", [[], [[8, "ring"]], [["ring"], "ring"], [[8, "ring"], [8, "bruck"], "ring"], [8]]
+    ("use", "code"),
+    [
+        ([], "malformed-line"),
+        ([[8, "ring"]], "malformed-line"),
+        ([["ring"], "ring"], "not-sorted"),
+        ([[8, "ring"], [8, "bruck"], "ring"], "not-sorted"),
+        ([8], "malformed-line"),
+    ],
 )
-def test_steps_that_are_none(use):
-    with pytest.raises(ScheduleError, match="rule 1"):
+def test_steps_that_are_none(use, code):
+    with raises_code(ScheduleError, code, "rule 1"):
         Rules([{"operation": "allgather", "use": use}])
 
 
@@ -211,10 +218,15 @@ def test_segments_of_so_many_bytes(algorithm, count, segments):
 
 
 @pytest.mark.parametrize(
-    "name", ["binomial:segment_bytes=8", "pipeline:segment_bytes=0", "pipeline:segments=2:segment_bytes=8"]
+    ("name", "code"),
+    [
+        ("binomial:segment_bytes=8", "malformed-schedule"),
+        ("pipeline:segment_bytes=0", "duplicate-name"),
+        ("pipeline:segments=2:segment_bytes=8", "malformed-schedule"),
+    ],
 )
-def test_segments_that_are_none(name):
-    with pytest.raises(ScheduleError, match=r"segment_bytes (is|must be)"):
+def test_segments_that_are_none(name, code):
+    with raises_code(ScheduleError, code, "segment_bytes"):
         selector_of({"bcast": name})
 
 

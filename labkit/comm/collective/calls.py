@@ -183,7 +183,7 @@ class CollectiveCalls:
         return getattr(self.hub.greenlet(call.first), "gr_frame", None)
 
     def _places(self, call: _kernels.SharedCall) -> str:
-        """Say where the running rank and the first one are."""
+        """Report where the running rank and the first one are."""
         text, frame = f"\n  rank {self.hub.rank}: at {here()}", self._frame_of(call)
         if frame is None or call.first == self.hub.rank:
             return text
@@ -211,18 +211,18 @@ class CollectiveCalls:
         self.hub.leave()
 
     def left(self) -> list[str]:
-        """Say which windows and files were not given back; the files are closed."""
+        """Report which windows and files were not given back; the files are closed."""
         texts = Counter(text for kept in (*self.windows, *self.files) if (text := kept.left()))
         return [text if times == 1 else f"{text} ({times} of them)" for text, times in texts.items()]
 
     def pending_collective(self, rank: int) -> tuple[str, tuple[int, ...]] | None:
-        """Return the collective a rank is in and the ranks that have not come to it, None outside any."""
+        """Return the collective a rank is in and the ranks that have not reached it, None outside any."""
         call = self.hub.call_of(rank)
         return None if call is None else (call.name, call.absent())
 
 
 def _perhaps(name: str, fact: str, *values: object) -> str:
-    """Say what a broadcast of 8 bytes may be where others broadcast something else."""
+    """Report what a broadcast of 8 bytes may be where others broadcast something else."""
     if (name, fact) != ("Bcast", "bytes") or 8 not in values:
         return ""
     return (
@@ -232,7 +232,7 @@ def _perhaps(name: str, fact: str, *values: object) -> str:
 
 
 def _forget(text: str) -> None:
-    """Say nothing."""
+    """Report nothing."""
 
 
 # Collective calls as actions of a time-independent trace.

@@ -132,7 +132,7 @@ def call_under_way(handle: Any, kind: str, name: str, null: tuple[int, str]) -> 
 
 
 def arrive(comm: object, name: str, facts: dict[str, object]) -> int:
-    """Note that the running rank comes to a collective made of messages; its number."""
+    """Note that the running rank reaches a collective made of messages; its number."""
     return int(shared_calls(name).arrive(comm, name, facts).number)
 
 

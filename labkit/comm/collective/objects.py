@@ -62,7 +62,7 @@ class ObjectCollectives:
         self.Barrier()
 
     def bcast(self, obj: object, root: int = 0) -> Any:
-        """Send an object from the root to everybody."""
+        """Send an object from the root to all ranks."""
         count = np.zeros(1, np.int64)
         data: object = b""
         if self.rank == root:

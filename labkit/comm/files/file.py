@@ -334,7 +334,7 @@ class File(ErrorHandling, Handle):
         return own
 
     def Set_atomicity(self, flag: bool) -> None:
-        """Say whether overlapping accesses are one after another; all ranks together. They always are."""
+        """Report whether overlapping accesses are one after another; all ranks together. They always are."""
         now = self._now("Set_atomicity")
         self._together(now, flag=bool(flag))
         now.state.is_atomic = bool(flag)

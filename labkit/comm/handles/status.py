@@ -130,7 +130,7 @@ class Status(Handle, _kernels.StatusBase):
         return bool(self._is_cancelled)
 
     def Set_cancelled(self, flag: bool) -> None:
-        """Say whether the request was cancelled."""
+        """Report whether the request was cancelled."""
         self._is_cancelled = bool(flag)
 
     def __eq__(self, other: object) -> bool:
@@ -575,13 +575,13 @@ class Grequest(Request):
         return result
 
     def Complete(self) -> None:
-        """Say that the operation is over."""
+        """Mark the operation as complete."""
         if self._is_over() is not False:
             raise MPIException(_ERR_REQUEST, "this generalized request is complete already, or null")
         self._complete()
 
     def complete(self, obj: object = None) -> None:
-        """Say that it is over; `wait` returns the object."""
+        """Mark it as complete; `wait` returns the object."""
         self.Complete()
         self._object = obj
 

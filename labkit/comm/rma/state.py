@@ -255,7 +255,7 @@ class WindowState:
         self.locks = WindowLocks(len(self.world))
 
     def text(self) -> str:
-        """Say which window it is."""
+        """Report which window it is."""
         names = {part.own["name"] for part in self.parts if part.own.get("name")}
         name = f" {min(names)!r}" if names else ""
         return f"window{name} (Win.{self.made_by} at {self.place})"
@@ -278,7 +278,7 @@ class WindowState:
         self.parts[target].accesses.add(where, access, tell)
 
     def note_stores(self, note: Any, me: int) -> None:
-        """Say which accesses of an epoch that ends are at bytes that their target has stored into itself."""
+        """Report which accesses of an ending epoch are at bytes that their target has itself stored into."""
         part = self.parts[me]
         stores, part.stores = part.stores, None
         if stores is None:
@@ -300,7 +300,7 @@ class WindowState:
             )
 
     def note_used(self, note: Any, over: list[Origin], until: str, me: int) -> None:
-        """Say of which calls that are over now the program has changed or read the buffer before."""
+        """Report of which calls that are over now the program has changed or read the buffer before."""
         end = here()
         for one in over:
             done = "changed" if one.look() else one.read_until(end)
@@ -315,7 +315,7 @@ class WindowState:
             )
 
     def lock_text(self, target: int | None) -> tuple[str, tuple[int, ...]]:
-        """Say which lock is waited for and who has it; their world ranks."""
+        """Report which lock is waited for and who has it; their world ranks."""
         held = [
             rank for rank in range(len(self.world)) if target in (None, rank) and self.locks.holders(rank)
         ]
@@ -325,7 +325,7 @@ class WindowState:
         return f"of {whom} of the {self.text()}, {by}", tuple(holders)
 
     def left(self) -> str | None:
-        """Say what has not been given back at the end of the run; None: all has."""
+        """Report what has not been given back at the end of the run; None: all has."""
         kept = [rank for rank, part in zip(self.world, self.parts, strict=True) if not part.is_free]
         if not kept:
             return None
@@ -411,7 +411,7 @@ class Origin:
         self.sum = _sum(self.buffer)
 
     def read_until(self, end: Place) -> str:
-        """Say at which line the program has read what a Get brings, before the line of its end."""
+        """Report at which line the program has read what a Get brings, before the line of its end."""
         from labkit.comm.early_reads import early_read  # only checked runs search the program
 
         line = early_read(self.place, end, self.method, "origin", 0) if self.method == "Get" else None

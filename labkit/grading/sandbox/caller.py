@@ -63,7 +63,7 @@ class Caller:
     def post(self, header: Mapping[str, object], parts: object = ()) -> int:
         """Send a request that cannot fail and is not answered; the number of what it begins.
 
-        The rank goes on at once, and so does its process on the same core: a wait would cost both of them
+        The rank goes on immediately, and so does its process on the same core: a wait would cost both of them
         two changes of context.
         """
         self._posted -= 1
@@ -104,7 +104,7 @@ class Caller:
         return len(self.operators) - 1
 
     def _combine(self, asked: dict[str, Any], parts: list[memoryview]) -> None:
-        """Apply an operator that only this process can: a collective that waits has come to it.
+        """Apply an operator that only this process can: a collective that waits has reached it.
 
         What fails on objects is raised in the call, as by mpi4py, which combines them itself.
         """

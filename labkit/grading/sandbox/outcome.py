@@ -131,7 +131,7 @@ class Outcome:
 
 
 def explain_end(outcome: Outcome, ends: dict[int, int], limits: Limits) -> None:
-    """Say how a process ended that handed nothing back."""
+    """Describe how a process ended that handed nothing back."""
     if outcome.kind not in ("ended", "machine") or outcome.rank is None:
         return
     code = ends.get(outcome.rank, 0)

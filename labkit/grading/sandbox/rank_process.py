@@ -180,7 +180,7 @@ class RemoteContext:
         self._charged_s += (seconds or 0.0) + (flops or 0.0) * 1e-9
 
     def note(self, text: str) -> None:
-        """Say something about the run: nobody listens here."""
+        """Note something about the run: nobody listens here."""
 
     def wtime(self) -> float:
         """Return a clock of this rank alone, in seconds: what it has charged, and a microsecond a look.
@@ -192,7 +192,7 @@ class RemoteContext:
 
 
 class _Refuse(importlib.abc.MetaPathFinder):
-    """Say in a sentence what a submission cannot import."""
+    """Return a sentence that lists what a submission cannot import."""
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None

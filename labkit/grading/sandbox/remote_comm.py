@@ -298,7 +298,7 @@ class RemoteComm:
         self.Barrier()
 
     def bcast(self, obj: object = None, root: int = 0) -> object:
-        """Send an object from the root to everybody."""
+        """Send an object from the root to all ranks."""
         given = [obj] if operator.index(root) == self.rank else ()
         return self._of_objects("bcast", given, operator.index(root))[0]
 

@@ -245,7 +245,7 @@ class _Encoder:
 
 
 def decode(value: object, parts: Sequence[object], *, is_writable: bool = True) -> Any:
-    """Turn what `encode` made into values again, believing nothing."""
+    """Turn what `encode` made into values again, trusting none of it."""
     try:
         return _Decoder(parts, is_writable).decode(value, 0)
     except WireError:

@@ -7,7 +7,7 @@
     messages    a recorded run, message by message
     waits       where the time of a run went: metrics, call paths, machine
     model       measurements to be dragged, and what becomes of the verdict
-    vary        a function's figure, drawn anew whenever a slider is moved
+    vary        a function's figure, drawn again whenever a slider is moved
 
 In a notebook ``lk.explore.topology()``. Each returns a widget with its controls as attributes:
 ``explorer.set(name=value)`` moves them from Python too. Each is loaded when it is first used.

@@ -140,7 +140,7 @@ def fitted(x: Sequence[float] | Floats, y: Sequence[float] | Floats, expectation
 
 
 def growth_in_words(model: Model, largest: float, unit: str) -> str:
-    """Say what a term means.
+    """Report what a term means.
 
     Examples
     --------
@@ -291,7 +291,7 @@ class ModelExplorer(Explorer):
         return EXAMPLES[self.example.value]
 
     def _load(self) -> None:
-        """Build the figure anew: axes that fit the points."""
+        """Build the figure again: axes that fit the points."""
         x, y, _ = self._data()
         self._given = [float(v) for v in y]
         low, high = float(np.min(y)) / _ROOM, float(np.max(y)) * _ROOM

@@ -126,7 +126,7 @@ class Played:
         return self.steps[step].owner
 
     def reading(self, step: int) -> str:
-        """Say what happened in a step."""
+        """Report what happened in a step."""
         one = self.steps[step]
         n, ranks = len(one.owner), len(one.keys)
         where = f"{self.algorithm}, {ranks} ranks, {n} keys"
@@ -160,7 +160,7 @@ def samples(algorithm: str) -> bool:
 
 
 def _samples(algorithm: str, n: int, ranks: int, oversampling: float) -> str:
-    """Say how many samples a sort takes and what balance that promises; nothing of one without samples."""
+    """Report how many samples a sort takes and what balance that promises; nothing of one without samples."""
     if not samples(algorithm):
         return ""
     module = importlib.import_module(f"labkit.algorithms.sorting.{algorithm}")

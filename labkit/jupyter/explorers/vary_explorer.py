@@ -76,7 +76,7 @@ class Varied(Explorer):
 
 
 def vary(function: Callable[..., Figure], **values: Sequence[object]) -> Varied:
-    """Draw a function's figure anew whenever a slider is moved.
+    """Draw a function's figure again whenever a slider is moved.
 
     Like ipywidgets' ``interact``, of figures alone; a saved notebook keeps a still picture.
 

@@ -40,7 +40,7 @@ def _load_topologies() -> None:
 
 
 def kinds() -> dict[str, type[ClusterSpec]]:
-    """List the topologies that a specification may name, by name: the files of the folder, and one's own."""
+    """Return the topologies that a specification may name, by name: built-in and user-defined ones."""
     _load_topologies()
     return dict(sorted(KINDS.items()))
 

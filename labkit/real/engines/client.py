@@ -377,7 +377,7 @@ def _is_deadlocked(reports: Reports) -> bool:
 
 
 def _deadlock(places: list[EngineRank], reports: Reports) -> LabkitError:
-    """Say who waits for whom, and where in the program."""
+    """Report who waits for whom, and where in the program."""
     assert reports.blame is not None
     stacks = {rank: () if isinstance(where, str) else where for rank, where in _places(places, reports)}
     return reports.blame.error(stacks, len(places))
@@ -559,7 +559,7 @@ def _validity(places: list[EngineRank], hosts: Counter[str]) -> tuple[list[str],
 
 
 def _left_behind(records: list[dict[str, Any]]) -> list[str]:
-    """Say what the program left on the engines."""
+    """Report what the program left on the engines."""
     notes = []
     for rank, record in enumerate(records):
         for source, tag in record["leftover"]:

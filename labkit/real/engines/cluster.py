@@ -103,18 +103,18 @@ class LocalCluster:
         return self._parts.client
 
     def ready_client(self) -> Any:
-        """Return the client, with the engines started anew where that is needed and wished for."""
+        """Return the client, with the engines started again where that is needed and wished for."""
         if self.needs_restart():
             self.restart()
         return self.client
 
     @property
     def restart_hint(self) -> str:
-        """Say what brings lost engines back."""
-        return "the next run starts all of them anew" if self._restarts else "call the cluster's restart()"
+        """Report what brings lost engines back."""
+        return "the next run starts all of them again" if self._restarts else "call the cluster's restart()"
 
     def needs_restart(self) -> bool:
-        """Whether the next run starts all engines anew: some are dead or hang, and `restart` was wished."""
+        """Whether the next run starts all engines again: some are dead or hang, and `restart` was wished."""
         client = self.client
         return self._restarts and bool(len(client.ids) < self.engines or memory_of(client).stuck_ranks())
 
@@ -125,7 +125,7 @@ class LocalCluster:
             parts.stop()
 
     def restart(self) -> LocalCluster:
-        """Start all engines anew: the cure for engines that hang or have died."""
+        """Start all engines again: the cure for engines that hang or have died."""
         self.stop()
         self._start()
         return self
@@ -332,7 +332,7 @@ def cluster(
     mpi : str, optional
         ``"bundled"``, ``"system"`` or the path of an mpiexec, as for ``on="mpi"``.
     restart : bool
-        Whether a run that finds engines dead, or hanging in an earlier run, starts all of them anew first.
+        Whether a run that finds engines dead, or hanging in an earlier run, starts all of them again first.
     timeout_s : float
         How long the engines may take to come up, in seconds; some 7 s are usual on this host. Default: 120;
         no limit for a batch job, which may wait in the queue.
@@ -454,7 +454,7 @@ class _RemoteParts(Parts):
         self.cluster.start_cluster_sync()
 
     def give_up(self, why: str) -> MachineError:
-        """Say that the engines did not start."""
+        """Report that the engines did not start."""
         told = " ".join(" ".join(text.split())[-600:] for text in self.engine_output()).strip()
         says = f"{self.describe()} says: {told or 'nothing'}"
         return MachineError(f"the {self.count} MPI engines did not start: {why}; {says}", code="not-started")
@@ -535,7 +535,7 @@ class _SlurmParts(_RemoteParts):
             tell("")
 
     def _state(self) -> str:
-        """Say how the job is doing."""
+        """Describe how the job is doing."""
         try:
             number = find_by_name(self.job_name)
             found = None if number is None else job_states([number]).get(number) or job_details(number)

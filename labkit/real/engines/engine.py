@@ -490,7 +490,7 @@ class _RankRun:
             self.write(result, kept, output)
 
     def base(self) -> Any:
-        """Return the communicator of the first ranks; made when a client comes, and anew after a failure."""
+        """Return the communicator of the first ranks; made when a client comes, and again after a failure."""
         token = self.header["base"]
         if token not in _bases:
             group = _WORLD.Get_group().Incl(list(range(self.header["ranks"])))
@@ -571,7 +571,7 @@ class _RankRun:
     # -- the report ---------------------------------------------------------------------------------------
 
     def record(self, kind: str, text: str = "") -> dict[str, object]:
-        """Say how it ended."""
+        """Describe how it ended."""
         return {
             "rank": self.rank,
             "kind": kind,
@@ -589,7 +589,7 @@ class _RankRun:
         }
 
     def failure(self, error: BaseException) -> dict[str, object]:
-        """Say why it failed."""
+        """Explain why it failed."""
         if self.interrupts.count:
             return self.record("interrupted")
         if WAITING.aborted is not None:

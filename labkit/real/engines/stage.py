@@ -180,7 +180,7 @@ def _process_state() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _modules(header: dict[str, Any]) -> Iterator[None]:
-    """Let the program import from its caller's folders, anew in each run: they may have been edited."""
+    """Let the program import from its caller's folders, again in each run: they may have been edited."""
     with contextlib.suppress(OSError):
         os.chdir(header["folder"])
     new = [path for path in header["path"] if path not in sys.path and os.path.isdir(path)]
@@ -208,7 +208,7 @@ def _mpi_names() -> Iterator[None]:
     before = {
         name: getattr(MPI, name) for name in ("COMM_WORLD", "COMM_SELF", "Request", "Prequest", "Finalize")
     }
-    pickling: Any = MPI.pickle  # initialized anew: that is how mpi4py has its pickling changed
+    pickling: Any = MPI.pickle  # initialized again: that is how mpi4py has its pickling changed
     pickling.__init__(dumps, pickle.loads, pickling.PROTOCOL)
     MPI.Request, MPI.Prequest = Request, PersistentRequest
     MPI.Finalize = lambda: None  # a script's last line; the engine needs MPI again

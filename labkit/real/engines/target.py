@@ -88,7 +88,7 @@ _guard = threading.Lock()
 
 @dataclass
 class Target:
-    """A client, the engines that may be used, and how to start them anew."""
+    """A client, the engines that may be used, and how to start them again."""
 
     client: Any
     engines: list[int]
@@ -187,7 +187,7 @@ def _client_of(cluster: Any) -> object:
     with _guard:
         client, launchers = _clients.get(cluster, (None, []))
         now = list(cluster.engines.values())
-        # Engines that were started anew need a client that came after them.
+        # Engines that were started again need a client that came after them.
         is_same = len(now) == len(launchers) and all(map(operator.is_, now, launchers))
         if client is not None and not is_same:
             client.close()

@@ -287,7 +287,7 @@ class _Child:
         if self.header.get("kind") == "function":
             from labkit.real.program import dumps
 
-            mine: Any = self.mpi.pickle  # initialized anew: that is how mpi4py has its pickling changed
+            mine: Any = self.mpi.pickle  # initialized again: that is how mpi4py has its pickling changed
             mine.__init__(dumps, pickle.loads, mine.PROTOCOL)
 
     def write(self, file: BinaryIO, result: object, times: dict[str, object]) -> None:

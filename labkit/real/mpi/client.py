@@ -122,7 +122,7 @@ def _error_records(job: Launch) -> list[dict[str, object]]:
 
 
 def _too_late(job: Launch, done: list[bool], timeout_s: float | None) -> TimeLimitError:
-    """Say where each rank was at the time limit."""
+    """Report where each rank was at the time limit."""
     if not any(done) and not any(job.rank_file(rank, "pid").exists() for rank in range(job.ranks)):
         return TimeLimitError(
             f"no rank had started within {timeout_s:g} s ({job.launcher.path} was ended); see labkit doctor"
@@ -296,7 +296,7 @@ def _read_runs(job: Launch, ending: LaunchEnding, request: RunRequest) -> list[R
 
 
 def ending_notes(ending: LaunchEnding) -> list[str]:
-    """Say what was odd about the end of a launch whose ranks have all finished."""
+    """Report what was odd about the end of a launch whose ranks have all finished."""
     if ending.reason == "lingered":
         return ["all ranks finished, but some did not leave MPI and were ended"]
     if ending.returncode:

@@ -1,4 +1,4 @@
-"""A deadlock of real ranks, found as soon as everybody waits: who waits where, for whom, and the circle.
+"""A deadlock of real ranks, found as soon as all ranks wait: who waits where, for whom, and the circle.
 
 A deadlock is reported when every rank that has not finished has been in one and the same blocking call
 of MPI for `STUCK_S`, has had the processor meanwhile (so that MPI could do its part), and waits for nothing
@@ -93,7 +93,7 @@ class Blame:
         )
 
     def _missing(self, rank: int, item: Item) -> tuple[int, ...] | None:
-        """Return the ranks that have not come to a collective; None where that is not known."""
+        """Return the ranks that have not reached a collective; None where that is not known."""
         joint = self._waits[rank].comms.get(item.comm)
         if joint is None:
             return None
@@ -108,7 +108,7 @@ class Blame:
         return tuple(missing)
 
     def mismatch(self, stacks: Mapping[int, Sequence[Frame]] = MappingProxyType({})) -> str:
-        """Say which ranks have come to different collectives of one communicator; empty where none have.
+        """Report which ranks have reached different collectives of one communicator; empty where none have.
 
         With their stacks the calls are named as the program spells them.
         """
@@ -132,7 +132,7 @@ class Blame:
         return ""
 
     def _collective(self, rank: int, item: Item, call: tuple[str, int], stack: Sequence[Frame]) -> str:
-        """Name the call with which a rank has come to a collective, as its program does if possible."""
+        """Name the call with which a rank has reached a collective, as its program does if possible."""
         name, root = call
         own = self._waits.get(rank)
         is_here = own is not None and any(
@@ -262,7 +262,7 @@ class WaitWatch:
         return found or None
 
     def look(self) -> Blame | None:
-        """Return who is to blame, where everybody waits in vain; called some times a second."""
+        """Return who is to blame, where all ranks wait in vain; called some times a second."""
         now = time.monotonic()
         if now < self._next_s:
             return None

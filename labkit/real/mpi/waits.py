@@ -95,7 +95,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Joint:
-    """A communicator as a rank knows it: how many collectives it has come to, and the last of them."""
+    """A communicator as a rank knows it: how many collectives it has reached, and the last of them."""
 
     entered: int
     members: tuple[int, ...]
@@ -209,7 +209,7 @@ class Progress:
         return self._lines.texts()
 
     def status(self) -> str:
-        """Say who has finished, and how many blocking calls of MPI there were."""
+        """Report who has finished, and how many blocking calls of MPI there were."""
         done = sum((self._folder / f"rank-{rank}.done").exists() for rank in range(self._ranks))
         heads = [read_head(self._folder / f"rank-{rank}.wait") for rank in range(self._ranks)]
         calls = sum(head.epoch // 2 for head in heads if head is not None)

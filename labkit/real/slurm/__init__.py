@@ -1,4 +1,4 @@
-"""Batch jobs on a cluster under Slurm: submit, wait, collect, and find one's jobs again."""
+"""Batch jobs on a cluster under Slurm: submit, wait, collect, and find your jobs again."""
 
 from __future__ import annotations
 

@@ -28,14 +28,14 @@ __all__ = ["Line", "WaitError", "Watch", "collect_point", "lost_error", "status_
 
 #: states of a job that ended otherwise than by itself: what happened, and what to do about it
 _ENDS = {
-    "CANCELLED": "was cancelled{by}; run the same again to submit it anew",
+    "CANCELLED": "was cancelled{by}; run the same call again to resubmit it",
     "TIMEOUT": "reached its time limit ({time}) and was ended by Slurm; give more time=",
     "DEADLINE": "reached its deadline and was ended by Slurm",
     "OUT_OF_MEMORY": "ran out of memory and was ended by Slurm; give more mem=, or fewer ranks_per_node",
-    "NODE_FAIL": "lost one of its nodes; run the same again to submit it anew",
-    "BOOT_FAIL": "got a node that did not boot; run the same again to submit it anew",
-    "PREEMPTED": "was preempted by another one; run the same again to submit it anew",
-    "REVOKED": "was revoked; run the same again to submit it anew",
+    "NODE_FAIL": "lost one of its nodes; run the same call again to resubmit it",
+    "BOOT_FAIL": "got a node that did not boot; run the same call again to resubmit it",
+    "PREEMPTED": "was preempted by another one; run the same call again to resubmit it",
+    "REVOKED": "was revoked; run the same call again to resubmit it",
 }
 
 
@@ -86,14 +86,14 @@ def status_error(job: JobFolder, number: int, status: dict[str, Any]) -> LabkitE
 
 
 def lost_error(job: JobFolder, state: JobState | None) -> LabkitError:
-    """Say why a job that is over has left no result."""
+    """Explain why a job that is over has left no result."""
     refused = job.refused()
     if refused:
         return MachineError(f"Slurm job {job.job_id} could not begin: {refused}", code="scheduler-failed")
     head = f"Slurm job {job.job_id} of {job.about['program']}"
     if state is None:
         return MachineError(
-            f"{head} left no result, and Slurm no longer lists it; run the same again to submit it anew",
+            f"{head} left no result, and Slurm no longer lists it; run the same call again to resubmit it",
             code="scheduler-failed",
         )
     if state.word in _ENDS:
@@ -158,7 +158,7 @@ def _printed(job: JobFolder, number: int) -> list[str]:
 
 
 def _validity(abouts: list[dict[str, Any]]) -> tuple[list[str], bool]:
-    """Say whether each rank had its own core: Slurm binds ranks, so each may name other ones."""
+    """Report whether each rank had its own core: Slurm binds ranks, so each may name other ones."""
     notes, is_valid = hosts_note(abouts), True
     for ranks in clocks(abouts):
         cores: set[int] = set().union(*(abouts[rank]["affinity"] for rank in ranks))
@@ -169,7 +169,7 @@ def _validity(abouts: list[dict[str, Any]]) -> tuple[list[str], bool]:
 
 
 def _sharing(started: dict[str, object]) -> list[str]:
-    """Say when other jobs may have been on the nodes."""
+    """Report when other jobs may have been on the nodes."""
     if not started.get("is_shared"):
         return []
     return ["the job shared its nodes with other jobs; exclusive=True reserves them"]
@@ -265,7 +265,7 @@ class Watch:
             self.tell("")
 
     def text(self) -> str:
-        """Say in one line how the jobs are doing."""
+        """Summarize in one line how the jobs are doing."""
         states = [self._states.get(job.job_id or "", JobState("UNKNOWN")) for job in self.jobs]
         counts = Counter(state.word.lower() for state in states if not state.is_over)
         passed = time.strftime("%H:%M:%S", time.gmtime(time.monotonic() - self._begin))

@@ -68,7 +68,7 @@ class SlurmJob:
         return found
 
     def cancel(self) -> None:
-        """Cancel the job; what it has measured stays, and the same call submits it anew.
+        """Cancel the job; what it has measured stays, and the same call submits it again.
 
         Raises MachineError: Slurm does not do it.
         """

@@ -168,7 +168,7 @@ def slurm(profile: str = "", **options: object) -> Slurm:
         Where the jobs' folders are made, on a file system that the compute nodes share.
     name : str
         Keeps results under this name: the same call with the same name returns them again. Without a name
-        results are handed out once, and the same call then measures anew.
+        results are handed out once, and the same call then measures again.
     max_jobs : int
         Into how many jobs a sweep is divided at most. Each number of nodes has its own job; beyond
         this limit neighboring sizes share the larger allocation.

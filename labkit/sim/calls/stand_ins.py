@@ -477,7 +477,7 @@ class CallNotes:
 def _spread(took: list[str], joint: list[int], alike: list[object]) -> list[str]:
     """Give what one rank has noted to the others of its collective, and to calls that repeat it.
 
-    The engine repeats a collective without asking anew; calls that are alike and were once carried out by
+    The engine repeats a collective without asking again; calls that are alike and were once carried out by
     different algorithms (of another operator) are then left open.
     """
     of_joint = {number: name for number, name in zip(joint, took, strict=True) if name and number >= 0}

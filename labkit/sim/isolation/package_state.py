@@ -48,7 +48,7 @@ class _Figures:
         return getattr(self.here(), name)
 
     def merge(self) -> None:
-        """Number the ranks' figures anew and give them to the caller: a notebook shows them."""
+        """Number the ranks' figures again and give them to the caller: a notebook shows them."""
         for _, figures in sorted(self.own.items()):
             for manager in figures.values():
                 if manager.num in self.outside:
@@ -229,7 +229,7 @@ class WatchedModules:
             self._before.update(_state_of(module))
 
     def notes(self) -> Iterable[str]:
-        """Say what has changed inside their modules, which all ranks share."""
+        """Report what has changed inside their modules, which all ranks share."""
         changed: dict[str, list[str]] = {}
         for top in sorted(self._packages):
             for module in list(_modules_of(top)):

@@ -64,7 +64,7 @@ class Patches:
 
     @contextlib.contextmanager
     def _bare(self) -> Iterator[None]:
-        """Take those that lie upon these away, and put them anew around what is there then."""
+        """Take those that lie upon these away, and put them again around what is there then."""
         above = [one for one in self._above if one._users]
         for one in above:
             one._take_back()

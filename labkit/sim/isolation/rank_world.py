@@ -153,7 +153,7 @@ class OwnModules:
             self.when_imported.pop(key)()
 
     def _forget(self) -> None:
-        """Take what was loaded of dependent packages out of `sys.modules`: each rank loads it anew."""
+        """Take what was loaded of dependent packages out of `sys.modules`: each rank loads it again."""
         for name, module in list(sys.modules.items()):
             is_dependent = name.partition(".")[0] in self._dependent and name not in self._extensions
             if is_dependent and not isinstance(module, _Stand):
@@ -385,7 +385,7 @@ class RankWorld:
                 own[name] = None
 
     def reloaded(self, module: ModuleType) -> ModuleType | None:
-        """Execute one of this rank's modules anew; None for any other module."""
+        """Execute one of this rank's modules again; None for any other module."""
         name = module.__name__
         own = self._modules.get(name)
         if own is None or own is self.main or own.__spec__ is None:

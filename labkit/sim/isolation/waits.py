@@ -396,7 +396,7 @@ class RankWaits:
         self._open.clear()
 
     def left(self) -> list[str]:
-        """Say which calls of threads could not be carried out."""
+        """Report which calls of threads could not be carried out."""
         why = "its main thread was in a call that labkit does not make at the same time"
         begun = [
             f"{self._described(one)} and waits"

@@ -36,7 +36,7 @@ class SourceText:
     `name`: What the function is called in it.
     `values`: What is put into the module before it runs: values that are no literals.
     `modules`: The modules that it imports.
-    `originals`: The functions and classes that it defines anew, by their names in it.
+    `originals`: The functions and classes that it defines again, by their names in it.
     `missing`: What could not be written down, each with the reason; empty when the text is whole.
     """
 
@@ -268,14 +268,14 @@ def executed(text: str, values: Mapping[str, object], name: str = "<bundled>") -
 
 
 def difference(text: str, values: Mapping[str, object], originals: Mapping[str, object]) -> str | None:
-    """Say what a module defines otherwise than the functions and classes it was written from."""
+    """Report what a module defines otherwise than the functions and classes it was written from."""
     try:
         names = executed(text, values)
     except Exception as error:  # it is the user's code
         return f"its text cannot be executed alone ({type(error).__name__}: {error})"
     for name, original in originals.items():
         if not _is_same(names.get(name), original):
-            return f"{name}: executed anew, its text gives another code"
+            return f"{name}: executed again, its text gives another code"
     return None
 
 

@@ -97,7 +97,7 @@ class BundleVerification:
         return self.outcome in ("same", "whole")
 
     def lines(self) -> list[str]:
-        """Say what was found, a sentence a line."""
+        """Report what was found, a sentence a line."""
         found = [f"{self.files} files are whole: every SHA-256 agrees", f"identity {self.identity}"]
         if self.compared:
             same = self.compared - len({one.row for one in self.differences})
@@ -250,7 +250,7 @@ def _checked_entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.Z
 
 
 def _wrong(info: zipfile.ZipInfo, known: Mapping[str, object]) -> str | None:
-    """Say what is wrong with an entry of a zip, if anything is."""
+    """Report what is wrong with an entry of a zip, if anything is."""
     text = info.orig_filename
     parts = PurePosixPath(text).parts
     mode = info.external_attr >> 16
@@ -407,7 +407,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
 
 
 def _content(path: Path) -> bytes:
-    """Return what the program has written, believing nothing: neither that it is a file, nor its size."""
+    """Return what the program has written, trusting none of it: neither that it is a file, nor its size."""
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
@@ -545,7 +545,7 @@ def _judge(
 
 
 def _unrunnable(bundle: Opened) -> str | None:
-    """Say why this Python cannot run the program, if it cannot."""
+    """Explain why this Python cannot run the program, if it cannot."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     try:
         needed = sorted(_pickled_for(bundle.document("recipe.json")) - {here})
@@ -571,7 +571,7 @@ def _pickled_for(form: object) -> set[str]:
 
 
 def _notes(bundle: Opened) -> list[str]:
-    """Say how this computer differs from the one where the bundle was made, where that may matter."""
+    """Describe how this computer differs from the one where the bundle was made, where that may matter."""
     from labkit import __version__
 
     then = bundle.document("environment.json")

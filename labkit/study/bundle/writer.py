@@ -9,7 +9,7 @@
     environment.json       Python, the computer, MPI; packages.txt: the packages
     notebook/              the notebook, where there was one
     bundle.json            the SHA-256 of every other file, and which rows can be computed again
-    README.md              this table, for whoever opens the zip
+    README.md              this table, for those who open the zip
 
 ``labkit verify BUNDLE`` checks every hash, runs the simulated part again and compares.
 """

@@ -98,7 +98,7 @@ class Litmus:
         return self.word == "fine"
 
     def headline(self) -> str:
-        """Say it in a sentence."""
+        """Return it as a sentence."""
         return f"Litmus test on {self.about}, {format_bytes(self.n_bytes)}: {_CONCLUSIONS[self.word]}."
 
     def __str__(self) -> str:
@@ -153,7 +153,7 @@ def litmus(
     """Separate the machine's faults from the library's by a broadcast that is known in every step.
 
     The library's broadcast and labkit's own, along a binomial tree by plain messages, run. Both are judged
-    against log p; the own one is held against the time that its messages take alone (a ping-pong along each
+    against log p; the own one is compared with the time that its messages take alone (a ping-pong along each
     edge of the tree), the library's against the own one.
 
     Parameters

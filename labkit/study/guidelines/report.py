@@ -226,7 +226,7 @@ class GuidelineOutcome:
         return max(some, key=lambda one: one[1].factor, default=None)
 
     def sentence(self) -> str:
-        """Say it in a sentence."""
+        """Return it as a sentence."""
         if not self.places:
             return f"undecided: {listed(self.missing, 3) or 'nothing was measured'}"
         place, worst = self.worst  # type: ignore[misc]
@@ -243,7 +243,7 @@ class GuidelineOutcome:
         return text + (f"; {self.predicted}" if self.predicted else "")
 
     def todo(self) -> str:
-        """Say what to do."""
+        """Report what to do."""
         if self.word == "undecided":
             return "measure more repetitions, or fewer guidelines at a time" if self.places else ""
         if self.word == "held":

@@ -201,13 +201,13 @@ def _lines(directory: str, rank: int) -> bytes:
 
 
 def _unended(lines: bytes) -> bytes:
-    """Take the end away that a rank did not come to."""
+    """Take the end away that a rank did not reach."""
     kept, _, last = lines.rstrip(b"\n").rpartition(b"\n")
     return kept + b"\n" if last.endswith(b" finalize") else lines
 
 
 def _remarks(abouts: list[dict[str, Any]]) -> list[str]:
-    """Say once what several ranks say."""
+    """Report once what several ranks report."""
     said: dict[str, list[int]] = {}
     for rank, about in enumerate(abouts):
         for text in about["remarks"]:

@@ -440,7 +440,7 @@ class Search(ABC):
         """Yield codelets to measure; when it goes on, the last one's time is known."""
 
     def tell(self, time_s: float, error_s: float = 0.0) -> None:
-        """Say what the current codelet took, and its standard error; the next one is then the current one."""
+        """Pass in the current codelet's time and its standard error, and move on to the next codelet."""
         if self.current is None:
             raise DataError("the search is over", code="wrong-order")
         self.times[self.current.name], self.errors[self.current.name] = time_s, error_s

@@ -551,7 +551,7 @@ class Tuning:
         return True
 
     def _resumed(self, search: Search) -> None:
-        """Go on with an unfinished search, or begin anew where its fastest codelet takes another time now."""
+        """Continue an unfinished search; begin again if its fastest codelet now takes another time."""
         ((name, took),) = search.times.items()
         then, count = self._earlier[name][0], len(self._earlier)
         holds = then / (1 + _REMEMBERED) <= took <= then * (1 + _REMEMBERED)

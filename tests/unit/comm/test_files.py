@@ -199,13 +199,8 @@ def test_what_files_cost(tmp_path) -> None:
 def test_storage_is_read_from_text_and_refused_with_a_sentence() -> None:
     assert storage_of("bw=2GBps,lat=500us") == Storage(2e9, 5e-4)
     assert storage_of(None) == storage_of("") == Storage(1e9, 1e-3)
-    for wrong, text in (
-        ("disk", "'disk' is not known"),
-        ("bw=1", "no unit"),
-        ("lat=1s,lat=2s", "twice"),
-        (3, "=3"),
-    ):
-        with pytest.raises(lk.errors.MachineError, match=text):
+    for wrong in ("disk", "bw=1", "lat=1s,lat=2s", 3):
+        with raises_code(lk.errors.MachineError, "malformed-value"):
             lk.run(lambda comm: None, 1, storage=wrong)
 
 

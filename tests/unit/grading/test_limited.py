@@ -68,18 +68,18 @@ def _raise(error: Exception) -> None:
 @pytest.mark.parametrize(
     ("function", "said"),
     [
-        (_spin, "more than 1 s of CPU time"),
-        (_fill, "MiB of memory"),
-        (_crash, "crashes on it .signal 31."),
-        (lambda: time.sleep(60), "more than 2 s"),
-        (lambda: "x" * 4096, "more than 2 s, or has more than 0 MiB"),
-        (lambda: _raise(OverflowError("9e9")), "OverflowError: 9e9"),
-        (lambda: {1, 2}, "crashes on it"),
+        (_spin, "1 s"),
+        (_fill, "MiB"),
+        (_crash, "31"),
+        (lambda: time.sleep(60), "2 s"),
+        (lambda: "x" * 4096, "0 MiB"),
+        (lambda: _raise(OverflowError("9e9")), "9e9"),
+        (lambda: {1, 2}, ""),
     ],
 )
 def test_every_limit_is_an_error_of_the_text(function: Any, said: str) -> None:
     limits = ReadLimits(512 << 20, 1, 2.0 if "2 s" in said else 60.0, 1000 if "0 MiB" in said else 160 << 20)
-    with pytest.raises(DataError, match=said):
+    with raises_code(DataError, "unreadable-file", said):
         limited(function, limits=limits)
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

@@ -6,6 +6,7 @@ import pytest
 
 from labkit.errors import DataError
 from labkit.local.costs import KernelCosts
+from tests.support.refusals import raises_code
 
 WHOLE = (
     '{top}[machine]\ncpu = "none"\n[memory]\n{memory}\n[scaled]\n{scaled}\n[[facts]]\n'
@@ -20,8 +21,8 @@ KNOWN = {
 CASES = [
     ("top", 'base = "cortex-a9"\n', ""),
     ("top", 'base = "none"\n', "none"),
-    ("top", 'base = "mine.toml"\n', "base is the name"),
-    ("top", "base = 3\n", "base is the name"),
+    ("top", 'base = "mine.toml"\n', "base"),
+    ("top", "base = 3\n", "base"),
     ("top", "reference_flops_per_s = 1e9\n", "reference_flops_per_s"),
     ("memory", "bytes_per_s = 2e9", ""),
     ("memory", "bytes_per_s = 0", "bytes_per_s"),
@@ -48,8 +49,8 @@ CASES = [
         "[kernels.pack_line.64]\nitem_s = 1e-9\n[kernels.pack_line.32]\nitem_s = 1e-9\n",
         "more than",
     ),
-    ("kernels", "[kernels.sort.-1]\nitem_s = 1e-9\n", "bytes of an item"),
-    ("kernels", "[kernels.sort.wide]\nitem_s = 1e-9\n", "bytes of an item"),
+    ("kernels", "[kernels.sort.-1]\nitem_s = 1e-9\n", "kernels.sort"),
+    ("kernels", "[kernels.sort.wide]\nitem_s = 1e-9\n", "kernels.sort"),
     ("kernels", "[kernel.sort.8]\nitem_s = 1e-9\n", "'kernel'"),
 ]
 
@@ -59,7 +60,7 @@ def test_every_key_is_used_or_refused(where, text, what) -> None:
     before = KernelCosts.read(WHOLE.format(**KNOWN), "a")
     changed = WHOLE.format(**{**KNOWN, where: text})
     if what:
-        with pytest.raises(DataError, match=what):
+        with raises_code(DataError, "unknown-name" if what == "none" else "unreadable-file", what):
             KernelCosts.read(changed, "a")
         return
     after = KernelCosts.read(changed, "a")

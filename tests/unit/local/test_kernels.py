@@ -190,7 +190,7 @@ def test_what_is_wrong_is_said() -> None:
     with raises_code(DataError, "not-sorted", "splitters"):
         local.histogram(keys, keys)
     for shift, bits in [(-1, 4), (64, 4), (0, 0), (0, 17)]:
-        with pytest.raises(DataError, match=f"no digit of {bits} bits from bit {shift}"):
+        with raises_code(DataError, "out-of-range", str(bits), str(shift)):
             local.partition(keys, shift, bits)
     with raises_code(DataError, "out-of-range", "-1", "0"):
         local.merge(keys, np.array([4, -1]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -76,17 +75,17 @@ def test_a_bypass_between_zones(tmp_path, word):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('<link_ctn id="l4"/><link_ctn id="l5"/></by', "</by", "needs a link"),
+        ('<link_ctn id="l4"/><link_ctn id="l5"/></by', "</by", "b1"),
         ('src="b1" dst="b2"><link_ctn id="l4"/>', 'src="b1" dst="a"><link_ctn id="l4"/>', None),
-        ('<link_ctn id="l5"/></by', '<link_ctn id="l9"/></by', "there is no link 'l9'"),
-        ('<bypassRoute src="b1" dst="b2"', '<bypassRoute src="b1" dst="b7"', "no host or router 'b7'"),
+        ('<link_ctn id="l5"/></by', '<link_ctn id="l9"/></by', "'l9'"),
+        ('<bypassRoute src="b1" dst="b2"', '<bypassRoute src="b1" dst="b7"', "'b7'"),
     ],
 )
 def test_a_bypass_that_cannot_be_is_refused(tmp_path, old, new, said):
     if said is None:
         machine(tmp_path, FLOYD.replace(old, new))
         return
-    with pytest.raises(PlatformError, match=re.escape(said)):
+    with raises_code(PlatformError, "malformed-line", said):
         machine(tmp_path, FLOYD.replace(old, new))
 
 
@@ -103,7 +102,7 @@ ZONE = f'<zone id="z" routing="Full">{CLUSTER}</zone>'
 @pytest.mark.parametrize("before", ["\n\n", "<!-- eight -->\n", "\ufeff<!-- a\n b -->  <!-- c -->\n\n", "  "])
 def test_what_stands_before_the_declaration(tmp_path, before):
     assert machine(tmp_path, ZONE, before).hosts == 8
-    with pytest.raises(PlatformError, match=rf"line {4 + before.count(chr(10))}: <hots> is not known"):
+    with raises_code(PlatformError, "malformed-line", f"line {4 + before.count(chr(10))}", "<hots>"):
         machine(tmp_path, "<zone id='z' routing='Full'><hots/></zone>", before)
 
 

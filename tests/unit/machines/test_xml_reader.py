@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -151,78 +150,81 @@ def test_what_is_no_bandwidth_is_refused(text: str) -> None:
 
 def test_a_radical_is_never_listed() -> None:
     assert radical("0-9,12, 20-29") == ((0, 9), (12, 12), (20, 29))
-    for bad in ("0-999999999", "5-3", "a-b", "1-2-3", "", "-1", "1,,2", "0-1048576"):
-        with pytest.raises(PlatformError, match="radical"):
-            radical(bad)
+    for code, wrong in (
+        ("out-of-range", ("0-999999999", "0-1048576")),
+        ("malformed-specification", ("5-3",)),
+        ("malformed-value", ("a-b", "1-2-3", "", "-1", "1,,2")),
+    ):
+        for bad in wrong:
+            with raises_code(PlatformError, code, "radical"):
+                radical(bad)
 
 
 BACK = "<route src='right' dst='left'>"
-#: what is replaced in PAIR, by what, the line that is named, and words of the reason
+#: what is replaced in PAIR, by what, the line that is named, and the value or name that is
 REFUSED = [
-    ('version="4.1"', 'version="3"', 3, "version '3' is not supported"),
-    ('routing="Full"', 'routing="Floid"', 4, "did you mean 'Floyd'"),
-    ('routing="Full"', 'routing="Vivaldi"', 4, "not supported; allowed: Full"),
-    ("<zone ", "<room ", 4, "<room> is not known; allowed in <platform>: zone, cluster"),
-    ('core="4"', 'core="0"', 5, "core '0' is not a whole number"),
-    ('core="4"', 'cores="4"', 5, "has no attribute 'cores'; allowed: id, speed, core"),
-    ('speed="2Gf" ', "", 5, "lacks the attribute 'speed'"),
-    ('speed="2Gf"', 'speed="2Gb"', 5, "unknown unit 'Gb'"),
-    ('pstate="1"', 'pstate="2"', 6, "pstate 2 is not there"),
-    ('id="right"', 'id="left"', 6, "the name 'left' is taken already"),
-    ('id="right"', 'id=""', 6, "needs a name"),
-    ('"1Gbps"', '"0Gbps"', 7, "must be positive"),
-    ('"SPLITDUPLEX"', '"WIFI"', 7, "'WIFI' is not supported"),
-    ('latency="10us"', 'latency="10us" bandwidth_file="f"', 7, "what changes with time is not supported"),
-    ('id="wall" b', 'id="cable" b', 8, "a link 'cable' is there already"),
-    ('dst="right"', 'dst="rigth"', 9, "there is no host or router 'rigth'; did you mean 'right'"),
-    ('id="wall"/>', 'id="wal"/>', 9, "there is no link 'wal'; did you mean 'wall'"),
-    (' direction="UP"', "", 9, "SPLITDUPLEX; say direction"),
-    ('direction="UP"', 'direction="LEFT"', 9, "allowed: UP, DOWN, NONE"),
-    ('dst="right">', 'dst="right" symmetrical="MAYBE">', 9, "allowed: YES, NO"),
-    ("</route>", f"</route>{BACK}<link_ctn id='wall'/></route>", 9, "already is a route"),
-    ("</route>", "</route><route src='right' dst='left'/>", 9, "needs a link"),
-    ("</route>", "</route>words", 9, "text 'words' has no place in <zone>"),
-    ("</route>", "</rout>", 9, "not well-formed XML: mismatched tag"),
-    ("</route>", "</route><bypassRoute src='a' dst='b'/>", 9, "there is no host or router 'a'"),
-    ("</route>", "</route><include file='x'/>", 9, "files that include others"),
-    ("</route>", "</route><trace id='t' file='x'/>", 9, "what changes with time"),
-    ("</route>", "</route><zone id='in' routing='Full'/>", 9, "contains hosts or routers next to zones"),
-    ("</route>", "</route><backbone id='b' bandwidth='1GBps' latency='0'/>", 9, 'routing="Cluster"'),
-    ("</zone>", "</zone><zone id='two' routing='Full'/>", 10, "a second outermost zone"),
-    ("<zone i", "<config><prop id='network/TCP-gamme' value='1'/></config><zone i", 4, "is not known"),
-    ("</platform>", "", 12, "not well-formed XML: no element found"),
+    ('version="4.1"', 'version="3"', 3, "'3'"),
+    ('routing="Full"', 'routing="Floid"', 4, "'Floyd'"),
+    ('routing="Full"', 'routing="Vivaldi"', 4, "Vivaldi"),
+    ("<zone ", "<room ", 4, "<room>"),
+    ('core="4"', 'core="0"', 5, "core '0'"),
+    ('core="4"', 'cores="4"', 5, "'cores'"),
+    ('speed="2Gf" ', "", 5, "'speed'"),
+    ('speed="2Gf"', 'speed="2Gb"', 5, "'Gb'"),
+    ('pstate="1"', 'pstate="2"', 6, "pstate 2"),
+    ('id="right"', 'id="left"', 6, "'left'"),
+    ('id="right"', 'id=""', 6, "''"),
+    ('"1Gbps"', '"0Gbps"', 7, "'0Gbps'"),
+    ('"SPLITDUPLEX"', '"WIFI"', 7, "'WIFI'"),
+    ('latency="10us"', 'latency="10us" bandwidth_file="f"', 7, "bandwidth_file"),
+    ('id="wall" b', 'id="cable" b', 8, "'cable'"),
+    ('dst="right"', 'dst="rigth"', 9, "'rigth'"),
+    ('id="wall"/>', 'id="wal"/>', 9, "'wal'"),
+    (' direction="UP"', "", 9, "SPLITDUPLEX"),
+    ('direction="UP"', 'direction="LEFT"', 9, "'LEFT'"),
+    ('dst="right">', 'dst="right" symmetrical="MAYBE">', 9, "'MAYBE'"),
+    ("</route>", f"</route>{BACK}<link_ctn id='wall'/></route>", 9, "from right to left"),
+    ("</route>", "</route><route src='right' dst='left'/>", 9, "from right to left"),
+    ("</route>", "</route>words", 9, "'words'"),
+    ("</route>", "</rout>", 9, "mismatched tag"),
+    ("</route>", "</route><bypassRoute src='a' dst='b'/>", 9, "'a'"),
+    ("</route>", "</route><include file='x'/>", 9, "<include>"),
+    ("</route>", "</route><trace id='t' file='x'/>", 9, "<trace>"),
+    ("</route>", "</route><zone id='in' routing='Full'/>", 9, "'all'"),
+    ("</route>", "</route><backbone id='b' bandwidth='1GBps' latency='0'/>", 9, "<backbone>"),
+    ("</zone>", "</zone><zone id='two' routing='Full'/>", 10, ""),
+    ("<zone i", "<config><prop id='network/TCP-gamme' value='1'/></config><zone i", 4, "network/TCP-gamme"),
+    ("</platform>", "", 12, "no element found"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("old", "new", "line", "why"), REFUSED, ids=[new[:40] for _, new, _, _ in REFUSED])
 def test_a_refusal_names_file_line_and_reason(read: Read, old: str, new: str, line: int, why: str) -> None:
     assert PAIR.count(old) >= 1
-    with pytest.raises(PlatformError, match=re.escape(why)) as caught:
+    with raises_code(PlatformError, "malformed-line", f"p.xml, line {line}: ", why):
         read(PAIR.replace(old, new, 1))
-    assert re.search(rf"p\.xml, line {line}: ", str(caught.value)), caught.value
 
 
 @pytest.mark.parametrize(
     ("old", "new", "why"),
     [
-        ('"0-3"', '"0-999999999"', "more than 2^20"),
+        ('"0-3"', '"0-999999999"', "2^20"),
         (
             'lat="50us"',
             'lat="50us" topology="TORUS" topo_parameters="2,3"',
-            "make 6 hosts, the radical has 4",
+            "6 hosts",
         ),
-        ('lat="50us"', 'lat="50us" topology="TORUS" topo_parameters="999999999,999999999"', "at most 2^20"),
-        ('lat="50us"', 'lat="50us" topology="FAT_TREE" topo_parameters="2;4;1;1"', "levels;down"),
-        ('lat="50us"', 'lat="50us" topology="HYPERCUBE"', "topology='HYPERCUBE' is not known"),
-        ('lat="50us"', 'lat="50us" bb_lat="1us"', "a backbone needs a bandwidth"),
-        ('lat="50us"', 'lat="50us" loopback_lat="1us"', "loopback_lat but no loopback_bw"),
-        ('lat="50us"', 'lat="50us" sharing_policy="HALF"', "sharing_policy='HALF' is not supported"),
+        ('lat="50us"', 'lat="50us" topology="TORUS" topo_parameters="999999999,999999999"', "2^20"),
+        ('lat="50us"', 'lat="50us" topology="FAT_TREE" topo_parameters="2;4;1;1"', "FAT_TREE"),
+        ('lat="50us"', 'lat="50us" topology="HYPERCUBE"', "HYPERCUBE"),
+        ('lat="50us"', 'lat="50us" bb_lat="1us"', "bb_bw"),
+        ('lat="50us"', 'lat="50us" loopback_lat="1us"', "loopback_bw"),
+        ('lat="50us"', 'lat="50us" sharing_policy="HALF"', "HALF"),
     ],
 )
 def test_clusters_that_cannot_be_are_refused(read: Read, old: str, new: str, why: str) -> None:
-    with pytest.raises(PlatformError, match=re.escape(why)) as caught:
+    with raises_code(PlatformError, "malformed-line", "p.xml, line 4: ", why):
         read(CLUSTER.replace(old, new))
-    assert re.search(r"p\.xml, line 4: ", str(caught.value)), caught.value
 
 
 def test_entities_are_never_read(read: Read) -> None:

@@ -151,7 +151,7 @@ def test_no_quantity_leaves_the_range_of_simulated_time() -> None:
         (parse_bandwidth, "1e-300Bps"),
         (parse_speed, "1e300f"),
     ):
-        with pytest.raises(PlatformError, match=r"longer than 1e\+09 s|is not between"):
+        with raises_code(PlatformError, "out-of-range"):
             parse(text)
     assert parse_time("1e9s") == 1e9
     with pytest.raises(ValueError, match="below 1e\\+30"):

@@ -130,9 +130,10 @@ def test_warm_ups_come_first_and_do_not_count() -> None:
     ],
 )
 def test_what_makes_no_sense_is_refused_in_a_sentence(how: dict[str, object], words: str) -> None:
-    with pytest.raises(DataError, match=r"^[^\n]*$") as caught:
+    with pytest.raises(DataError) as caught:
         Repeats(**how)  # type: ignore[arg-type]
     assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 def test_a_number_of_repetitions_is_a_plan_and_a_time_limit_leaves_room() -> None:
