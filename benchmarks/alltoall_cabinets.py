@@ -34,7 +34,7 @@ from replay import smpirun, write_inputs
 import labkit as lk
 from labkit.launch.options import numbers_of
 from labkit.selector.situation import candidates
-from labkit.tuning.tuned import SimulatedMachine, Tuned, measure
+from labkit.tuning.tuned import SimulatedMachine, Tuned, measure_algorithms
 
 SELECTORS = ("ompi", "mpich", "smpi", "default")
 CABINET = 256
@@ -127,7 +127,7 @@ def main() -> None:
         if not points:
             continue
         names = words.algorithms.split(",") if words.algorithms else candidates("alltoall")
-        found = measure(made, "alltoall", points, names)
+        found = measure_algorithms(made, "alltoall", points, names)
         times = found if times is None else pd.concat([times, found], ignore_index=True)
         print(f"p = {p}: {time.process_time() - began:.0f} s of CPU time", flush=True)
         if words.times:

@@ -29,7 +29,7 @@ import pandas as pd
 import labkit as lk
 from labkit.launch.options import numbers_of
 from labkit.selector.situation import candidates
-from labkit.tuning.tuned import SimulatedMachine, Tuned, measure
+from labkit.tuning.tuned import SimulatedMachine, Tuned, measure_algorithms
 
 OPERATIONS = (
     "allgather", "allreduce", "alltoall", "barrier", "bcast", "gather", "reduce", "reduce_scatter",
@@ -52,7 +52,7 @@ def measured(
     done = set(zip(mine["ranks"], mine["bytes"], strict=True)) if len(mine) else set()
     todo = [point for point in points if point not in done]
     if todo:
-        found = measure(machine, operation, todo, candidates(operation)).assign(on=on)
+        found = measure_algorithms(machine, operation, todo, candidates(operation)).assign(on=on)
         mine = pd.concat([mine, found], ignore_index=True) if len(mine) else found
         if path:
             known = pd.concat([known, found], ignore_index=True) if len(known) else found

@@ -24,7 +24,7 @@ import labkit as lk
 from labkit.machines.platform import Platform
 from labkit.selector.situation import candidates
 from labkit.synthesis import exact_points
-from labkit.tuning.tuned import SimulatedMachine, measure
+from labkit.tuning.tuned import SimulatedMachine, measure_algorithms
 
 #: links of an NVIDIA DGX-1 (eight V100) between its GPUs, of 25 GB/s each way
 DGX1 = [
@@ -104,7 +104,7 @@ def compare(problem: str, n_bytes: int) -> None:
         spent = time.process_time() - begin
         p = made.schedule.size
         times = pd.concat(
-            measure(SimulatedMachine(machine, "raw"), of, [(p, n_bytes)], candidates(of))
+            measure_algorithms(SimulatedMachine(machine, "raw"), of, [(p, n_bytes)], candidates(of))
             for of in ALIKE.get(problem, (problem,))
         ).sort_values("time_s")
         best_s, best = float(times["time_s"].iloc[0]), str(times["algorithm"].iloc[0])

@@ -192,7 +192,7 @@ def platforms() -> Iterator[str]:
         yield from table(("option", "what it is"), rows)
     yield from title("Named machines", "-")
     for name in named.names():
-        machine = named.load(name)
+        machine = named.load_machine(name)
         yield from title(name, "~")
         yield from [machine.title + ".", ""]
         yield from table(("figure", "value, and where it is from"), machine.facts)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from labkit.calibration.experiments import EXPERIMENTS, TAG, Plan, Row, grid, make_plan, measure
+from labkit.calibration.experiments import EXPERIMENTS, TAG, Plan, Row, grid, make_plan, measure_plan
 from labkit.calibration.fit import (
     COLUMNS,
     ENVELOPE_BYTES,
@@ -490,7 +490,7 @@ def _check_statistic(statistic: str) -> None:
 def _measure(
     on: object, plan: Plan, timeout_s: float | None, options: dict[str, Any]
 ) -> tuple[Run, pd.DataFrame]:
-    done = run(measure, 2, on, args=(plan,), timeout_s=timeout_s, seed=plan.seed, **options)
+    done = run(measure_plan, 2, on, args=(plan,), timeout_s=timeout_s, seed=plan.seed, **options)
     return done, frame(done.results[0]["rows"])
 
 
@@ -527,7 +527,7 @@ def _residuals(table: pd.DataFrame, fit: Fit, repeats: int, window: int) -> pd.D
     sizes: Sequence[int] = sorted({int(size) for size in table["bytes"]})
     plan = Plan(tuple(sizes), repeats, window=window)
     machine: Platform = platform(f"star:2,{fit.spec}")
-    again = run(measure, 2, machine, args=(plan,), model=fit.model, timeout_s=None)
+    again = run(measure_plan, 2, machine, args=(plan,), model=fit.model, timeout_s=None)
     predicted = medians(frame(again.results[0]["rows"])).set_index(["experiment", "bytes"])["sender_s"]
     wanted = table[table["experiment"].isin(["pingpong", "window", "exchange"])]
     measured = wanted.set_index(["experiment", "bytes"])["sender_s"]

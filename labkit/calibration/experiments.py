@@ -31,7 +31,7 @@ __all__ = [
     "grid",
     "heap_bytes",
     "make_plan",
-    "measure",
+    "measure_plan",
     "partners",
 ]
 
@@ -49,7 +49,7 @@ _LATE, _LATE_S = 2.0, 300e-6
 _PILOTS = 3
 
 
-def measure(comm: Intracomm, plan: Plan) -> dict[str, Any]:
+def measure_plan(comm: Intracomm, plan: Plan) -> dict[str, Any]:
     """Make the measurements of a plan between ranks 0 and 1.
 
     `comm`: Of two ranks or more (the others do nothing).

@@ -34,10 +34,10 @@ __all__ = [
     "compare",
     "compare_networks",
     "is_settled",
-    "machine_of",
     "measure_jobs",
     "predict",
     "run_jobs",
+    "shaped_machine",
 ]
 
 #: All ranks start this long after they agreed to: longer than a barrier takes to reach all ranks.
@@ -128,8 +128,7 @@ def measure_jobs(
     jobs: Sequence[Job],
     ranks: int,
     rounds: int,
-    batches: int = 1,
-    timeout_s: float | None = 600.0,
+    batches: int,
     **options: Any,
 ) -> pd.DataFrame:
     """Run the jobs on real MPI, and those again that have not settled.
@@ -141,14 +140,13 @@ def measure_jobs(
     `ranks`: Number of ranks.
     `rounds`: Of each batch, at least 2.
     `batches`: Most batches; from the second on only what has not settled is run.
-    `timeout_s`: Limit of host time of each batch.
     `**options`: Of `labkit.run`, such as ``mpi=``.
     Returns: As of `collect`, with the rounds of all batches.
     """
     tables: list[pd.DataFrame] = []
     left = list(jobs)
     for batch in range(batches):
-        done = run(run_jobs, ranks, "mpi", args=(left, rounds, batch), timeout_s=timeout_s, **options)
+        done = run(run_jobs, ranks, "mpi", args=(left, rounds, batch), timeout_s=600.0, **options)
         found = collect(done.results, left)
         tables.append(found.assign(round=found["round"] + batch * rounds))
         data = pd.concat(tables, ignore_index=True)
@@ -174,7 +172,7 @@ def predict(machine: Platform, model: NetworkModel, ranks: int, jobs: Sequence[J
     return collect(done.results, jobs)
 
 
-def machine_of(groups: Sequence[int], found: Calibration) -> Platform:
+def shaped_machine(groups: Sequence[int], found: Calibration) -> Platform:
     """Describe a shaped network with the calibrated link."""
     if len(groups) == 1:
         return found.star(groups[0])
@@ -205,7 +203,7 @@ def compare_networks(
         groups = NETWORKS[name]
         kinds = rows[["problem", "algorithm", "bytes"]].drop_duplicates().itertuples(index=False)
         jobs = [Job(str(p), str(a), int(n)) for p, a, n in kinds]
-        predicted = predict(machine_of(groups, found), model or found.model, sum(groups), jobs)
+        predicted = predict(shaped_machine(groups, found), model or found.model, sum(groups), jobs)
         tables.append(compare(rows, predicted, "min").assign(network=name, congestion=congestion))
     return pd.concat(tables, ignore_index=True)
 

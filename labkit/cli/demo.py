@@ -275,7 +275,7 @@ def run_demo(plan: Extent, say: Callable[[str], None] = print) -> Demo:
     except MachineError as error:
         demo.trouble = " ".join(str(error).split())
         _say(say, "no_mpi", demo)
-    demo.simulated = simulate(plan, _head(say, "simulated", demo, n_local=KEYS_PER_RANK))
+    demo.simulated = simulate_sorts(plan, _head(say, "simulated", demo, n_local=KEYS_PER_RANK))
     _say(say, "growth_head", demo)
     for line in str(demo.comparison).splitlines():
         say(f"   {line}".rstrip())
@@ -497,7 +497,7 @@ def sort_generated(comm: Intracomm, sorter: str, n_local: int) -> NDArray[Any]:
     return np.asarray(sort(comm, inputs.keys("uniform", comm.rank, comm.size, n_local)))
 
 
-def simulate(plan: Extent, rows: Rows) -> list[SimulatedSort]:
+def simulate_sorts(plan: Extent, rows: Rows) -> list[SimulatedSort]:
     """Sort with every sorter of a plan on each machine; fit and judge every phase."""
     sweeps = []
     first, last = plan.simulated[0], plan.simulated[-1]

@@ -24,7 +24,7 @@ __all__ = [
     "check_peers",
     "gathered_nodes",
     "grid_of",
-    "numbers_of",
+    "integers_of",
     "weights_of",
 ]
 
@@ -211,7 +211,7 @@ class Graph:
         MPI.Exception
             ERR_ARG where index and edges do not fit together.
         """
-        ends, peers = numbers_of(index), numbers_of(edges)
+        ends, peers = integers_of(index), integers_of(edges)
         if ends and ends[0] == 0 and ends[-1] == len(peers):
             ends = ends[1:]
         is_growing = all(a <= b for a, b in zip((0, *ends), ends, strict=False))
@@ -276,7 +276,7 @@ class DistGraph:
         return list(node.sources), list(node.destinations)
 
 
-def numbers_of(values: Sequence[int] | None, count: int | None = None) -> tuple[int, ...]:
+def integers_of(values: Sequence[int] | None, count: int | None = None) -> tuple[int, ...]:
     """Read integers; as many as wanted, where it is said."""
     numbers = tuple(operator.index(value) for value in (values if values is not None else ()))
     if count is not None and len(numbers) != count:
@@ -292,7 +292,7 @@ def weights_of(weights: Any, degree: int) -> tuple[int, ...] | None:
         if degree:
             raise ValueError("empty weights but nonzero degree")
         return ()
-    numbers = numbers_of(weights, degree)
+    numbers = integers_of(weights, degree)
     if min(numbers, default=0) < 0:
         raise MPIException(_ERR_ARG, f"weights={list(numbers)}: they are 0 or more")
     return numbers

@@ -52,7 +52,7 @@ from labkit.comm.grid import (
     check_peers,
     gathered_nodes,
     grid_of,
-    numbers_of,
+    integers_of,
     weights_of,
 )
 from labkit.comm.handles.base import KNOWN, MODULE_NAME, constant_of, is_in_place
@@ -338,7 +338,7 @@ class Intracomm(ObjectCollectives, Comm):
         reorder: bool = False,
     ) -> Any:
         """Return a communicator of ranks that know whom they receive from and whom they send to."""
-        into, out = numbers_of(sources), numbers_of(destinations)
+        into, out = integers_of(sources), integers_of(destinations)
         check_peers((*into, *out), self.size)
         costs = weights_of(sourceweights, len(into)), weights_of(destweights, len(out))
         # a side without edges may be called unweighted
@@ -367,9 +367,9 @@ class Intracomm(ObjectCollectives, Comm):
         info, reorder : object, bool
             Not looked at.
         """
-        heads = numbers_of(sources)
-        numbers = numbers_of(degrees, len(heads))
-        targets = numbers_of(destinations, sum(numbers))
+        heads = integers_of(sources)
+        numbers = integers_of(degrees, len(heads))
+        targets = integers_of(destinations, sum(numbers))
         check_peers((*heads, *targets), self.size)
         node = gathered_nodes(self, heads, numbers, targets, weights_of(weights, len(targets)))
         return self._derive_node("Create_dist_graph", node)

@@ -127,16 +127,16 @@ def _cells(text: str) -> list[str]:
     return cells
 
 
-def require_function(source: str, function: str, name: str = "the submission") -> None:
+def require_function(source: str, function: str) -> None:
     """Refuse a source that is no Python, is too much to compile, or never names a function.
 
     Whether it defines the function, its run shows.
     """
-    limited(_require_compiled, source, function, name, what=clean_name(name))
+    limited(_require_compiled, source, function, what="the submission")
 
 
-def _require_compiled(source: str, function: str, name: str) -> None:
-    _require_function(source, function, name)
+def _require_compiled(source: str, function: str) -> None:
+    _require_function(source, function, "the submission")
     compiled(source)
 
 

@@ -242,7 +242,7 @@ _DOTTED = re.compile(r"(?<![\w.\])}\"'])([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\.(\w*)
 _IDENTIFIER = "labkit.names"
 
 
-def names_of(before: str, scope: Mapping[str, object]) -> tuple[list[str], str] | None:
+def completions_of(before: str, scope: Mapping[str, object]) -> tuple[list[str], str] | None:
     """Return what may stand behind the last dot."""
     line = before.rpartition("\n")[2]
     found = _DOTTED.search(line)
@@ -301,7 +301,7 @@ def names_matcher(shell: Any) -> Any:
     """Return the matcher of names behind a dot."""
 
     def find(before: str) -> tuple[list[str], str] | None:
-        found = names_of(before, shell.user_ns)
+        found = completions_of(before, shell.user_ns)
         return found if found and found[0] else None
 
     return matcher_of(_IDENTIFIER, "name", find)

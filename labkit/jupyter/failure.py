@@ -36,7 +36,7 @@ _FRAME = re.compile(r'^  File "(?P<file>.+)", line (?P<line>\d+), in (?P<name>.+
 _CELL_FILE = re.compile(r'[^\s"]*ipykernel_\d+[^\s":]*\.py|<ipython-input-[^>\s]*>')
 #: lines shown above and below the one that failed
 _CONTEXT = 2
-_RED, _GREEN, _BOLD, _FAINT, _OFF = "\x1b[0;31m", "\x1b[0;32m", "\x1b[1m", "\x1b[2m", "\x1b[0m"
+_RED, _GREEN, _BOLD, _OFF = "\x1b[0;31m", "\x1b[0;32m", "\x1b[1m", "\x1b[0m"
 
 
 def first_sentence(error: BaseException) -> str:

@@ -274,7 +274,7 @@ class Spmd:
                     _nothing, chosen.ranks, on=chosen.on, **(chosen.keywords | {"trace_ti": None})
                 )
         self.session = merged
-        print(options.describe(merged))
+        print(options.describe_options(merged))
 
     def check(self, given: dict[str, Any], session: dict[str, Any]) -> Namespace:
         """Refuse options that make no sense together, before anything runs."""

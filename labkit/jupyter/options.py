@@ -19,7 +19,7 @@ __all__ = [
     "SIMULATED_ONLY",
     "Machines",
     "cell_options",
-    "describe",
+    "describe_options",
     "effective",
     "help_text",
     "is_own_machine",
@@ -136,7 +136,7 @@ def effective(given: dict[str, object], session: dict[str, object], machine: obj
     return argparse.Namespace(**merged)
 
 
-def describe(session: Mapping[str, object]) -> str:
+def describe_options(session: Mapping[str, object]) -> str:
     """Report what the session's options are."""
     if not session:
         return "no options of the session; set some with %spmd, as in %spmd -n 16 --on torus:4x4"

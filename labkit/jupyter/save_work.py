@@ -374,7 +374,7 @@ class SavedWork:
             items += f"<li>left out: <code>{markup.escape(one)}</code> ({markup.escape(why)})</li>"
         listing = f"<details><summary>{markup.escape(self.summary())}</summary><ul>{items}</ul></details>"
         hints = "".join(f"<div>{markup.escape(text)}</div>" for text in self.hints())
-        return markup.card(link, listing + hints)
+        return markup.titled_block(link, listing + hints)
 
 
 @dataclass(frozen=True)
@@ -389,7 +389,7 @@ class Restored:
 
     def _repr_html_(self) -> str:
         rows = [(name, markup.escape(what)) for name, what in self.files]
-        return markup.card(markup.escape(self.archive.name), markup.properties(rows))
+        return markup.titled_block(markup.escape(self.archive.name), markup.properties(rows))
 
 
 def idle_sentence() -> str | None:

@@ -34,7 +34,7 @@ from labkit.local.costs import PACKING, REFERENCE_FLOPS_PER_S, Cost, KernelCosts
 from labkit.local.grid import jobs, packing_jobs
 from labkit.text.files import replace_file
 
-__all__ = ["fit_cost", "main", "measure", "measure_packing", "to_toml"]
+__all__ = ["fit_cost", "main", "measure_kernels", "measure_packing", "to_toml"]
 
 _DESCRIBED = {PACKING[0]: "n bytes of data with gaps, an entry per piece of consecutive bytes"}
 
@@ -70,7 +70,7 @@ def fit_cost(cells: list[Cell]) -> Cost:
     return Cost(call, item, item_log, entry, error)
 
 
-def measure(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> dict[tuple[str, int], Cost]:
+def measure_kernels(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> dict[tuple[str, int], Cost]:
     """Measure every kernel for every item size on this machine.
 
     `samples`: Samples per cell and round, of which the least is kept.
@@ -81,17 +81,17 @@ def measure(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> dict[t
     for kernel in work.KERNELS:
         for itemsize in (2, 4, 8) if kernel == "code" else (1, 2, 4, 8):
             grid = list(jobs(kernel, itemsize))
-            times = [[_seconds_per_call(job.call, samples, sample_s) for job in grid] for _ in range(rounds)]
+            times = [[_seconds_per_call(job.call, samples, 1e-3) for job in grid] for _ in range(rounds)]
             least = map(min, zip(*times, strict=True))
             cells = [(job.items, job.log_of, job.entries, s) for job, s in zip(grid, least, strict=True)]
             costs[kernel, itemsize] = fit_cost(cells)
     return costs
 
 
-def measure_packing(samples: int = 3, rounds: int = 3, sample_s: float = 1e-3) -> Cost:
+def measure_packing(samples: int, rounds: int) -> Cost:
     """Measure what gathering data with gaps costs, or scattering them: the mean of both. As `measure`."""
     grid = list(packing_jobs())
-    times = [[_seconds_per_call(job.call, samples, sample_s) for job in grid] for _ in range(rounds)]
+    times = [[_seconds_per_call(job.call, samples, 1e-3) for job in grid] for _ in range(rounds)]
     least = map(min, zip(*times, strict=True))
     return fit_cost([(job.items, job.log_of, job.entries, s / 2) for job, s in zip(grid, least, strict=True)])
 
@@ -155,7 +155,7 @@ def main(arguments: list[str] | None = None) -> int:
         parser.error(f"--samples and --rounds must be at least 1, got {options.samples} and {options.rounds}")
     machine = describe_machine()
     if options.pack is None:
-        costs = measure(options.samples, options.rounds)
+        costs = measure_kernels(options.samples, options.rounds)
         text = to_toml(KernelCosts("measured", machine, REFERENCE_FLOPS_PER_S, costs))
     else:
         find_calibration(options.pack)

@@ -21,7 +21,7 @@ from labkit.errors import PlatformError
 from labkit.machines.spec import MachineSpec, parse_spec
 from labkit.machines.spec.reader import folder, names
 
-__all__ = ["NamedMachine", "load", "names"]
+__all__ = ["NamedMachine", "load_machine", "names"]
 
 
 class NamedMachine:
@@ -40,7 +40,7 @@ class NamedMachine:
 
 
 @functools.lru_cache(maxsize=4)
-def load(name: str) -> NamedMachine:
+def load_machine(name: str) -> NamedMachine:
     """Read a named machine.
 
     Raises PlatformError: There is none of that name, or its file is broken.

@@ -664,7 +664,7 @@ def platform(spec_or_file: str | os.PathLike[str] | Platform | Zone | object) ->
 
 def _named(name: str, text: str) -> Platform:
     """A named machine, with options behind commas where it is a cluster: they replace its own."""
-    found = named.load(name)
+    found = named.load_machine(name)
     described, changes = found.spec, text.partition(",")[2]
     if changes:
         if not isinstance(described, ClusterSpec):

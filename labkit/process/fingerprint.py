@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from labkit.process.imports import imported_files, is_installed, program_digests
 
-__all__ = ["engine_digest", "fingerprint", "labkit_digest", "names_of"]
+__all__ = ["engine_digest", "fingerprint", "labkit_digest", "names_in_code"]
 
 
 #: parts of a class that say nothing about it, or are made again in every process
@@ -138,7 +138,7 @@ class _Walk:
         self.add(function.__kwdefaults__)
         cells = [cell.cell_contents if _is_filled(cell) else None for cell in function.__closure__ or ()]
         self.each("closure", cells)
-        for name in sorted(names_of(function.__code__)):
+        for name in sorted(names_in_code(function.__code__)):
             if name in function.__globals__:
                 self.word("global", name)
                 self.add(function.__globals__[name])
@@ -217,12 +217,12 @@ _KINDS: list[tuple[Any, _Adder]] = [
 ]
 
 
-def names_of(code: CodeType) -> set[str]:
+def names_in_code(code: CodeType) -> set[str]:
     """List the names that a function and those inside it use."""
     names = set(code.co_names)
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            names |= names_of(constant)
+            names |= names_in_code(constant)
     return names
 
 

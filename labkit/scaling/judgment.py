@@ -24,7 +24,7 @@ from labkit.scaling.term import CONSTANT, Term
 from labkit.scaling.verdict import Deviation, Verdict, deviation_for, growth, instead, outcome
 from labkit.text.html import number, quantity
 
-__all__ = ["Guideline", "check_guideline", "describe", "judge", "judge_samples"]
+__all__ = ["Guideline", "check_guideline", "describe_data", "judge", "judge_samples"]
 
 #: weight of growth beyond the limit from which on there is an alarm, and up to which the expectation holds
 _ALARM, _HOLDS = 0.85, 0.3
@@ -381,7 +381,7 @@ class _Judged:
         f = self.found
         noise = f.summary.deviation / float(np.sqrt(f.summary.counts.mean())) if f.summary.is_noisy else 0.0
         step = max(f.family.tolerance, 3 * float(np.sqrt(2)) * noise)  # a step is between two points
-        return describe(f.x, f.summary.points, f.model, self.e.parameter, step)
+        return describe_data(f.x, f.summary.points, f.model, self.e.parameter, step)
 
     def _leads_astray(self) -> bool:
         """Whether the nearest curve misses half of the change, grows in a fall, or lies across E."""
@@ -467,7 +467,7 @@ _FLAT = 0.1
 _SAME_SLOPE = 0.1
 
 
-def describe(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: float) -> str:
+def describe_data(x: Floats, y: Floats, model: Model | None, symbol: str, tolerance: float) -> str:
     """Return what the data do over the range, as a clause that follows "it".
 
     `x`, `y` (ndarray, shape (n,)): The points.

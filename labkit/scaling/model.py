@@ -16,7 +16,7 @@ from labkit.errors import SuggestsNames
 from labkit.scaling.expectation import Basis, Expectation
 from labkit.scaling.leastsquares import Fits
 from labkit.scaling.posterior import Belief
-from labkit.scaling.samples import numbers_of
+from labkit.scaling.samples import floats_of
 from labkit.scaling.term import CONSTANT, Term
 from labkit.text import html as markup
 
@@ -280,7 +280,7 @@ class Model(SuggestsNames):
         DataError
             x is no number.
         """
-        x = numbers_of("x", x)
+        x = floats_of("x", x)
         own = np.asarray(
             self.constant + sum(part(x) for part in (*self.others, self._leading)), dtype=np.float64
         )
@@ -400,7 +400,7 @@ class Model(SuggestsNames):
             x is no number, or the level is not between 0 and 1.
         """
         check_share("level", level)
-        middle, at = self.predict(x), numbers_of("x", x)
+        middle, at = self.predict(x), floats_of("x", x)
         if self.belief is not None:
             low, high = self.belief.quantiles(at, [(1 - level) / 2, (1 + level) / 2])
             return np.minimum(low, middle), np.maximum(high, middle)
@@ -471,7 +471,7 @@ class Model(SuggestsNames):
             ("Leave-one-out error", f"{self.cross_validation:.2%}"),
             ("Measured at", f"{self.x.size} values, {self.parameter} = {first} … {last}"),
         ]
-        return markup.card("Scaling model", markup.properties(rows))
+        return markup.titled_block("Scaling model", markup.properties(rows))
 
 
 def _multiple(coefficient: float, shape: str, unit: str, times: str) -> str:

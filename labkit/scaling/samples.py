@@ -13,7 +13,7 @@ from labkit.checks import echo
 from labkit.errors import DataError
 from labkit.text.html import number
 
-__all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "numbers_of", "read_samples", "summarize"]
+__all__ = ["AGGREGATES", "LEAST_VALUES", "Samples", "Summary", "floats_of", "read_samples", "summarize"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -254,7 +254,7 @@ def read_samples(x: npt.ArrayLike, y: npt.ArrayLike) -> Samples:
     return Samples(distinct, tuple(np.split(ys, starts[1:])))
 
 
-def numbers_of(name: str, given: npt.ArrayLike) -> npt.NDArray[np.float64]:
+def floats_of(name: str, given: npt.ArrayLike) -> npt.NDArray[np.float64]:
     """Return a number, or several in any shape, as floats; refuse anything else."""
     try:
         if np.iscomplexobj(given):

@@ -15,7 +15,7 @@ from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.family import ROUNDING, log_evidence, lost, screen, solve, unchanged, without
 from labkit.scaling.leastsquares import basis_values
 from labkit.scaling.parser import Product, parse
-from labkit.scaling.samples import LEAST_VALUES, numbers_of
+from labkit.scaling.samples import LEAST_VALUES, floats_of
 from labkit.scaling.search import PAPER, falling
 from labkit.scaling.term import CONSTANT, Term
 from labkit.scaling.verdict import beyond, outcome
@@ -88,7 +88,7 @@ class Surface:
 
     def predict(self, x1: npt.ArrayLike, x2: npt.ArrayLike) -> Floats:
         """Return the model's values; x1 and x2 are broadcast."""
-        a, b = np.broadcast_arrays(numbers_of(self.symbols[0], x1), numbers_of(self.symbols[1], x2))
+        a, b = np.broadcast_arrays(floats_of(self.symbols[0], x1), floats_of(self.symbols[1], x2))
         parts = [s(a, b, self.symbols) for s in self.summands]
         return np.asarray(self.constant + sum(parts) + 0.0 * a, dtype=np.float64)
 
@@ -454,7 +454,7 @@ class SurfaceVerdict:
             ("Fit", f"largest error {self.model.error:.2%}, {self.model.points} points"),
         ]
         inner = f"<div>{markup.escape(self.reading)}</div>{markup.properties(rows)}"
-        return markup.card(markup.badge(self.match), inner)
+        return markup.titled_block(markup.badge(self.match), inner)
 
 
 def judge_surface(

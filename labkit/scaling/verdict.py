@@ -317,7 +317,7 @@ class Verdict(SuggestsNames):
         rows += [("Note", markup.escape(n)) for n in (*self.reasons[1:], *self.notes)]
         title = f"{markup.badge(self.match)} &nbsp;{markup.escape(self.phase or self.metric)}"
         sentence = markup.escape(self.sentence(Term.pretty))
-        return markup.card(title, f"<div>{sentence}</div>{markup.properties(rows)}")
+        return markup.titled_block(title, f"<div>{sentence}</div>{markup.properties(rows)}")
 
 
 def beyond(value: float, limit: float) -> str:

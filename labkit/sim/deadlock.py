@@ -11,7 +11,7 @@ from labkit.errors import DeadlockError
 from labkit.sim.where import lines_of, place_of
 from labkit.text.units import ranks_text
 
-__all__ = ["BlockedRank", "describe", "failure", "find_cycle", "report", "waiting_of"]
+__all__ = ["BlockedRank", "deadlock_error", "deadlock_of", "find_cycle", "report", "waiting_of"]
 
 _ANY = -1
 _PROC_NULL = -2
@@ -163,7 +163,7 @@ def find_cycle(waits: dict[int, BlockedRank]) -> list[int]:
     return []
 
 
-def failure(waits: dict[int, BlockedRank], ranks: int, hints: Sequence[str] = ()) -> DeadlockError:
+def deadlock_error(waits: dict[int, BlockedRank], ranks: int, hints: Sequence[str] = ()) -> DeadlockError:
     """Return the error of a deadlock: its report with a few hints, and the graph of who waits for whom."""
     more = [f"... and {len(hints) - _MOST_HINTS} more"] if len(hints) > _MOST_HINTS else []
     lines = [report(waits, ranks), *(f"  {hint}" for hint in [*hints[:_MOST_HINTS], *more])]
@@ -174,13 +174,13 @@ def failure(waits: dict[int, BlockedRank], ranks: int, hints: Sequence[str] = ()
     return error
 
 
-def describe(hub: _kernels.Hub, calls: Calls) -> DeadlockError:
+def deadlock_of(hub: _kernels.Hub, calls: Calls) -> DeadlockError:
     """Return the error of a simulated run."""
     blocked = [rank for rank in range(hub.ranks) if hub.state(rank) not in ("finished", "not started")]
     hub.freeze(True)
     waits = {rank: waiting_of(hub, calls, rank) for rank in blocked}
     hub.freeze(False)
-    return failure(waits, hub.ranks)
+    return deadlock_error(waits, hub.ranks)
 
 
 def report(waits: dict[int, BlockedRank], ranks: int) -> str:

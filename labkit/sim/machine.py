@@ -166,9 +166,9 @@ class Simulator(Machine):
             from labkit.sim.script import simulate_script
 
             return simulate_script(request)
-        from labkit.sim.runner import simulate
+        from labkit.sim.runner import simulate_program
 
-        return simulate(request)
+        return simulate_program(request)
 
 
 def platform_for(

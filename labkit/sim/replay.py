@@ -23,7 +23,7 @@ from labkit.registry import program
 from labkit.result import Run, phase_frame
 from labkit.schedule.schedule import program_of
 from labkit.selector import Choices, selector_of
-from labkit.sim.deadlock import BlockedRank, failure
+from labkit.sim.deadlock import BlockedRank, deadlock_error
 from labkit.sim.isolation import host_clock
 from labkit.sim.machine import platform_for
 from labkit.sim.schedules import choices_on
@@ -259,7 +259,7 @@ def _deadlock(engine: _kernels.GoalRun | _kernels.Replay, ranks: int, network: N
         if not is_finished:
             waits[rank] = BlockedRank(text, peers)
     left = engine.unreceived_columns()
-    return failure(waits, ranks, _unmatched(left, waits, network))
+    return deadlock_error(waits, ranks, _unmatched(left, waits, network))
 
 
 def _unmatched(

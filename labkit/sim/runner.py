@@ -49,10 +49,10 @@ from labkit.sim.where import place_of
 from labkit.text.units import format_bytes, ranks_text
 from labkit.trace.trace import Trace, by_entry, taken_apart
 
-__all__ = ["OwnCode", "simulate"]
+__all__ = ["OwnCode", "simulate_program"]
 
 
-def simulate(request: RunRequest) -> Run:
+def simulate_program(request: RunRequest) -> Run:
     """Run a program once on simulated ranks."""
     # Real or not, it is decided before a run puts its own in that place and a trace wraps its methods.
     import labkit.MPI  # noqa: F401

@@ -333,7 +333,7 @@ def _ends(number: int) -> bool:
 
 
 def _simulate(request: RunRequest, folder: Path) -> object:
-    from labkit.sim.runner import simulate
+    from labkit.sim.runner import simulate_program
 
     if child.collector is not None:
         gc.set_threshold(*child.collector)
@@ -403,7 +403,7 @@ def _simulate(request: RunRequest, folder: Path) -> object:
     (folder / BEGAN).touch()
     told = told_to(_LiveFile(folder / LIVE)) if (folder / LIVE).exists() else contextlib.nullcontext()
     with told:
-        run = simulate(request.changed(program=program, args=(), isolate=None, options=kept))
+        run = simulate_program(request.changed(program=program, args=(), isolate=None, options=kept))
     run.notes.extend(watched.notes())
     for printed in folder.glob("forked-*"):
         run.output[int(printed.name.partition("-")[2])] += printed.read_text("utf-8", "replace")

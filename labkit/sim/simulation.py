@@ -357,7 +357,7 @@ class Simulation:
             self._fail(error)
             outcome = "stopped"
         if outcome == "deadlock":
-            found = deadlock.describe(self.hub, self.calls)
+            found = deadlock.deadlock_of(self.hub, self.calls)
             for text in (text for waits in self.waits.values() for text in waits.left()):
                 found.add_note(text)
             self._failure = self._failure or found

@@ -398,14 +398,14 @@ class ExecutorPool:
 
 def run_point(version: str, setting: Mapping[str, Any], job: bytes, point: bytes) -> bytes:
     """Run one point in a process that others use as well: an engine, or the worker of an executor."""
-    from labkit.study.worker import answer, load
+    from labkit.study.worker import answer, unpack_sent
 
     if version != __version__:
         raise MachineError(
             f"this worker has labkit {__version__}, and its client {version}", code="version-mismatch"
         )
     with _one_at_a_time, settle(setting):
-        return answer(load(job), point)
+        return answer(unpack_sent(job), point)
 
 
 def failure_of(error: Exception, worker: str) -> LabkitError:

@@ -551,7 +551,7 @@ class Study(SuggestsNames):
             rows.append(("phases", escape(", ".join(self.phases))))
         rows += [("note", markup.prose(text)) for text in self._warnings()]
         title = f"Study of {escape(self._subject())}: {len(self)} measurements"
-        return markup.card(title, markup.properties(rows) + summary_html(self.data, self.parameters))
+        return markup.titled_block(title, markup.properties(rows) + summary_html(self.data, self.parameters))
 
     # The questions of a study that its models answer.
 

@@ -22,7 +22,7 @@ from labkit.process.imports import is_installed
 from labkit.study.measure import Found, SweepJob
 from labkit.study.worker_setup import fingerprint
 
-__all__ = ["answer", "load", "main"]
+__all__ = ["answer", "main", "unpack_sent"]
 
 
 class _Unpickler(pickle.Unpickler):
@@ -42,7 +42,7 @@ class _Unpickler(pickle.Unpickler):
         return make
 
 
-def load(data: bytes) -> Any:
+def unpack_sent(data: bytes) -> Any:
     """Unpack what `labkit.real.travel.pack` packed."""
     return _Unpickler(io.BytesIO(data)).load()
 
@@ -54,7 +54,7 @@ def answer(job: SweepJob, point: bytes) -> bytes:
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            found = job.find(load(point))
+            found = job.find(unpack_sent(point))
         except Exception as error:  # of a runner of the caller's own: a serial sweep would raise it
             found = Found(rows=[error])
     found.printed, found.order = (out.getvalue(), err.getvalue()), fingerprint()
@@ -108,7 +108,7 @@ def main() -> None:
     while True:  # a setting and a job for each sweep, then its points
         with settle(request):
             try:
-                job = load(requests.get())
+                job = unpack_sent(requests.get())
             except BaseException as error:  # unpickling runs foreign code: anything may be raised
                 text = f"the program cannot be read in another process: {type(error).__name__}: {error}"
                 answers.send(MachineError(text, code="not-picklable"))

@@ -13,7 +13,7 @@ from labkit.schedule import Schedule
 from labkit.schedule.doubling import floor_power_of_two
 from labkit.synthesis.fabric import Fabric
 from labkit.synthesis.programs import Transfer, TransferPlan, schedule_of
-from labkit.synthesis.spreading import Options, direct, exchange, has_relays, routed, spread
+from labkit.synthesis.spreading import Options, direct, exchange, has_relays, plan_spread, routed
 
 __all__ = ["Attempt", "SynthesisTask", "search", "up_and_down"]
 
@@ -550,11 +550,11 @@ def _plan(task: SynthesisTask, way: _Way) -> TransferPlan:
     if problem in ("bcast", "reduce") or way.is_whole:
         root = task.root if not way.is_whole else _middle(fabric)
         origins = [root] * parts
-        down = None if problem == "reduce" else spread(fabric, origins, n / parts, options)
+        down = None if problem == "reduce" else plan_spread(fabric, origins, n / parts, options)
         if problem == "bcast":
             assert down is not None
             return down
-        up = spread(fabric.reversed(), origins, n / parts, options).reversed()
+        up = plan_spread(fabric.reversed(), origins, n / parts, options).reversed()
         return up if down is None else up.then(down)
     origins = _origins(task, way)
     size = n / len(origins) if problem == "allreduce" else n / parts
@@ -567,7 +567,7 @@ def _plan(task: SynthesisTask, way: _Way) -> TransferPlan:
         back = dissemination(fabric.reversed(), size, order, is_near)
     else:
         down = (
-            spread(fabric, origins, size, options)
+            plan_spread(fabric, origins, size, options)
             if problem in ("allgather", "allreduce")
             else TransferPlan(())
         )
@@ -576,7 +576,7 @@ def _plan(task: SynthesisTask, way: _Way) -> TransferPlan:
             back = down.mirrored(fabric.ways)
         elif problem != "allgather":
             turned = replace(options, order=options.order[::-1])
-            back = spread(fabric.reversed(), origins, size, turned)
+            back = plan_spread(fabric.reversed(), origins, size, turned)
     if problem == "allgather":
         return down
     return back.reversed().then(down) if problem == "allreduce" else back.reversed()

@@ -22,7 +22,7 @@ from labkit.schedule.check import uncollected
 from labkit.synthesis.fabric import Fabric, Way
 from labkit.synthesis.programs import Transfer, TransferPlan
 
-__all__ = ["Options", "direct", "exchange", "has_relays", "routed", "spread"]
+__all__ = ["Options", "direct", "exchange", "has_relays", "plan_spread", "routed"]
 
 
 #: chunks drawn at random, of which the rarest is taken
@@ -85,7 +85,7 @@ def neighbors(fabric: Fabric, options: Options) -> list[list[int]]:
     return found
 
 
-def spread(fabric: Fabric, origins: Sequence[int], chunk_bytes: float, options: Options) -> TransferPlan:
+def plan_spread(fabric: Fabric, origins: Sequence[int], chunk_bytes: float, options: Options) -> TransferPlan:
     """Plan how every chunk gets from its origin to every rank."""
     with uncollected():
         return _Spreading(fabric, origins, chunk_bytes, options).run()

@@ -332,7 +332,7 @@ class Synthesized:
 
     def _repr_html_(self) -> str:
         rows = [(markup.escape(name), markup.escape(text)) for name, text in self._rows()]
-        return markup.card(markup.escape(self.title), markup.properties(rows))
+        return markup.titled_block(markup.escape(self.title), markup.properties(rows))
 
 
 def of_attempt(best: Attempt, tried: Sequence[Attempt], **facts: Any) -> Synthesized:

@@ -15,7 +15,6 @@ __all__ = [
     "PRE",
     "SI_UNITS",
     "badge",
-    "card",
     "escape",
     "number",
     "properties",
@@ -23,6 +22,7 @@ __all__ = [
     "quantity",
     "render",
     "table",
+    "titled_block",
 ]
 
 #: Okabe-Ito colors; the sign and the text show the same without color
@@ -137,7 +137,7 @@ def properties(rows: Iterable[tuple[str, str]]) -> str:
     return f"{_TABLE}<tbody>{body}</tbody></table>"
 
 
-def card(title: str, inner: str) -> str:
+def titled_block(title: str, inner: str) -> str:
     """Return a block with a title; the inside is HTML already."""
     return (
         '<div style="border-left:3px solid #8888;padding:2px 0 2px 12px;margin:6px 0">'

@@ -13,7 +13,7 @@ from labkit import _kernels
 from labkit.errors import DataError
 from labkit.machines.measure import HOST_KINDS, kind_of
 from labkit.machines.noise import disturbed
-from labkit.text.html import card, escape, quantity, table
+from labkit.text.html import escape, quantity, table, titled_block
 from labkit.text.units import format_bytes
 from labkit.trace.activity import state_of_step
 from labkit.trace.trace import PhaseClock, RecordedRun, Trace, lacks_trace
@@ -449,7 +449,7 @@ class Explanation:
                 )
             ]
             parts.append(table(["link", "kind", "used up", "utilisation", "transfers held"], cells))
-        return card(f"Why {self.program} took {quantity(self.makespan_s, 's')}", "".join(parts))
+        return titled_block(f"Why {self.program} took {quantity(self.makespan_s, 's')}", "".join(parts))
 
 
 def explain_run(run: RecordedRun) -> Explanation:
@@ -704,7 +704,7 @@ class Contrast:
             ["<b>makespan</b>", *(f"<b>{quantity(e.makespan_s, 's')}</b>" for e in self.explanations)]
         )
         head = ["on the critical path", *map(escape, self._names())]
-        return card("Why these runs differ", f"<p>{escape(self.reading())}</p>{table(head, rows)}")
+        return titled_block("Why these runs differ", f"<p>{escape(self.reading())}</p>{table(head, rows)}")
 
 
 def contrast(

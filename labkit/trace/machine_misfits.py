@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.text.html import card, escape, quantity, table
+from labkit.text.html import escape, quantity, table, titled_block
 from labkit.text.units import format_bytes
 
 if TYPE_CHECKING:
@@ -671,7 +671,7 @@ class Misfits:
         ]
         head = ["where", "of", "what", "times as long", "longer by", "times", "by chance"]
         inner = f"<p>{escape(self.reading())}</p>{table(head, rows) if rows else ''}"
-        return card(f"Measured against predicted: {escape(self.program)}", inner)
+        return titled_block(f"Measured against predicted: {escape(self.program)}", inner)
 
 
 def find_misfits(measured: RecordedRun, predicted: RecordedRun) -> Misfits:

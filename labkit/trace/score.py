@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import DataError
 from labkit.program.function_phases import FILTERS, filter_text
-from labkit.text.html import card, escape, table
+from labkit.text.html import escape, table, titled_block
 from labkit.text.units import format_bytes, format_share, number_of_ranks
 from labkit.trace.counters import summary_frame
 from labkit.trace.trace import NO_PHASE
@@ -148,7 +148,7 @@ class Score:
             for phase, call, visits, posts, buffer in zip(*(first[n].tolist() for n in names), strict=True)
         ]
         head = ["phase", "call", "visits", "sends and receives", "buffer", "share"]
-        return card(
+        return titled_block(
             f"Buffers of a trace: {escape(self.program)}",
             f"<p>{escape(self.reading())}</p>{table(head, shown)}",
         )

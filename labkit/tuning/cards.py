@@ -318,7 +318,7 @@ class Card:
     def _repr_html_(self) -> str:
         rows = [[markup.escape(cell) for cell in row] for row in self.rows()]
         inner = markup.escape(self.reading) + markup.table(self.head, rows) + markup.escape(self.constants)
-        return markup.card(markup.escape(self.title), inner)
+        return markup.titled_block(markup.escape(self.title), inner)
 
 
 # Predicted costs of each algorithm, by formula, LogGP and simulation, and what nothing undercuts.

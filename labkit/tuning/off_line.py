@@ -10,7 +10,7 @@ from labkit.selector.situation import candidates
 from labkit.study.points import is_real
 from labkit.study.sweep_points import progress_bar
 from labkit.tuning.real_machine import RealMachine
-from labkit.tuning.tuned import SimulatedMachine, Tuned, measure
+from labkit.tuning.tuned import SimulatedMachine, Tuned, measure_algorithms
 
 __all__ = ["off_line"]
 
@@ -63,7 +63,7 @@ def off_line(
     if operation == "barrier":
         points = sorted({(p, 0) for p, _ in points})
     with progress_bar(len(points), progress) as bar:
-        times = measure(machine, operation, points, names, bar.update)
+        times = measure_algorithms(machine, operation, points, names, bar.update)
     return Tuned(operation, machine, times, leaves)
 
 

@@ -32,7 +32,7 @@ from labkit.text.files import replace_file
 from labkit.text.units import format_bytes, format_share
 from labkit.tuning.real_machine import RealMachine
 
-__all__ = ["COLUMNS", "Leaf", "SimulatedMachine", "Tuned", "grow", "measure"]
+__all__ = ["COLUMNS", "Leaf", "SimulatedMachine", "Tuned", "grow", "measure_algorithms"]
 
 COLUMNS = ["operation", "ranks", "bytes", "algorithm", "time_s"]
 
@@ -79,7 +79,7 @@ class SimulatedMachine:
         return time_alone(self.platform, self.model, self.node(at.ranks), at, name)
 
 
-def measure(
+def measure_algorithms(
     machine: SimulatedMachine,
     operation: str,
     points: Sequence[tuple[int, int]],
@@ -518,7 +518,9 @@ class Tuned:
         head = ["ranks", "bytes", "take"]
         rows = [[*map(markup.escape, _bounds(leaf)), markup.escape(leaf.algorithm)] for leaf in self.tree]
         reading = " ".join([self._reading(), self._equal()]).strip()
-        return markup.card(markup.escape(self._title()), markup.escape(reading) + markup.table(head, rows))
+        return markup.titled_block(
+            markup.escape(self._title()), markup.escape(reading) + markup.table(head, rows)
+        )
 
     def _equal(self) -> str:
         """Report where a name stands for several; nothing where none does."""

@@ -32,7 +32,7 @@ def test_every_sorter_promises_something_for_each_of_its_phases(monkeypatch: pyt
     plan = Extent((), P, 64, (), tuple(registry.names("sorting")))
     lines: list[str] = []
     rows = Rows(lines.append, "   sorter|machine| keys| first| last| messages| largest| seconds")
-    for one in module.simulate(plan, rows):
+    for one in module.simulate_sorts(plan, rows):
         wanted = registry.get("sorting", one.sorter).requirements.keys_per_rank
         assert set(one.table.verdicts) == {*one.study.phases, "whole run"}, one.sorter
         assert one.n_local == (wanted or KEYS_PER_RANK)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from labkit.errors import DataError
-from labkit.grading.sandbox.proxy import argument, made_from, text, whole
+from labkit.grading.sandbox.proxy import argument, made_from, text, whole_number
 from labkit.grading.sandbox.wire import Frames, WireError, decode, encode
 
 __all__ = ["SEEDS", "check"]
@@ -73,4 +73,4 @@ def check(data: bytes) -> None:
             continue
     text(header.get("text"), 100)
     with contextlib.suppress(TypeError):
-        whole(header.get("comm"))
+        whole_number(header.get("comm"))

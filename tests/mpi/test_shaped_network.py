@@ -13,7 +13,7 @@ import pytest
 
 import labkit as lk
 from labkit.calibration import with_shares
-from labkit.calibration.reality import FAR_LINKS, Job, compare, machine_of, measure_jobs, predict
+from labkit.calibration.reality import FAR_LINKS, Job, compare, measure_jobs, predict, shaped_machine
 from tests.support.shaped_network import TCP_SHARE, ShapedNetwork, find_mpich, why_not
 
 RATE = 20e6
@@ -152,7 +152,7 @@ def test_predictions_meet_real_messages(mpich):
     for groups in ((4,), (4, 4)):
         with ShapedNetwork(groups, RATE) as network:
             measured = measure_jobs(jobs, sum(groups), 4, 3, mpi=network.launcher(mpich))
-        predicted = predict(machine_of(groups, found), found.model, sum(groups), jobs)
+        predicted = predict(shaped_machine(groups, found), found.model, sum(groups), jobs)
         table = compare(measured, predicted, "min")
         errors += table["error"].abs().tolist()
     errors.sort()

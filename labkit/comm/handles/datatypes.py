@@ -34,11 +34,11 @@ from labkit.comm.handles.typebody import (
     complex_for,
     count_of,
     distributed,
+    integer_array,
     integer_for,
     length_of,
     lengths_of,
     matching,
-    numbers_of,
     order_of,
     placed,
     real_for,
@@ -269,7 +269,7 @@ class Datatype(Keyed, Named):
         self, combiner: str, blocklengths: Sequence[int], displacements: Sequence[int], unit: int
     ) -> Self:
         lengths = lengths_of(blocklengths)
-        places = numbers_of(displacements, len(lengths))
+        places = integer_array(displacements, len(lengths))
         params = {"blocklengths": lengths.tolist(), "displacements": places.tolist()}
         return self._derive(combiner, params, *self._blocks(places * unit, lengths))
 
@@ -282,7 +282,7 @@ class Datatype(Keyed, Named):
         return self._alike("HINDEXED_BLOCK", blocklength, displacements, 1)
 
     def _alike(self, combiner: str, blocklength: int, displacements: Sequence[int], unit: int) -> Self:
-        places, length = numbers_of(displacements), length_of(blocklength)
+        places, length = integer_array(displacements), length_of(blocklength)
         params = {"blocklength": length, "displacements": places.tolist()}
         return self._derive(combiner, params, *self._blocks(places * unit, [length] * len(places)))
 
@@ -292,7 +292,7 @@ class Datatype(Keyed, Named):
     ) -> Self:
         """Return blocks of these lengths at these places, in bytes, each with a separate datatype."""
         lengths = lengths_of(blocklengths).tolist()
-        places = numbers_of(displacements, len(lengths)).tolist()
+        places = integer_array(displacements, len(lengths)).tolist()
         kinds = _bodies(datatypes, len(lengths))
         parts = [
             kind.map.moved(place) if length == 1 else placed(kind.map, np.array([place]), np.array([length]))
@@ -315,8 +315,8 @@ class Datatype(Keyed, Named):
         order : int
             ORDER_C or ORDER_F.
         """
-        shape = numbers_of(sizes).tolist()
-        part, begins = (numbers_of(given, len(shape)).tolist() for given in (subsizes, starts))
+        shape = integer_array(sizes).tolist()
+        part, begins = (integer_array(given, len(shape)).tolist() for given in (subsizes, starts))
         params = {"sizes": shape, "subsizes": part, "starts": begins, "order": order_of(order)}
         made = subarray(self._valid().map, shape, part, begins, params["order"] == CONSTANTS["ORDER_C"])
         return self._derive("SUBARRAY", params, made, self._times(made))
@@ -344,9 +344,9 @@ class Datatype(Keyed, Named):
         order : int
             ORDER_C or ORDER_F.
         """
-        shape = numbers_of(gsizes).tolist()
+        shape = integer_array(gsizes).tolist()
         check_small(shape)
-        ways, blocks, grid = (numbers_of(g, len(shape)).tolist() for g in (distribs, dargs, psizes))
+        ways, blocks, grid = (integer_array(g, len(shape)).tolist() for g in (distribs, dargs, psizes))
         params = {
             "size": int(size),
             "rank": int(rank),

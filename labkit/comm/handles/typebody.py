@@ -24,11 +24,11 @@ __all__ = [
     "complex_for",
     "count_of",
     "distributed",
+    "integer_array",
     "integer_for",
     "length_of",
     "lengths_of",
     "matching",
-    "numbers_of",
     "order_of",
     "placed",
     "real_for",
@@ -333,13 +333,13 @@ def length_of(value: Any) -> int:
 
 def lengths_of(values: Sequence[int]) -> NDArray[np.int64]:
     """Return the lengths of blocks; ERR_ARG below 0."""
-    lengths = numbers_of(values)
+    lengths = integer_array(values)
     if len(lengths) and lengths.min() < 0:
         raise MPIException(_ERR_ARG, f"blocklengths={lengths.tolist()}: they are 0 or more")
     return lengths
 
 
-def numbers_of(values: Sequence[int], count: int | None = None) -> NDArray[np.int64]:
+def integer_array(values: Sequence[int], count: int | None = None) -> NDArray[np.int64]:
     """Return integers as an array, `count` of them if that is given."""
     numbers = np.array([operator.index(value) for value in values], np.int64)
     if count is not None and len(numbers) != count:

@@ -30,7 +30,7 @@ from labkit.errors import DataError
 from labkit.grading.sandbox.caller import SUBMISSION
 from labkit.process.confinement.containment import limit
 
-__all__ = ["SHOWN_BY_NAME", "Silent", "SilentModules", "compiled", "imported_by", "load"]
+__all__ = ["SHOWN_BY_NAME", "Silent", "SilentModules", "compiled", "imported_by", "load_modules"]
 
 #: of other packages; of the standard library everything but what acts when it is imported
 _LOADED = ("scipy", "pandas", "tqdm")
@@ -101,7 +101,7 @@ def _may_load(name: str) -> bool:
     return root not in _NEVER and root not in _ACTING and not is_shown
 
 
-def load(names: Sequence[str]) -> None:
+def load_modules(names: Sequence[str]) -> None:
     """Load modules; what cannot be loaded is left for the submission to find out."""
     for name in names:
         root = name.partition(".")[0]

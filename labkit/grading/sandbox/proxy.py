@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from labkit.comm.handles.status import Request, Status
     from labkit.comm.intracomm import Intracomm
 
-__all__ = ["RankProxy", "argument", "made_from", "text", "whole"]
+__all__ = ["RankProxy", "argument", "made_from", "text", "whole_number"]
 
 
 # Reads what a rank of a submission asks for: nothing of it is believed.
@@ -69,16 +69,16 @@ def argument(
     `own`: ``own(number, commutes)``: an operator of the submission's own, which only its rank can apply.
     """
     if kind == "root":
-        return whole(value)
+        return whole_number(value)
     if kind == "op" and isinstance(value, dict):
-        return own(whole(value.get("own")), value.get("commutes") is True)
+        return own(whole_number(value.get("own")), value.get("commutes") is True)
     if kind == "op":
         found = vars(mpi()).get(value) if isinstance(value, str) else None
         if not isinstance(found, mpi().Op):
             raise TypeError("op: expected an mpi().Op")
         return found
     if kind == "counts":
-        return None if value is None else [whole(count) for count in value]
+        return None if value is None else [whole_number(count) for count in value]
     if value == "none":
         return None
     if value == "in place":
@@ -111,10 +111,10 @@ def made_from(name: str, values: object) -> list[object]:
     if not isinstance(values, list):
         raise TypeError("a list of arguments is needed")
     if name not in ("Create_cart", "Sub"):
-        return [whole(value) for value in values]
+        return [whole_number(value) for value in values]
     if not all(isinstance(value, list) and len(value) <= _MOST_DIMS for value in values):
         raise ValueError(f"a grid has at most {_MOST_DIMS} dimensions")
-    dims, *flags = [[whole(number) for number in value] for value in values]
+    dims, *flags = [[whole_number(number) for number in value] for value in values]
     if name == "Sub":
         return [[bool(keep) for keep in dims]]
     return [dims, *([bool(ring) for ring in rings] for rings in flags)]
@@ -136,7 +136,7 @@ def status_row(status: Status) -> list[int]:
     return [int(status.source), int(status.tag), int(status._bytes)]
 
 
-def whole(value: object) -> int:
+def whole_number(value: object) -> int:
     """Return a value that must be a whole number."""
     if type(value) is not int or abs(value) >= 1 << 62:
         raise TypeError("a whole number is needed")
@@ -228,7 +228,7 @@ class Rooms:
         Raises ValueError, TypeError: It is none.
         Raises SubmissionFailure: There are too many.
         """
-        if not 0 <= whole(room) <= MOST_PAYLOAD_BYTES:
+        if not 0 <= whole_number(room) <= MOST_PAYLOAD_BYTES:
             raise ValueError(f"a receive of {room} bytes")
         self.budget.set_aside(self.rank, room)
         return int(room)
@@ -248,7 +248,7 @@ class Rooms:
     def fitting(self, data: Any, room: Any, comm: Intracomm, status: Any) -> Any:
         """Return what of a message there is room for; None: for all of it."""
         data = data or b""
-        if room is None or len(data) <= whole(room):
+        if room is None or len(data) <= whole_number(room):
             return data
         self.cut.append((comm._world_ranks()[status.source], self.rank, int(status.tag), len(data)))
         return data[: max(room, 0)]
@@ -441,14 +441,14 @@ class RankProxy:
         return serve(self, header, parts)
 
     def _comm(self, header: _Header) -> Any:
-        found = self._comms.get(whole(header.get("comm")))
+        found = self._comms.get(whole_number(header.get("comm")))
         if found is None:
             raise ValueError("this communicator does not exist (any more)")
         return found
 
     def _keep(self, table: dict[int, object], thing: object, number: int | None = None) -> int:
         self._handles += 1
-        number = self._handles if number is None else whole(number)
+        number = self._handles if number is None else whole_number(number)
         if number in table:
             raise self._failure("protocol", "two requests of the same number")
         if len(table) > _MOST_HANDLES:
@@ -460,7 +460,7 @@ class RankProxy:
         """Send, or post a send."""
         method = getattr(self._comm(header), header["op"])
         data = bytes(parts[0])
-        request = self._call(method, (data, whole(header["dest"]), whole(header["tag"])))
+        request = self._call(method, (data, whole_number(header["dest"]), whole_number(header["tag"])))
         if request is None:
             return {}, []
         return {"request": self._keep(self._requests, request, header.get("number"))}, []
@@ -468,13 +468,15 @@ class RankProxy:
     def receive(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Receive."""
         status, comm = new_status(), self._comm(header)
-        data = self._call(comm.recv, (None, whole(header["source"]), whole(header["tag"]), status))
+        data = self._call(
+            comm.recv, (None, whole_number(header["source"]), whole_number(header["tag"]), status)
+        )
         return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
     def post_receive(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Post a receive."""
         room, comm = self.rooms.set_aside(header["room"]), self._comm(header)
-        arguments = (MOST_PAYLOAD_BYTES, whole(header["source"]), whole(header["tag"]))
+        arguments = (MOST_PAYLOAD_BYTES, whole_number(header["source"]), whole_number(header["tag"]))
         number = self._keep(self._requests, self._call(comm.irecv, arguments), header.get("number"))
         self.rooms.open(number, room, comm)
         return {"request": number}, []
@@ -482,8 +484,8 @@ class RankProxy:
     def exchange(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Send and receive concurrently."""
         status, comm = new_status(), self._comm(header)
-        sent = (bytes(parts[0]), whole(header["dest"]), whole(header["tag"]))
-        arguments = (*sent, None, whole(header["source"]), whole(header["recvtag"]), status)
+        sent = (bytes(parts[0]), whole_number(header["dest"]), whole_number(header["tag"]))
+        arguments = (*sent, None, whole_number(header["source"]), whole_number(header["recvtag"]), status)
         data = self._call(comm.sendrecv, arguments)
         return {"status": status_row(status)}, [self.rooms.fitting(data, header.get("room"), comm, status)]
 
@@ -491,7 +493,7 @@ class RankProxy:
         """Look for a message."""
         status = new_status()
         method = getattr(self._comm(header), header["op"])
-        flag = self._call(method, (whole(header["source"]), whole(header["tag"]), status))
+        flag = self._call(method, (whole_number(header["source"]), whole_number(header["tag"]), status))
         self._count_poll(bool(flag))
         return {"flag": bool(flag), "status": status_row(status) if flag else None}, []
 
@@ -502,7 +504,7 @@ class RankProxy:
 
     def requests(self, header: _Header, parts: Sequence[memoryview]) -> _Answer:
         """Wait for requests, or test them."""
-        mode, numbers = header["mode"], [whole(number) for number in header["numbers"]]
+        mode, numbers = header["mode"], [whole_number(number) for number in header["numbers"]]
         if mode not in MODES:
             raise self._failure("protocol", "a way of waiting that does not exist")
         if len(set(numbers)) != len(numbers) or any(number not in self._requests for number in numbers):
@@ -570,10 +572,10 @@ class RankProxy:
             self.budget.carry(self.rank, comm.size * sum(map(len, given)))  # every rank gets them
         arguments: list[object] = [given if name in ("scatter", "alltoall") else given[0] if given else None]
         if name in REDUCED:
-            number, of = whole(header.get("combine")), text(header.get("operator"), 40)
+            number, of = whole_number(header.get("combine")), text(header.get("operator"), 40)
             arguments.append(_Operator(self, number, of, given))
         if header["root"] is not None:
-            arguments.append(whole(header["root"]))
+            arguments.append(whole_number(header["root"]))
         found = self._call(getattr(comm, name), arguments)
         return {}, [one or b"" for one in (found if isinstance(found, list) else [found])]
 
@@ -611,7 +613,7 @@ class RankProxy:
         comm = self._comm(header)
         if header["name"] not in OF_MESSAGES:
             raise self._failure("protocol", "a collective that does not exist")
-        arguments = header["name"], whole(header["root"]), text(header.get("op_name"), 40)
+        arguments = header["name"], whole_number(header["root"]), text(header.get("op_name"), 40)
         private, tag = self._call(comm._private, arguments)
         return {"comm": self._keep(self._comms, private), "tag": tag}, []
 
@@ -630,7 +632,7 @@ class RankProxy:
             self._refuse_collective(name)
         made = self._call(getattr(self._comm(header), name), arguments)
         if name == "Free":
-            self._comms.pop(whole(header["comm"]), None)
+            self._comms.pop(whole_number(header["comm"]), None)
         if made is None or made == mpi().COMM_NULL:
             return {"comm": None}, []
         return {"comm": self._keep(self._comms, made), "rank": made.rank, "size": made.size}, []

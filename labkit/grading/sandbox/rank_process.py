@@ -87,7 +87,7 @@ def main(descriptor: int, may_open: bool, is_strict: bool) -> NoReturn:
     caller = Caller(Frames(descriptor))
     job, parts = caller.line.read()
     if is_strict:
-        seccomp.install("reading rank" if may_open else "rank")
+        seccomp.install_filter("reading rank" if may_open else "rank")
     elif not job["accepts_weak"]:
         os._exit(71)
     sys.argv = [SUBMISSION]
@@ -109,7 +109,7 @@ def time_up(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _run(caller: Caller, job: dict[str, Any], parts: list[memoryview]) -> Any:
-    comm = install(caller, job)
+    comm = become_rank(caller, job)
     source = job["source"]
     linecache.cache[SUBMISSION] = (len(source), None, source.splitlines(True), SUBMISSION)
     module = ModuleType("submission")
@@ -222,7 +222,7 @@ def _set_clock(timeit: Any, wtime: object) -> None:
         function.__defaults__ = tuple(wtime if one is before else one for one in function.__defaults__)
 
 
-def install(caller: Caller, job: dict[str, Any]) -> RemoteComm:
+def become_rank(caller: Caller, job: dict[str, Any]) -> RemoteComm:
     """Make this process a rank; the communicator of all ranks."""
     comm = RemoteComm(caller, 0, job["rank"], job["ranks"])
     machine = RemoteContext(caller, job["rank"], job["ranks"])

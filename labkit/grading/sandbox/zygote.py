@@ -66,7 +66,7 @@ def main(descriptor: int) -> None:
             children = _start(command, descriptors, found, base_bytes)
             _answer(control, {"started": list(children)})
         elif command["do"] == "load":  # names of modules, of no submission's
-            imports.load(command["modules"])
+            imports.load_modules(command["modules"])
             rank_process.drop_algorithms()
             base_bytes = containment.address_space(size)
             gc.freeze()

@@ -21,7 +21,7 @@ from labkit.plot.still import is_live, still_bundle
 from labkit.plot.widget import Picture
 from labkit.text.html import escape
 
-__all__ = ["Explorer", "Player", "Quiz", "Select", "choice", "number", "slider", "text"]
+__all__ = ["Explorer", "Player", "Quiz", "Select", "dropdown", "number_field", "slider", "text"]
 
 #: changes that follow each other within this time are answered once
 PATIENCE_S = 0.12
@@ -320,7 +320,7 @@ def _fill(control: w.DOMWidget) -> None:
         control.style.description_width = "initial"
 
 
-def choice(label: str, options: Sequence[object], value: object, tip: str = "") -> w.Dropdown:
+def dropdown(label: str, options: Sequence[object], value: object, tip: str = "") -> w.Dropdown:
     """Return a drop-down list."""
     return w.Dropdown(
         description=label, options=options, value=value, tooltip=tip, style=_STYLE, layout=_wide()
@@ -340,7 +340,7 @@ def text(label: str, value: str, hint: str = "", tip: str = "") -> w.Text:
     )
 
 
-def number(label: str, value: int, least: int, most: int, tip: str = "") -> w.BoundedIntText:
+def number_field(label: str, value: int, least: int, most: int, tip: str = "") -> w.BoundedIntText:
     """Return a field for a whole number."""
     return w.BoundedIntText(
         description=label, value=value, min=least, max=most, tooltip=tip, style=_STYLE, layout=_wide()

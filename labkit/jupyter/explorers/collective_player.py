@@ -19,7 +19,7 @@ from bokeh.plotting import figure
 
 from labkit import registry
 from labkit.errors import DataError, ScheduleError
-from labkit.jupyter.explorers.base import Explorer, Player, choice, number, slider, text
+from labkit.jupyter.explorers.base import Explorer, Player, dropdown, number_field, slider, text
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, heading, style_axes
 from labkit.schedule import Schedule, check
@@ -67,13 +67,13 @@ class CollectivePlayer(Player):
     def __init__(self, problem: str, algorithm: str, ranks: int, on: str, n_bytes: int) -> None:
         super().__init__("Collective")
         sizes = sorted({*_SIZES, n_bytes})
-        self.problem_name = choice("collective", collectives(), problem)
-        self.algorithm = choice("algorithm", algorithms(problem), algorithm)
+        self.problem_name = dropdown("collective", collectives(), problem)
+        self.algorithm = dropdown("algorithm", algorithms(problem), algorithm)
         self.ranks = slider("ranks", ranks, 1, MOST_RANKS)
-        self.root = number("root", 0, 0, MOST_RANKS - 1)
-        self.size = choice("size", [(quantity(float(n), "B"), n) for n in sizes], n_bytes)
+        self.root = number_field("root", 0, 0, MOST_RANKS - 1)
+        self.size = dropdown("size", [(quantity(float(n), "B"), n) for n in sizes], n_bytes)
         self.machine = text("machine", on, "star", "what it is simulated on, such as torus:4x4")
-        self.buffer = choice("buffer", ["recv"], "recv", "whose blocks are shown")
+        self.buffer = dropdown("buffer", ["recv"], "recv", "whose blocks are shown")
         self.step = slider("round", 0, 0, 1, "0 is the start; arrow keys step", live=True)
         self.play = w.Play(interval=900, min=0, max=1, value=0)
         self._link = w.jslink((self.play, "value"), (self.step, "value"))
@@ -547,7 +547,7 @@ class SchedulePlayer(Explorer):
     def __init__(self, prepared: PlayedCollective) -> None:
         super().__init__("Schedule")
         self.prepared, last = prepared, len(prepared.found)
-        self.buffer = choice("buffer", prepared.buffers, prepared.result, "whose blocks are shown")
+        self.buffer = dropdown("buffer", prepared.buffers, prepared.result, "whose blocks are shown")
         self.step = slider("round", 0, 0, last, "0 is the start; arrow keys step", live=True)
         self.play = w.Play(interval=900, min=0, max=last, value=0)
         self._link = w.jslink((self.play, "value"), (self.step, "value"))

@@ -12,7 +12,7 @@ from bokeh.models import BoxAnnotation, ColumnDataSource, HoverTool, Range1d, Sp
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.jupyter.explorers.base import Explorer, choice, slider
+from labkit.jupyter.explorers.base import Explorer, dropdown, slider
 from labkit.plot.figure import Figure
 from labkit.plot.gantt_figure import time_bars
 from labkit.plot.style import grid_of
@@ -215,7 +215,7 @@ class MessagePlayer(Explorer):
         self.found = found
         self.step = slider("message", 0, 0, len(found), "0 is the beginning; arrow keys step", live=True)
         names = [(_ALL, -1), *((f"rank {rank}", rank) for rank in range(run.ranks))]
-        self.rank = choice("step through", names, -1, "of one rank: the messages that it sends or receives")
+        self.rank = dropdown("step through", names, -1, "of one rank: the messages that it sends or receives")
         self.play = w.Play(interval=900, min=0, max=len(found), value=0)
         self._link = w.jslink((self.play, "value"), (self.step, "value"))
         self.back = w.Button(icon="step-backward", tooltip="the message before", layout=w.Layout(width="3em"))

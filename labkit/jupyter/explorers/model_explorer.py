@@ -15,7 +15,7 @@ from bokeh.plotting import figure
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.jupyter.explorers.base import Explorer, choice, text
+from labkit.jupyter.explorers.base import Explorer, dropdown, text
 from labkit.plot.figure import Figure
 from labkit.plot.scaling_figure import Curves, curves_of
 from labkit.plot.style import COLORS, FONT, TOOLS, heading, rank_axis, style_axes, value_axis
@@ -218,9 +218,9 @@ class ModelExplorer(Explorer):
         self._unit = unit
         self._own = None if x is None else (np.asarray(x, np.float64), np.asarray(y, np.float64), expectation)
         names = [_OWN, *EXAMPLES] if self._own is not None else list(EXAMPLES)
-        self.example = choice("points", names, names[0])
+        self.example = dropdown("points", names, names[0])
         self.expectation = text("expected", self._data()[2], "p log p", "in big-O notation")
-        self.point = choice("point", [("", 0)], 0, "the point that the keyboard moves; the mouse moves any")
+        self.point = dropdown("point", [("", 0)], 0, "the point that the keyboard moves; the mouse moves any")
         self.factor = w.FloatLogSlider(
             description="times",
             value=1.0,

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from labkit import registry
 from labkit.errors import DataError
-from labkit.jupyter.explorers.base import Player, choice, number, slider, text
+from labkit.jupyter.explorers.base import Player, dropdown, number_field, slider, text
 from labkit.plot.figure import Figure
 from labkit.plot.style import COLORS, FONT, HEAT, TOOLS, count_axis, grid_of, heading, style_axes
 from labkit.program.context import watching
@@ -455,19 +455,19 @@ class SortingPlayer(Player):
         self, algorithm: str, kind: str, ranks: int, per_rank: int, seed: int, on: str, oversampling: float
     ) -> None:
         super().__init__("Parallel sort")
-        self.algorithm = choice("sort", sorts(), algorithm)
-        self.order = choice("keys", list(INPUTS), kind, "; ".join(f"{k}: {v}" for k, v in INPUTS.items()))
+        self.algorithm = dropdown("sort", sorts(), algorithm)
+        self.order = dropdown("keys", list(INPUTS), kind, "; ".join(f"{k}: {v}" for k, v in INPUTS.items()))
         self.ranks = slider("ranks", ranks, 1, MOST_RANKS)
         self.per_rank = slider("keys per rank", per_rank, 1, MOST_KEYS, "a sort of one key per rank has one")
         known = sorted({*OVERSAMPLING, oversampling}, reverse=True)
-        self.oversampling = choice(
+        self.oversampling = dropdown(
             "oversampling",
             [(_share(one), one) for one in known],
             oversampling,
             "samples of a rank, in multiples of 32: the fewer samples, the worse the balance",
         )
-        self.is_drawn = choice("samples", [("evenly spaced", False), ("drawn at random", True)], False)
-        self.seed = number("seed", seed, 0, 2**31 - 1)
+        self.is_drawn = dropdown("samples", [("evenly spaced", False), ("drawn at random", True)], False)
+        self.seed = number_field("seed", seed, 0, 2**31 - 1)
         self.machine = text("machine", on, "star", "what it is simulated on, such as torus:4x4")
         self.step = slider("step", 0, 0, 1, "0 is the input; arrow keys step", live=True)
         self.play = w.Play(interval=1400, min=0, max=1, value=0)

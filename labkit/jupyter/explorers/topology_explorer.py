@@ -14,7 +14,7 @@ from bokeh.models import ColorBar, LinearColorMapper, NumeralTickFormatter, TapT
 from numpy.typing import NDArray
 
 from labkit.errors import DataError, LabkitError
-from labkit.jupyter.explorers.base import Explorer, Select, choice, number, text
+from labkit.jupyter.explorers.base import Explorer, Select, dropdown, number_field, text
 from labkit.machines import named
 from labkit.machines.drawing import Layout
 from labkit.machines.platform import Platform, platform
@@ -385,15 +385,15 @@ class TopologyExplorer(Explorer):
         self._given = None if kind in known else platform(machine)
         if self._given is not None:
             known, kind = [_GIVEN, *known], _GIVEN
-        self.kind = choice("machine", known, kind, "a topology, or a machine that exists")
+        self.kind = dropdown("machine", known, kind, "a topology, or a machine that exists")
         self.shape = text("shape", shape, tip="its size; how to write it stands below")
         self.options = text("options", options, "bw=1.25GBps", "behind commas, as in star:64,bw=1GBps")
         self._hint = w.HTML()
-        self.source = number("from host", 0, 0, 1 << 20, "or click a host, then another one")
-        self.target = number("to host", min(1, _hosts(machine) - 1), 0, 1 << 20)
+        self.source = number_field("from host", 0, 0, 1 << 20, "or click a host, then another one")
+        self.target = number_field("to host", min(1, _hosts(machine) - 1), 0, 1 << 20)
         self.pattern = Select("pattern", list(PATTERNS), "none", "messages that make links hot")
-        self.shift = number("shift by", 1, -(1 << 20), 1 << 20)
-        self.seed = number("seed", 0, 0, 2**31 - 1)
+        self.shift = number_field("shift by", 1, -(1 << 20), 1 << 20)
+        self.seed = number_field("seed", 0, 0, 2**31 - 1)
         self._facts = w.HTML(layout=w.Layout(min_width="18em"))
         self._clicks = 0
         self.kind.observe(self._chosen, "value")

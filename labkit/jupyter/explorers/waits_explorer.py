@@ -13,7 +13,7 @@ from typing import Any
 import ipywidgets as w
 
 from labkit.errors import DataError
-from labkit.jupyter.explorers.base import Explorer, choice
+from labkit.jupyter.explorers.base import Explorer, dropdown
 from labkit.jupyter.failure import cell_name
 from labkit.plot.figure import Figure
 from labkit.plot.report_panes import SCALES, DrawnPanes, View, drawing_of
@@ -68,12 +68,12 @@ class WaitsExplorer(Explorer):
         self._told = ("", -1, 0.0)
         first = next(iter(self._made))
         self.report, _ = self._get(first)
-        self.shown = choice("shown", list(self._made), first, "a run, or what several come to")
-        self.metric = choice("metric", self._metrics(), "time", "or click a row of the first pane")
-        self.path = choice("call path", self._paths(), 0, "or click a row of the second pane")
-        self.rank = choice("rank", self._ranks(), _ALL, "or click the machine; once more: all ranks")
-        self.values = choice("call paths", _NARROW, _NARROW[0], "with what is in them, or themselves alone")
-        self.scale = choice("values", SCALES, SCALES[0])
+        self.shown = dropdown("shown", list(self._made), first, "a run, or what several come to")
+        self.metric = dropdown("metric", self._metrics(), "time", "or click a row of the first pane")
+        self.path = dropdown("call path", self._paths(), 0, "or click a row of the second pane")
+        self.rank = dropdown("rank", self._ranks(), _ALL, "or click the machine; once more: all ranks")
+        self.values = dropdown("call paths", _NARROW, _NARROW[0], "with what is in them, or themselves alone")
+        self.scale = dropdown("values", SCALES, SCALES[0])
         self.shown.observe(self._other, "value")
         place = w.VBox()
         controls = [self.metric, self.path, self.rank, self.values, self.scale]

@@ -12,7 +12,7 @@ __all__ = [
     "attributes_text",
     "cluster_element",
     "element",
-    "number",
+    "number_text",
     "props_text",
     "sharing_of",
     "whole_file",
@@ -40,7 +40,7 @@ def sharing_of(policy: str) -> str:
     return _SHARINGS[policy.upper()]
 
 
-def number(value: float) -> str:
+def number_text(value: float) -> str:
     """Write the shortest text that reads back as the same double, without an exponent's plus sign."""
     return repr(float(value)).replace("e+", "e")
 

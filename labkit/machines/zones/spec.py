@@ -20,7 +20,7 @@ from labkit.machines.xml.elements import (
     attributes_text,
     cluster_element,
     element,
-    number,
+    number_text,
     props_text,
     whole_file,
 )
@@ -72,14 +72,18 @@ def _write_zone(
 def _host(host: Host, indent: str) -> str:
     if host.speed is None:
         return element("router", {"id": host.name}, indent)
-    attributes = {"id": host.name, "speed": f"{number(host.speed)}f"}
+    attributes = {"id": host.name, "speed": f"{number_text(host.speed)}f"}
     if host.cores > 1:
         attributes["core"] = str(host.cores)
     return element("host", attributes, indent, host.props)
 
 
 def _link(link: Link, indent: str) -> str:
-    attributes = {"id": link.name, "bandwidth": f"{number(link.bw)}Bps", "latency": f"{number(link.lat)}s"}
+    attributes = {
+        "id": link.name,
+        "bandwidth": f"{number_text(link.bw)}Bps",
+        "latency": f"{number_text(link.lat)}s",
+    }
     if link.sharing != "shared":
         attributes["sharing_policy"] = link.sharing.upper()
     return element("link", attributes, indent, link.props)

@@ -192,7 +192,7 @@ def probe() -> bool:
     child = os.fork()
     if child == 0:
         try:
-            seccomp.install("reading rank")
+            seccomp.install_filter("reading rank")
         except BaseException:  # refused as well: that is no list that holds
             os._exit(1)
         try:

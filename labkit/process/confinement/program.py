@@ -93,7 +93,7 @@ def confine_program(
     with contextlib.suppress(OSError):
         if "seccomp" in without:
             raise OSError("left out")
-        seccomp.install("program")
+        seccomp.install_filter("program")
         is_filtered = True
         held += ["marks", "priorities", "sockets", "machine"]
     if "process" in granted or (is_scoped and is_filtered and "user" in held and was_root):

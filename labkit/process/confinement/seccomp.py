@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["install", "is_known", "program"]
+__all__ = ["install_filter", "is_known", "program"]
 
 
 EPERM, ENOSYS = 1, 38
@@ -221,7 +221,7 @@ def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
-def install(policy: str) -> None:
+def install_filter(policy: str) -> None:
     """Refuse this process what a policy does not allow, for good."""
     if not is_known():
         raise OSError(f"no list of system calls for {sys.platform} on {platform.machine()}")

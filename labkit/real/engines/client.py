@@ -52,7 +52,7 @@ from labkit.result import Run
 from labkit.text.progress import Live
 from labkit.text.units import ranks_text
 
-__all__ = ["Reports", "failure", "run_on_engines", "watch"]
+__all__ = ["Reports", "engine_failure", "run_on_engines", "watch"]
 
 #: what all ranks together may print, unless the caller says otherwise
 OUTPUT_LIMIT_BYTES = 50_000_000
@@ -327,7 +327,7 @@ class _Watch:
                 self.reports.stacks[rank] = Path(self.file(rank, "stack")).read_text("utf-8", "replace")
 
 
-def failure(
+def engine_failure(
     target: Target,
     places: list[EngineRank],
     reports: Reports,
@@ -468,7 +468,7 @@ def run_on_engines(request: RunRequest) -> Run:
     try:
         title = f"{request.name}, {ranks:,} ranks"
         places, reports = _run(target, ranks, header, payload, timeout_s, title)
-        error = failure(target, places, reports, timeout_s, header["output_limit_bytes"])
+        error = engine_failure(target, places, reports, timeout_s, header["output_limit_bytes"])
         if error is not None:
             if recording is not None and (
                 left := recording.salvage_notes(_notes(reports), ranks, str(error))

@@ -219,7 +219,6 @@ class Parts:
 
     def start_processes(self) -> None:
         """Start the controller and the engines."""
-        import ipyparallel
         from traitlets.config import Config
 
         private = self.folders[0]
@@ -241,18 +240,23 @@ class Parts:
         config.EngineLauncher.engine_cmd = [sys.executable, "-m", "labkit.real.engines.begin", "engine"]
         config.EngineLauncher.environment = new
         config.ControllerLauncher.environment = {**new, "OMPI_MCA_btl": "self"}
+        self.open(config, n=self.count, engines="mpi")
+
+    def open(self, config: Any, **options: object) -> None:
+        """Start a cluster of ipyparallel's, which keeps quiet and leaves no files behind."""
+        import ipyparallel
+
         log = logging.getLogger("labkit.cluster")
         log.setLevel(logging.CRITICAL)
         self.cluster = ipyparallel.Cluster(
-            n=self.count,
-            engines="mpi",
-            profile_dir=os.path.join(private, "profile"),
+            profile_dir=os.path.join(self.folders[0], "profile"),
             cluster_file="",
             config=config,
             load_profile=False,
             shutdown_atexit=False,
             delay=0.0,
             log=log,
+            **options,
         )
         self.cluster.start_cluster_sync()
 
@@ -429,29 +433,17 @@ class _RemoteParts(Parts):
 
     def start_cluster(self, engines: str, n: int, config: Any) -> None:
         """Start the controller here, and the engines there."""
-        import ipyparallel
-
-        private = self.folders[0]
-        own = {"IPYTHONDIR": private, JOB_VARIABLE: self.token, **self.tie(config)}
+        own = {"IPYTHONDIR": self.folders[0], JOB_VARIABLE: self.token, **self.tie(config)}
         config.EngineLauncher.environment = {JOB_VARIABLE: self.token}
         config.ControllerLauncher.environment = own
-        log = logging.getLogger("labkit.cluster")
-        log.setLevel(logging.CRITICAL)
-        self.cluster = ipyparallel.Cluster(
+        self.open(
+            config,
             n=n,
             engines=engines,
             controller_ip="*",
             controller_location=_address(),
-            profile_dir=os.path.join(private, "profile"),
-            cluster_file="",
-            config=config,
-            load_profile=False,
-            shutdown_atexit=False,
-            delay=0.0,
             send_engines_connection_env=False,
-            log=log,
         )
-        self.cluster.start_cluster_sync()
 
     def give_up(self, why: str) -> MachineError:
         """Report that the engines did not start."""

@@ -55,7 +55,7 @@ from labkit.real.program import (
     until_exit,
 )
 
-__all__ = ["CLASSES", "describe", "execute", "interruptible"]
+__all__ = ["CLASSES", "describe_engine", "execute", "interruptible"]
 
 #: the first ranks of the world, by the token of the client that uses them
 _bases: dict[str, Any] = {}
@@ -303,7 +303,7 @@ _WORLD, _SELF = MPI.COMM_WORLD, MPI.COMM_SELF
 _Idup, _Ibarrier, _Iprobe, _Free = MPI.Comm.Idup, MPI.Comm.Ibarrier, MPI.Comm.Iprobe, MPI.Comm.Free
 
 
-def describe() -> dict[str, object]:
+def describe_engine() -> dict[str, object]:
     """Describe this engine, and get it ready: signals that come from now on must not end it."""
     if WAITING.page is None:  # in the folder of the launch, which a program does not see any more
         WAITING.page = WaitPage.open(MPI)

@@ -46,7 +46,7 @@ from labkit.request import RunRequest
 from labkit.result import Run
 from labkit.text.units import ranks_text
 
-__all__ = ["OUTPUT_LIMIT_BYTES", "ending_notes", "failure", "pack_launch", "run_ranks"]
+__all__ = ["OUTPUT_LIMIT_BYTES", "ending_notes", "launch_failure", "pack_launch", "run_ranks"]
 
 #: what all ranks together may print, unless the caller says otherwise
 OUTPUT_LIMIT_BYTES = 200_000_000
@@ -61,7 +61,7 @@ _ROOM = 256 * 1024
 _BROKEN = "Socket closed"
 
 
-def failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitError | None:
+def launch_failure(job: Launch, end: LaunchEnding, timeout_s: float | None) -> LabkitError | None:
     """Find out why a job failed."""
     done = [job.rank_file(rank, "done").exists() for rank in range(job.ranks)]
     error = first_error(_error_records(job), f" (launched by {job.launcher.path}); see labkit doctor")
@@ -225,7 +225,7 @@ def run_ranks(request: RunRequest) -> Run:
         except KeyboardInterrupt:
             job.kill()
             raise interrupted(_kept_output(job)) from None
-        error = failure(job, ending, request.timeout_s)
+        error = launch_failure(job, ending, request.timeout_s)
         if error is not None:
             if recording is not None and (left := recording.salvage(job.directory, job.ranks, str(error))):
                 error.add_note(left)

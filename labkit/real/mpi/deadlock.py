@@ -150,14 +150,14 @@ class Blame:
 
     def error(self, stacks: Mapping[int, Sequence[Frame]], ranks: int) -> DeadlockError | MismatchError:
         """Return the error: a deadlock, or collectives that do not match."""
-        from labkit.sim.deadlock import failure
+        from labkit.sim.deadlock import deadlock_error
         from labkit.sim.where import lines_of
 
         waiting = self.waiting(stacks)
         if mismatch := self.mismatch(stacks):
             lines = lines_of((rank, one.text) for rank, one in waiting.items())
             return MismatchError("\n".join([mismatch, *lines]))
-        return failure(waiting, ranks)
+        return deadlock_error(waiting, ranks)
 
     def _describe(self, rank: int, own: PageContent, stack: Sequence[Frame]) -> BlockedRank:
         from labkit.sim.deadlock import BlockedRank

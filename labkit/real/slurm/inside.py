@@ -25,7 +25,7 @@ from typing import Any
 from labkit import __version__
 from labkit.errors import LabkitError, MachineError, RankError, TimeLimitError
 from labkit.process.tree import JOB_VARIABLE, THREADS
-from labkit.real.mpi.client import ending_notes, failure
+from labkit.real.mpi.client import ending_notes, launch_failure
 from labkit.real.mpi.environment import BOOTSTRAP, root_permission, without_inherited
 from labkit.real.mpi.find import Launcher, find_launcher
 from labkit.real.mpi.launch import Launch, LaunchEnding
@@ -289,7 +289,7 @@ def _launch(
         if is_recorded:
             step.before_end = lambda: ask_ranks(step.directory, step.ranks, REPORT_S)
         ending = step.run(seconds)
-        error = failure(step, ending, seconds)
+        error = launch_failure(step, ending, seconds)
         told = step.launcher_text() + job.printed_bytes()[printed_bytes:].decode("utf-8", "replace")
     if error is not None and _MEMORY.search(told):
         error = _no_memory(job, error)

@@ -67,9 +67,9 @@ class Alarms:
             handler(signal.SIGALRM, sys._getframe(1))
 
 
-def _on_rank(depth: int = 2) -> Any:
+def _on_rank() -> Any:
     """Return the machine where a rank's program calls; None: a call of labkit's own, or outside any run."""
-    name = sys._getframe(depth).f_globals.get("__name__", "")
+    name = sys._getframe(2).f_globals.get("__name__", "")
     return None if isinstance(name, str) and name.partition(".")[0] == "labkit" else simulated()
 
 

@@ -126,7 +126,7 @@ class BundleVerification:
     def _repr_html_(self) -> str:
         body = "".join(f"<li>{escape(line)}</li>" for line in self.lines())
         title = f"{escape(os.path.basename(self.name))}: {_HEADLINES[self.outcome]}"
-        return markup.card(title, f"<ul>{body}</ul>")
+        return markup.titled_block(title, f"<ul>{body}</ul>")
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""

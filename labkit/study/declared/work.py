@@ -106,7 +106,6 @@ class Content:
     def __init__(
         self, declaration: Declaration, records: Records | None = None, measured: Mapping[str, object] = {}
     ) -> None:
-        self._declaration = declaration
         program = declaration.program
         files = program_digests(program) if isinstance(program, Path) else declaration.program_files
         self._common = {

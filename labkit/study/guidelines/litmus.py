@@ -122,7 +122,7 @@ class Litmus:
     def _repr_html_(self) -> str:
         head = ("ranks", "own", "library", "messages alone", "own / alone", "library / own")
         said = "".join(f"<p>{escape(reason)}</p>" for reason in self.reasons)
-        return markup.card(escape(self.headline()), said + markup.table(head, self._rows()))
+        return markup.titled_block(escape(self.headline()), said + markup.table(head, self._rows()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain data."""

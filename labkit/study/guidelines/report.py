@@ -375,4 +375,4 @@ class GuidelineReport:
             )
             for one in self.outcomes
         ]
-        return markup.card(escape(self.headline()), markup.table(("", "guideline", "found"), rows))
+        return markup.titled_block(escape(self.headline()), markup.table(("", "guideline", "found"), rows))

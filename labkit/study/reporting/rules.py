@@ -129,7 +129,9 @@ class RuleReport:
             for one in self.findings
         ]
         head = ("", "rule", "asks that", "here")
-        return markup.card(escape(self.headline()), markup.table(head, rows) + f"<p>{escape(SOURCE)}</p>")
+        return markup.titled_block(
+            escape(self.headline()), markup.table(head, rows) + f"<p>{escape(SOURCE)}</p>"
+        )
 
 
 # Facts of a study: what its rows and its notes say about how it was made, and nothing that they do not.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from labkit.trace.exchange.events import Events
     from labkit.trace.trace import RecordedRun
 
-__all__ = ["NO_REGION", "WITHIN_CALLS", "check_archive", "write_otf2"]
+__all__ = ["NO_REGION", "WITHIN_CALLS", "check_archive", "otf2_package", "write_otf2"]
 
 
 _ENDS = frozenset(row.name for row in REQUESTS)
@@ -187,6 +187,18 @@ WITHIN_CALLS = "labkit::messages_complete_within_calls"
 _UNDEFINED = 0xFFFFFFFF
 
 
+def otf2_package() -> ModuleType:
+    """Return the package otf2, which reads and writes archives."""
+    try:
+        import otf2
+    except ImportError as error:
+        raise DataError(
+            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2",
+            code="missing-package",
+        ) from None
+    return otf2
+
+
 def write_otf2(path: Path, events: Events) -> list[Path]:
     """Write an archive, a folder that is not there yet: ``traces.otf2``, definitions, events of each rank.
 
@@ -201,13 +213,7 @@ def write_otf2(path: Path, events: Events) -> list[Path]:
     .. [1] D. Eschweiler, M. Wagner, M. Geimer, A. Knüpfer, W. E. Nagel, F. Wolf: Open Trace Format 2. ParCo
        2011. doi:10.3233/978-1-61499-041-3-481
     """
-    try:
-        import otf2
-    except ImportError as error:
-        raise DataError(
-            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2",
-            code="missing-package",
-        ) from None
+    otf2 = otf2_package()
     with otf2.writer.open(
         str(path), timer_resolution=_TICKS, chunk_size_events=_CHUNK, chunk_size_definitions=_CHUNK
     ) as archive:

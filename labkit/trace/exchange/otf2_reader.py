@@ -15,7 +15,7 @@ from labkit.comm.surface import METHODS
 from labkit.errors import DataError
 from labkit.process.limited import ReadLimits, limited
 from labkit.timing.clocks import Clocks
-from labkit.trace.exchange.otf2_archive import NO_REGION, WITHIN_CALLS
+from labkit.trace.exchange.otf2_archive import NO_REGION, WITHIN_CALLS, otf2_package
 from labkit.trace.trace import NO_PHASE, Entry
 from labkit.trace.waiting.kinds import STARTS
 
@@ -227,13 +227,7 @@ def call_name(region: str) -> str:
 
 def read_otf2(path: Path) -> Archive:
     """Read an archive."""
-    try:
-        import otf2
-    except ImportError as error:
-        raise DataError(
-            f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2",
-            code="missing-package",
-        ) from None
+    otf2 = otf2_package()
     anchor = path / "traces.otf2" if path.is_dir() else path
     if not anchor.is_file():
         raise DataError(f"there is no OTF2 archive: {str(anchor)!r} does not exist", code="missing-file")

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from labkit.errors import DataError
-from labkit.text.html import card, escape, quantity, table
+from labkit.text.html import escape, quantity, table, titled_block
 from labkit.text.units import format_share, number_of_ranks
 from labkit.trace.trace import NO_PHASE, RecordedRun, lacks_trace
 from labkit.trace.waiting.kinds import COMPUTATION, KINDS, NOT_BEGUN, UNTOLD, CallKinds
@@ -115,7 +115,7 @@ class Told(ABC):
             parts.append(table(["wait state", "phase", "call", "waited", "share"], states))
         if causes:
             parts.append(table(["rank", "goes back to", "directly", "indirectly", "share", "when"], causes))
-        return card(f"Who waited for whom in {escape(self.program)}", "".join(parts))
+        return titled_block(f"Who waited for whom in {escape(self.program)}", "".join(parts))
 
 
 def _found(waiting: Told) -> str:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from labkit.errors import DataError
 from labkit.program.variation import Variation
 from labkit.selector import selector_of
-from labkit.text.html import card, escape, quantity, table
+from labkit.text.html import escape, quantity, table, titled_block
 from labkit.text.units import format_share, ranks_text
 from labkit.trace.trace import NO_PHASE, RecordedRun, lacks_trace
 from labkit.trace.waiting.analysis import Waiting, find_waiting
@@ -166,7 +166,7 @@ class WhatIf:
             ["by the critical path", "", promised],
         ]
         inner = f"<p>{escape(self.reading())}</p>{table(['', 'makespan', 'won'], rows)}"
-        return card(f"What if: {escape(self.change)}", inner)
+        return titled_block(f"What if: {escape(self.change)}", inner)
 
 
 def try_it(

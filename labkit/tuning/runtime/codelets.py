@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from labkit.errors import DataError
-from labkit.process.fingerprint import engine_digest, fingerprint, labkit_digest, names_of
+from labkit.process.fingerprint import engine_digest, fingerprint, labkit_digest, names_in_code
 from labkit.process.imports import is_installed
 from labkit.program import context
 from labkit.real.collectives.messages import mpi_of
@@ -31,7 +31,7 @@ __all__ = [
     "clock_of",
     "combined",
     "is_simulated",
-    "machine_of",
+    "machine_name",
     "most_of",
     "simulated_machine",
 ]
@@ -139,7 +139,7 @@ class FunctionSet:
             ):
                 continue
             codes.append(plain.__code__)
-            todo += [plain.__globals__.get(name) for name in sorted(names_of(plain.__code__))]
+            todo += [plain.__globals__.get(name) for name in sorted(names_in_code(plain.__code__))]
             todo += inspect.getclosurevars(plain).nonlocals.values()
         return fingerprint(self.names, codes, labkit_digest(), engine_digest())
 
@@ -218,7 +218,7 @@ def most_of(comm: Intracomm, values: list[float]) -> list[float]:
     return [float(value) for value in most]
 
 
-def machine_of(comm: Intracomm) -> tuple[str, int]:
+def machine_name(comm: Intracomm) -> tuple[str, int]:
     """Return a name for what the ranks run on, and how many consecutive ranks share a host; the same on all.
 
     Two runs of the same name may learn from each other: the same simulated platform (its content, mapping,

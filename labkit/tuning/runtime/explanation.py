@@ -196,8 +196,8 @@ class TuningExplanation:
             said = [*one.events, *([f"left out: {'; '.join(one.left_out)}"] if one.left_out else [])]
             inner = markup.escape(one.why) + (markup.table(head, rows) if rows else "")
             inner += "".join(f"<div>{markup.escape(text)}.</div>" for text in said)
-            cards.append(markup.card(markup.escape(one.head), inner))
-        return "".join(cards) or markup.card("Tuning", markup.escape(str(self)))
+            cards.append(markup.titled_block(markup.escape(one.head), inner))
+        return "".join(cards) or markup.titled_block("Tuning", markup.escape(str(self)))
 
 
 def _calls(count: int) -> str:

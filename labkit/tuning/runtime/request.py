@@ -20,7 +20,7 @@ from labkit.tuning.runtime.codelets import (
     FunctionSet,
     clock_of,
     combined,
-    machine_of,
+    machine_name,
     most_of,
     simulated_machine,
 )
@@ -52,7 +52,7 @@ class TunedCall:
         self, comm: Intracomm, functions: FunctionSet | Callable[[Any, int], FunctionSet], plan: TuningPlan
     ) -> None:
         self._comm = comm.Dup()
-        self._machine, self._node = machine_of(self._comm)
+        self._machine, self._node = machine_name(self._comm)
         self.functions = (
             functions if isinstance(functions, FunctionSet) else functions(self._comm, self._node)
         )
@@ -266,7 +266,7 @@ class Timer:
         if every > 1:
             timing = f"in a region, {every} passes at a time between two barriers"
         plan = replace(plan, timing=timing)
-        machine, _ = machine_of(self._comm)
+        machine, _ = machine_name(self._comm)
         ranks = int(self._comm.Get_size())
         what = f"region with {functions.name} on {number_of_ranks(ranks)}"
         self._tuning = Tuning(

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.calibration.experiments import Plan, measure
+from labkit.calibration.experiments import Plan, measure_plan
 from labkit.machines import models
 from labkit.machines.models import NetworkModel
 
@@ -17,7 +17,7 @@ LINK = "star:2,bw=125MBps,lat=12us"
 
 def round_trips(sizes, on, model):
     plan = Plan(tuple(sizes), 1, ("pingpong",))
-    rows = lk.run(measure, 2, on, args=(plan,), model=model).results[0]["rows"]
+    rows = lk.run(measure_plan, 2, on, args=(plan,), model=model).results[0]["rows"]
     return {row[1]: row[3] for row in rows}
 
 

@@ -52,9 +52,9 @@ def test_the_rates_of_near_and_far_are_those_of_the_weights(base, weight, trunk_
 
 
 def tree_of(found):
-    from labkit.calibration.reality import machine_of
+    from labkit.calibration.reality import shaped_machine
 
-    return machine_of((2, 1), found)
+    return shaped_machine((2, 1), found)
 
 
 def test_where_time_and_links_grow_alike_the_weight_stays_assumed():

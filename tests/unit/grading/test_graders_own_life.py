@@ -13,7 +13,7 @@ from labkit.errors import DataError, MachineError
 from labkit.grading import Assignment, Case, Correct
 from labkit.grading.bench import OpenBench
 from labkit.grading.sandbox import Limits, Sandbox
-from labkit.grading.sandbox.imports import imported_by, load
+from labkit.grading.sandbox.imports import imported_by, load_modules
 from labkit.grading.seeds import Seed
 from labkit.grading.submission import read_submission
 from labkit.grading.trial import Trial
@@ -39,7 +39,7 @@ def test_buffers_of_receives_that_are_over_are_not_counted(sandbox: Sandbox) -> 
 
 def test_a_module_that_is_a_program_is_not_loaded_for_all_ranks(sandbox: Sandbox) -> None:
     assert imported_by("import unittest.__main__, json.tool") == ["json.tool"]
-    load(["unittest.__main__"])
+    load_modules(["unittest.__main__"])
     outcome = sandbox.run("import unittest.__main__\ndef f(comm):\n    return 1\n", "f", 2, [()] * 2)
     assert outcome.kind in ("error", "ended"), outcome.message
     assert sandbox.run("def f(comm):\n    return 1\n", "f", 2, [()] * 2).is_finished

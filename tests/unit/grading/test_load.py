@@ -60,7 +60,7 @@ def test_a_package_that_ends_or_hangs_is_left_to_the_ranks(
         "is_fine_here": "X = 1",
     }.items():  # fmt: skip
         (tmp_path / f"{name}.py").write_text(text)
-        imports.load([name])
+        imports.load_modules([name])
         assert (name in sys.modules) == (name == "is_fine_here")
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import labkit as lk
-from labkit.scaling.judgment import describe
+from labkit.scaling.judgment import describe_data
 from labkit.text.html import number
 
 Floats = npt.NDArray[np.float64]
@@ -41,13 +41,13 @@ P = np.array([4.0, 8, 16, 32, 64, 128, 256, 512])
     ],
 )
 def test_shapes_have_their_words(y: list[float], said: str) -> None:
-    assert describe(P, np.array(y, float), None, "p", 0.02) == said
+    assert describe_data(P, np.array(y, float), None, "p", 0.02) == said
 
 
 @given(st.lists(st.floats(1.0, 100.0), min_size=8, max_size=8), st.sampled_from([0.02, 0.1]))
 def test_a_stretch_that_falls_or_rises_does_so_by_more_than_the_tolerance(y: list[float], tol: float) -> None:
     values = np.array(y)
-    said = describe(P, values, None, "p", tol)
+    said = describe_data(P, values, None, "p", tol)
     first, _, second = said.partition(" up to p = ")
     if not second:
         return

@@ -9,7 +9,7 @@ import pytest
 import labkit as lk
 from labkit.errors import MachineError, RankError, TimeLimitError
 from labkit.real.engines import client as cluster_report
-from labkit.real.engines.client import Reports, failure
+from labkit.real.engines.client import Reports, engine_failure
 from labkit.real.engines.target import Target, choose, is_cluster
 from tests.support.refusals import raises_code
 
@@ -106,7 +106,7 @@ def _record(rank, status, **more):
 def _fail(records, ids=(7, 8, 9, 11), **more):
     outcome = Reports(records={one["rank"]: one for one in records}, **more)
     places = choose(ENGINES, 4, "1.0")
-    return failure(Target(_Client(list(ids)), [7, 8, 9, 11], "do this"), places, outcome, 5.0, 1000)
+    return engine_failure(Target(_Client(list(ids)), [7, 8, 9, 11], "do this"), places, outcome, 5.0, 1000)
 
 
 def test_no_error_when_all_ranks_are_done():

@@ -6,7 +6,7 @@ import pytest
 
 from labkit.errors import MachineError
 from labkit.process.watchdog import whereabouts
-from labkit.real.mpi.client import failure
+from labkit.real.mpi.client import launch_failure
 from labkit.real.mpi.environment import host_options, launch_command, rank_environment
 from labkit.real.mpi.find import Launcher
 from labkit.real.mpi.hosts import (
@@ -161,6 +161,6 @@ def test_a_connection_that_broke_is_reported_where_the_launcher_names_no_rank(tm
     for rank in range(2):
         job.rank_file(rank, "pid").write_text(f"{100 + rank} elsewhere")
         job.rank_file(rank, "out").write_text("[head:1] *** An error occurred in Socket closed\n")
-    error = failure(job, LaunchEnding("ended", 14, 1.0), 10.0)
+    error = launch_failure(job, LaunchEnding("ended", 14, 1.0), 10.0)
     assert isinstance(error, MachineError)
     assert "the connection to a rank broke, and ranks 0-1" in str(error)
