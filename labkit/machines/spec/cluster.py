@@ -13,7 +13,7 @@ from labkit.machines import quantities as units
 from labkit.machines.measure import BOTH, INTO, OUT, Bisection, Diameter, LinkKind
 from labkit.machines.spec.machine import MachineSpec
 from labkit.machines.spec.options import OPTIONS, SHARINGS, Option, one_of, parse_mapping
-from labkit.machines.xml.elements import cluster_element, number_text, whole_file
+from labkit.machines.xml.elements import cluster_element, digits_of, whole_file
 
 if TYPE_CHECKING:
     from labkit import _kernels
@@ -34,7 +34,7 @@ class LinksOfCables(NamedTuple):
     """Links that cables of one kind consist of: what for, how many, and how many times `bw` they have."""
 
     kind: str
-    number_text: int
+    digits_of: int
     width: int = 1
 
 
@@ -359,17 +359,17 @@ class ClusterSpec(MachineSpec):
     def xml_attributes(self) -> dict[str, str]:
         """Return what SimGrid's ``<cluster>`` says of its hosts, links and size."""
         attributes = {
-            "speed": f"{number_text(self.speed)}f",
+            "speed": f"{digits_of(self.speed)}f",
             "core": str(self.cores),
-            "bw": f"{number_text(self.bw)}Bps",
-            "lat": f"{number_text(self.lat)}s",
+            "bw": f"{digits_of(self.bw)}Bps",
+            "lat": f"{digits_of(self.lat)}s",
             "sharing_policy": self.sharing.upper(),
         }
         if self.limiter is not None:
-            attributes["limiter_link"] = f"{number_text(self.limiter)}Bps"
+            attributes["limiter_link"] = f"{digits_of(self.limiter)}Bps"
         if self.loopback_bw is not None:
-            attributes["loopback_bw"] = f"{number_text(self.loopback_bw)}Bps"
-            attributes["loopback_lat"] = f"{number_text(self.loopback_lat or 0.0)}s"
+            attributes["loopback_bw"] = f"{digits_of(self.loopback_bw)}Bps"
+            attributes["loopback_lat"] = f"{digits_of(self.loopback_lat or 0.0)}s"
         return attributes | self.simgrid_size()
 
     # --- names and texts ----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from labkit.machines.drawing import Layout, circle
 from labkit.machines.measure import Bisection, Diameter, LinkKind
 from labkit.machines.spec.cluster import ClusterSpec, LinksOfCables
 from labkit.machines.spec.options import BANDWIDTH, TIME, Misplaced, Option, choice, one_of, parse_count
-from labkit.machines.xml.elements import number_text
+from labkit.machines.xml.elements import digits_of
 
 __all__ = ["StarSpec"]
 
@@ -153,8 +153,8 @@ class StarSpec(ClusterSpec):
         if self.bb_bw is None:
             return {}
         return {
-            "bb_bw": f"{number_text(self.bb_bw)}Bps",
-            "bb_lat": f"{number_text(self.bb_lat or 0.0)}s",
+            "bb_bw": f"{digits_of(self.bb_bw)}Bps",
+            "bb_lat": f"{digits_of(self.bb_lat or 0.0)}s",
             "bb_sharing_policy": (self.bb_sharing or "shared").upper(),
         }
 

@@ -11,8 +11,8 @@ __all__ = [
     "MODEL_PROPERTY",
     "attributes_text",
     "cluster_element",
+    "digits_of",
     "element",
-    "number_text",
     "props_text",
     "sharing_of",
     "whole_file",
@@ -40,7 +40,7 @@ def sharing_of(policy: str) -> str:
     return _SHARINGS[policy.upper()]
 
 
-def number_text(value: float) -> str:
+def digits_of(value: float) -> str:
     """Write the shortest text that reads back as the same double, without an exponent's plus sign."""
     return repr(float(value)).replace("e+", "e")
 

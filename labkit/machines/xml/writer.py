@@ -7,7 +7,7 @@ import functools
 from labkit.errors import PlatformError
 from labkit.machines.models import NetworkModel, get
 from labkit.machines.platform import Platform
-from labkit.machines.xml.elements import number_text
+from labkit.machines.xml.elements import digits_of
 
 __all__ = ["host_file", "platform_xml", "smpirun_options"]
 
@@ -59,18 +59,18 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
         items = [item for item in items if not item.startswith("network/crosstraffic")]
         items.append(f"network/crosstraffic:{'yes' if model.cross_traffic else 'no'}")
     if model.tcp_gamma_bytes != base.tcp_gamma_bytes:
-        items.append(f"network/TCP-gamma:{number_text(model.tcp_gamma_bytes)}")
+        items.append(f"network/TCP-gamma:{digits_of(model.tcp_gamma_bytes)}")
     if model.weight_s_bytes != base.weight_s_bytes:
-        items.append(f"network/weight-S:{number_text(model.weight_s_bytes)}")
+        items.append(f"network/weight-S:{digits_of(model.weight_s_bytes)}")
     for key, table, plain in (
         ("lat-factor", model.latency_factor, base.latency_factor),
         ("bw-factor", model.bandwidth_factor, base.bandwidth_factor),
     ):
         if table != plain:
             items = [item for item in items if not item.startswith(f"smpi/{key}:")]
-            items.append(f"smpi/{key}:" + ";".join(f"{t:.0f}:{number_text(f)}" for t, f in table))
+            items.append(f"smpi/{key}:" + ";".join(f"{t:.0f}:{digits_of(f)}" for t, f in table))
     if model.penalties != base.penalties:
-        items.append("smpi/IB-penalty-factors:" + ";".join(map(number_text, model.penalties)))
+        items.append("smpi/IB-penalty-factors:" + ";".join(map(digits_of, model.penalties)))
     for key, cost in (
         ("os", model.send_overhead),
         ("ois", model.isend_overhead),
@@ -78,15 +78,13 @@ def smpirun_options(model: str | NetworkModel | None = None) -> list[str]:
     ):
         if cost:
             items = [item for item in items if not item.startswith(f"smpi/{key}:")]
-            items.append(
-                f"smpi/{key}:" + ";".join(f"{t}:{number_text(a)}:{number_text(b)}" for t, a, b in cost)
-            )
+            items.append(f"smpi/{key}:" + ";".join(f"{t}:{digits_of(a)}:{digits_of(b)}" for t, a, b in cost))
     items += [
         f"smpi/send-is-detached-thresh:{model.detached_below_bytes}",
         f"smpi/async-small-thresh:{model.eager_below_bytes}",
-        f"smpi/wtime:{number_text(model.wtime_s)}",
-        f"smpi/test:{number_text(model.test_s)}",
-        f"smpi/iprobe:{number_text(model.iprobe_s)}",
+        f"smpi/wtime:{digits_of(model.wtime_s)}",
+        f"smpi/test:{digits_of(model.test_s)}",
+        f"smpi/iprobe:{digits_of(model.iprobe_s)}",
         # Failed tests cost the same every time, as in labkit.
         "smpi/grow-injected-times:no",
         "smpi/simulate-computation:no",

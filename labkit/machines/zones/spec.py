@@ -19,8 +19,8 @@ from labkit.machines.xml.elements import (
     MODEL_PROPERTY,
     attributes_text,
     cluster_element,
+    digits_of,
     element,
-    number_text,
     props_text,
     whole_file,
 )
@@ -72,7 +72,7 @@ def _write_zone(
 def _host(host: Host, indent: str) -> str:
     if host.speed is None:
         return element("router", {"id": host.name}, indent)
-    attributes = {"id": host.name, "speed": f"{number_text(host.speed)}f"}
+    attributes = {"id": host.name, "speed": f"{digits_of(host.speed)}f"}
     if host.cores > 1:
         attributes["core"] = str(host.cores)
     return element("host", attributes, indent, host.props)
@@ -81,8 +81,8 @@ def _host(host: Host, indent: str) -> str:
 def _link(link: Link, indent: str) -> str:
     attributes = {
         "id": link.name,
-        "bandwidth": f"{number_text(link.bw)}Bps",
-        "latency": f"{number_text(link.lat)}s",
+        "bandwidth": f"{digits_of(link.bw)}Bps",
+        "latency": f"{digits_of(link.lat)}s",
     }
     if link.sharing != "shared":
         attributes["sharing_policy"] = link.sharing.upper()

@@ -242,7 +242,7 @@ class Parts:
         config.ControllerLauncher.environment = {**new, "OMPI_MCA_btl": "self"}
         self.open(config, n=self.count, engines="mpi")
 
-    def open(self, config: Any, **options: object) -> None:
+    def open(self, config: object, **options: object) -> None:
         """Start a cluster of ipyparallel's, which keeps quiet and leaves no files behind."""
         import ipyparallel
 
