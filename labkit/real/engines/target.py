@@ -47,8 +47,8 @@ try:
     import labkit
     found["labkit"] = labkit.__version__
     if found.get("size") and found["labkit"] == wanted:
-        from labkit.real.engines.engine import describe
-        found.update(describe())
+        from labkit.real.engines.engine import describe_engine
+        found.update(describe_engine())
 except Exception as error:
     found["labkit_error"] = f"{type(error).__name__}: {error}"
 """

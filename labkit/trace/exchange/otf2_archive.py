@@ -196,7 +196,8 @@ def otf2_package() -> ModuleType:
             f"an OTF2 archive needs the package otf2 ({error}): pip install otf2, or labkit's extra otf2",
             code="missing-package",
         ) from None
-    return otf2
+    package: ModuleType = otf2
+    return package
 
 
 def write_otf2(path: Path, events: Events) -> list[Path]:
