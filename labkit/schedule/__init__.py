@@ -14,18 +14,7 @@ from labkit.schedule.execute import execute
 from labkit.schedule.group import Group
 from labkit.schedule.problem import PROBLEMS, Problem
 from labkit.schedule.schedule import Buffer, Generator, Schedule, Temporary, build
-from labkit.schedule.step import (
-    ALL,
-    Column,
-    Kind,
-    ProgramEntry,
-    Section,
-    Step,
-    block,
-    block_indices,
-    blocks,
-    whole,
-)
+from labkit.schedule.step import ALL, Column, Kind, Op, Section, Step, block, block_indices, blocks, whole
 
 __all__ = [
     "ALL",
@@ -36,8 +25,8 @@ __all__ = [
     "Generator",
     "Group",
     "Kind",
+    "Op",
     "Problem",
-    "ProgramEntry",
     "Proof",
     "Schedule",
     "Section",

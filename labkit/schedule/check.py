@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from labkit.errors import ScheduleError
 from labkit.schedule.schedule import Schedule
-from labkit.schedule.step import ProgramEntry
+from labkit.schedule.step import Op
 from labkit.schedule.symbolic import Refuted, SymbolicMachine
 
 __all__ = ["Counterexample", "Proof", "check", "prove", "uncollected"]
@@ -151,7 +151,7 @@ def prove(schedule: Schedule) -> Proof:
 
 
 def _counterexample(schedule: Schedule, refuted: Refuted) -> Counterexample:
-    op: ProgramEntry | None = refuted.op
+    op: Op | None = refuted.op
     text = None
     if op is not None:
         text = " ".join(schedule.op_texts(refuted.rank, [op])[0].split())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from labkit.errors import ScheduleError
 from labkit.schedule.schedule import Schedule
-from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, ProgramEntry, block_indices
+from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op, block_indices
 
 if TYPE_CHECKING:
     from mpi4py.MPI import Intracomm
@@ -101,7 +101,7 @@ class Prepared:
         combine = as_combine(op, memory.dtype) if op is not None and memory.dtype is not None else None
         runner = _Runner(self._comm, self._tag if tag is None else tag, memory, combine)
         rest = iter(self._ops)
-        held: list[ProgramEntry] = []
+        held: list[Op] = []
         for operation in rest:
             if operation.kind is Kind.WAIT or operation.kind.is_blocking:
                 held.append(operation)
@@ -248,7 +248,7 @@ class _Runner:
         self.comm, self.tag, self.memory, self.combine = comm, tag, memory, combine
         self.open: list[tuple[int, Any, Blocks | None, _Array]] = []
 
-    def do(self, op: ProgramEntry) -> None:
+    def do(self, op: Op) -> None:
         if op.kind is Kind.WAIT:
             self.wait(op.label)
         elif op.kind is Kind.COPY:
@@ -271,7 +271,7 @@ class _Runner:
             if section is not None:
                 self.memory.fill(section, values)
 
-    def _send(self, op: ProgramEntry) -> None:
+    def _send(self, op: Op) -> None:
         values = self.memory.gathered(op.section)
         if op.kind is Kind.SEND:
             self.comm.Send(values.view(np.uint8), dest=op.peer, tag=self.tag)
@@ -279,7 +279,7 @@ class _Runner:
         request = self.comm.Isend(values.view(np.uint8), dest=op.peer, tag=self.tag)
         self.open.append((op.label, request, None, values))
 
-    def _receive(self, op: ProgramEntry) -> None:
+    def _receive(self, op: Op) -> None:
         values = self.memory.gathered(op.section)
         if op.kind is Kind.RECV:
             self.comm.Recv(values.view(np.uint8), source=op.peer, tag=self.tag)
@@ -288,7 +288,7 @@ class _Runner:
         request = self.comm.Irecv(values.view(np.uint8), source=op.peer, tag=self.tag)
         self.open.append((op.label, request, op.section, values))
 
-    def _combine(self, op: ProgramEntry) -> None:
+    def _combine(self, op: Op) -> None:
         if self.combine is None:
             raise ScheduleError(f"{self.memory.schedule!r} needs an operator: give op=", code="missing-key")
         source, target = self.memory.gathered(op.source), self.memory.gathered(op.section)

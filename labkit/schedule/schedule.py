@@ -13,7 +13,7 @@ from labkit import _kernels
 from labkit.errors import ScheduleError
 from labkit.schedule.group import Group
 from labkit.schedule.problem import Problem, Value, problem
-from labkit.schedule.step import NO_BUFFER, Blocks, Kind, ProgramEntry, Step, block_indices
+from labkit.schedule.step import NO_BUFFER, Blocks, Kind, Op, Step, block_indices
 
 __all__ = ["COUNT_BYTES", "Buffer", "Generator", "Schedule", "Temporary", "build", "program_of"]
 
@@ -44,7 +44,7 @@ def _named(value: object) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-def op_text(buffers: Sequence[str], counts: Sequence[int], op: ProgramEntry) -> str:
+def op_text(buffers: Sequence[str], counts: Sequence[int], op: Op) -> str:
     """Return one operation as text."""
     target = section_text(buffers, counts, op.section)
     verb = f"{op.kind.name.lower():6} "
@@ -160,7 +160,7 @@ class Schedule:
         names = tuple(buffer.name for buffer in self.buffers)
         return Group(chosen, self.size, self.root, self.commutative, names)
 
-    def program(self, rank: int) -> list[ProgramEntry]:
+    def program(self, rank: int) -> list[Op]:
         """Return the operations of one rank, in order."""
         return [op for step in self.steps([rank]) for _, op in step.entries()]
 
@@ -226,7 +226,7 @@ class Schedule:
             lines += [f"rank {rank}", *(f"  {text}" for text in self.op_texts(rank, self.program(rank)))]
         return "\n".join(lines)
 
-    def op_texts(self, rank: int, ops: Iterable[ProgramEntry]) -> list[str]:
+    def op_texts(self, rank: int, ops: Iterable[Op]) -> list[str]:
         """Return operations of a rank as text."""
         names, counts = [buffer.name for buffer in self.buffers], self.n_blocks(rank)
         return [op_text(names, counts, op) for op in ops]

@@ -20,7 +20,7 @@ __all__ = [
     "Column",
     "Ints",
     "Kind",
-    "ProgramEntry",
+    "Op",
     "Section",
     "Step",
     "block",
@@ -64,7 +64,7 @@ class Blocks(NamedTuple):
     stride: int
 
 
-class ProgramEntry(NamedTuple):
+class Op(NamedTuple):
     """One entry of one rank's program.
 
     `section` is what a post sends or receives, and what a copy or combine writes; `source` is what a
@@ -176,11 +176,11 @@ class Column:
     label: int = 0
     is_source_first: Ints = 0
 
-    def entry(self, i: int) -> ProgramEntry:
+    def entry(self, i: int) -> Op:
         """Return operation `i` as plain numbers."""
         return next(islice(self.entries(), i, None))[1]
 
-    def entries(self) -> Iterator[tuple[int, ProgramEntry]]:
+    def entries(self) -> Iterator[tuple[int, Op]]:
         """Yield (rank, operation) in array order, as plain numbers."""
         section, source = (map(Blocks, *map(_each, fields)) for fields in (self.section, self.source))
         each = (
@@ -191,7 +191,7 @@ class Column:
             source,
             map(bool, _each(self.is_source_first)),
         )
-        return zip(self.ranks.tolist(), map(ProgramEntry, *each))  # noqa: B905 - numbers are for every entry
+        return zip(self.ranks.tolist(), map(Op, *each))  # noqa: B905 - numbers are for every entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,7 +207,7 @@ class Step:
     def __add__(self, other: Step) -> Step:
         return Step(self.columns + other.columns)
 
-    def entries(self) -> Iterator[tuple[int, ProgramEntry]]:
+    def entries(self) -> Iterator[tuple[int, Op]]:
         """Yield (rank, operation) in program order of every rank."""
         for column in self.columns:
             yield from column.entries()

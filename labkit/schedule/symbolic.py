@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from labkit.schedule.count import Ports, Programs
 from labkit.schedule.problem import Runs, Value
 from labkit.schedule.schedule import Schedule
-from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, ProgramEntry, block_indices
+from labkit.schedule.step import ANY_LABEL, NO_BUFFER, Blocks, Kind, Op, block_indices
 
 __all__ = ["Refuted", "Rounds", "Sent", "SymbolicMachine", "combined", "rounds", "value_text"]
 
@@ -25,7 +25,7 @@ class Refuted(Exception):
         kind: str,
         rank: int,
         position: int | None,
-        op: ProgramEntry | None,
+        op: Op | None,
         message: str,
         block: str | None = None,
     ) -> None:
@@ -40,7 +40,7 @@ class Posted:
 
     rank: int
     position: int
-    op: ProgramEntry
+    op: Op
     places: list[Place]
     values: list[Value] = field(default_factory=list)
     heard: int = 0  #: bit set of ranks the sender knows to have entered
@@ -51,7 +51,7 @@ class Posted:
 class RankState:
     """Where one rank is in its program, and what it holds."""
 
-    program: list[ProgramEntry]
+    program: list[Op]
     n_blocks: list[int]
     values: dict[Place, Value]
     position: int = 0
@@ -184,7 +184,7 @@ class SymbolicMachine:
                 return
             state.position += 1
 
-    def _execute(self, rank: int, state: RankState, op: ProgramEntry, ready: deque[int]) -> bool:
+    def _execute(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> bool:
         """Carry out one operation; False if the rank must wait (it will be tried again)."""
         if op.kind is Kind.WAIT:
             return self._complete(state, [r for r in state.open if op.label in (ANY_LABEL, r.op.label)])
@@ -205,7 +205,7 @@ class SymbolicMachine:
         state.blocking = None
         return True
 
-    def _post(self, rank: int, state: RankState, op: ProgramEntry, ready: deque[int]) -> Posted:
+    def _post(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> Posted:
         if not 0 <= op.peer < self.schedule.size:
             raise self._refuted("no rank", rank, op, f"there is no rank {op.peer}")
         request = Posted(rank, state.position, op, self._places(rank, op, op.section))
@@ -277,14 +277,14 @@ class SymbolicMachine:
                 raise self._refuted_at("wrong value", request, text, self._name(place))
 
     # -- local work --------------------------------------------------------------------------------
-    def _copy(self, rank: int, op: ProgramEntry) -> None:
+    def _copy(self, rank: int, op: Op) -> None:
         sources, targets = self._pairs(rank, op)
         values = [self._read(rank, op, place) for place in sources]
         for place, value in zip(targets, values, strict=True):
             self._claim(rank, op, place, is_write=True)
             self.ranks[rank].values[place] = value
 
-    def _combine(self, rank: int, op: ProgramEntry) -> None:
+    def _combine(self, rank: int, op: Op) -> None:
         state = self.ranks[rank]
         for source, target in zip(*self._pairs(rank, op), strict=True):
             given, present = self._read(rank, op, source), self._read(rank, op, target)
@@ -295,7 +295,7 @@ class SymbolicMachine:
             except Unordered as problem:
                 raise self._refuted(problem.kind, rank, op, str(problem), self._name(target)) from None
 
-    def _pairs(self, rank: int, op: ProgramEntry) -> tuple[list[Place], list[Place]]:
+    def _pairs(self, rank: int, op: Op) -> tuple[list[Place], list[Place]]:
         if self.counts is not None and self.counts in (op.source.buffer, op.section.buffer):
             raise self._refuted("shape", rank, op, "counts are sent and received, and nothing else")
         sources, targets = self._places(rank, op, op.source), self._places(rank, op, op.section)
@@ -308,7 +308,7 @@ class SymbolicMachine:
         return sources, targets
 
     # -- blocks ------------------------------------------------------------------------------------
-    def _places(self, rank: int, op: ProgramEntry, section: Blocks) -> list[Place]:
+    def _places(self, rank: int, op: Op, section: Blocks) -> list[Place]:
         if section.buffer == NO_BUFFER or section.length == 0:
             return []
         n_blocks = self.ranks[rank].n_blocks[section.buffer]
@@ -326,7 +326,7 @@ class SymbolicMachine:
             )
         return places
 
-    def _check_told(self, rank: int, op: ProgramEntry, n_blocks: int) -> None:
+    def _check_told(self, rank: int, op: Op, n_blocks: int) -> None:
         """Refuse blocks whose sizes the rank does not know yet."""
         assert self.counts is not None
         n_counts = self.ranks[rank].n_blocks[self.counts]
@@ -336,7 +336,7 @@ class SymbolicMachine:
         for block in range(n_counts):
             self._read(rank, op, (self.counts, block))
 
-    def _read(self, rank: int, op: ProgramEntry, place: Place) -> Value:
+    def _read(self, rank: int, op: Op, place: Place) -> Value:
         self._claim(rank, op, place, is_write=False)
         value = self.ranks[rank].values.get(place)
         if value is None:
@@ -344,7 +344,7 @@ class SymbolicMachine:
             raise self._refuted("undefined", rank, op, f"{name} is used before it is set", name)
         return value
 
-    def _claim(self, rank: int, op: ProgramEntry, place: Place, is_write: bool) -> None:
+    def _claim(self, rank: int, op: Op, place: Place, is_write: bool) -> None:
         """Refuse to touch a block while an open request does, unless both only read."""
         if is_write and self.schedule.buffers[place[0]].name == "send":
             name = self._name(place)
@@ -417,9 +417,7 @@ class SymbolicMachine:
         waited = (r for r in state.open if op.label in (ANY_LABEL, r.op.label))
         return next(r for r in waited if not r.is_matched)
 
-    def _refuted(
-        self, kind: str, rank: int, op: ProgramEntry, message: str, block: str | None = None
-    ) -> Refuted:
+    def _refuted(self, kind: str, rank: int, op: Op, message: str, block: str | None = None) -> Refuted:
         return Refuted(kind, rank, self.ranks[rank].position, op, message, block)
 
     def _refuted_at(self, kind: str, request: Posted, message: str, block: str | None = None) -> Refuted:
@@ -553,7 +551,7 @@ class _Paced(SymbolicMachine):
                 known |= request.heard
         return known
 
-    def _post(self, rank: int, state: RankState, op: ProgramEntry, ready: deque[int]) -> Posted:
+    def _post(self, rank: int, state: RankState, op: Op, ready: deque[int]) -> Posted:
         before = dict(state.values)
         request = super()._post(rank, state, op, ready)
         if op.kind.is_receive:

@@ -22,7 +22,7 @@ from labkit.machines.platform import Platform
 from labkit.plot_backend import draw
 from labkit.schedule import Kind, Proof, Schedule, block_indices, execute
 from labkit.schedule.count import count
-from labkit.schedule.step import NO_BUFFER, Blocks, ProgramEntry
+from labkit.schedule.step import NO_BUFFER, Blocks, Op
 from labkit.sim.replay import write_goal
 from labkit.sim.schedules import Simulated, simulate
 from labkit.synthesis.attempts import Attempt
@@ -118,14 +118,14 @@ class _Gpu:
         chosen = block_indices(*section[1:], self.counts[section.buffer])
         return [(letter, int(b) + shift) for b in chosen]
 
-    def _block(self, op: ProgramEntry) -> int:
+    def _block(self, op: Op) -> int:
         key = (op.peer, -1) if op.kind.is_send else (-1, op.peer) if op.kind.is_receive else (-1, -1)
         if key not in self.blocks:
             self.blocks[key] = len(self.steps)
             self.steps.append([])
         return self.blocks[key]
 
-    def _add(self, op: ProgramEntry) -> None:
+    def _add(self, op: Op) -> None:
         number, target = self._block(op), self._place(op.section)
         source = self._place(op.source)
         is_local = op.kind in (Kind.COPY, Kind.COMBINE)

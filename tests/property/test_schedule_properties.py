@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from labkit import registry
 from labkit.errors import ScheduleError
-from labkit.schedule import Column, Group, ProgramEntry, Schedule, Step, block_indices, check, predict
+from labkit.schedule import Column, Group, Op, Schedule, Step, block_indices, check, predict
 from labkit.sim.schedules import perform
 from tests.support.collectives import affine, case_of
 
@@ -70,7 +70,7 @@ def test_what_is_proved_holds(call: dict, data: st.DataObject) -> None:
             predict(damaged, 8.0, 1.0, 1.0)
 
 
-def damage(program: list[ProgramEntry], p: int, data: st.DataObject) -> None:
+def damage(program: list[Op], p: int, data: st.DataObject) -> None:
     """Drop, double, swap or change an operation."""
     if not program:
         return
@@ -93,7 +93,7 @@ def damage(program: list[ProgramEntry], p: int, data: st.DataObject) -> None:
         program[at] = op._replace(label=data.draw(st.integers(-1, 2)))
 
 
-def with_programs(schedule: Schedule, programs: list[list[ProgramEntry]]) -> Schedule:
+def with_programs(schedule: Schedule, programs: list[list[Op]]) -> Schedule:
     def generator(group: Group) -> Iterator[Step]:
         for rank in group.ranks.tolist():
             for op in programs[rank]:

@@ -17,7 +17,7 @@ from labkit.schedule import (
     Generator,
     Group,
     Kind,
-    ProgramEntry,
+    Op,
     Schedule,
     Step,
     Temporary,
@@ -36,11 +36,11 @@ EVERY = pytest.mark.parametrize(("problem", "name"), registry.schedules())
 class Listed(Step):
     """A step that is given as its entries: (rank, operation) in place of columns."""
 
-    def entries(self) -> Iterator[tuple[int, ProgramEntry]]:
+    def entries(self) -> Iterator[tuple[int, Op]]:
         return iter(self.columns)  # type: ignore[arg-type]
 
 
-def with_programs(schedule: Schedule, programs: list[list[ProgramEntry]]) -> Schedule:
+def with_programs(schedule: Schedule, programs: list[list[Op]]) -> Schedule:
     """Return the schedule with other programs."""
 
     def generator(group: Group) -> Iterator[Step]:
@@ -49,11 +49,11 @@ def with_programs(schedule: Schedule, programs: list[list[ProgramEntry]]) -> Sch
     return dataclasses.replace(schedule, generator=generator)
 
 
-def programs_of(schedule: Schedule) -> list[list[ProgramEntry]]:
+def programs_of(schedule: Schedule) -> list[list[Op]]:
     return [schedule.program(rank) for rank in range(schedule.size)]
 
 
-Change = Callable[[int, ProgramEntry], list[ProgramEntry] | None]
+Change = Callable[[int, Op], list[Op] | None]
 
 
 def mutants(schedule: Schedule, changed: Change) -> Iterator[tuple[str, Schedule]]:
@@ -87,30 +87,30 @@ def must_refute_all(schedule: Schedule, changed: Change) -> None:
         assert 0 <= result.rank < schedule.size
 
 
-def wrong_peer(schedule: Schedule, rank: int, op: ProgramEntry) -> list[ProgramEntry] | None:
+def wrong_peer(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
     return [op._replace(peer=(op.peer + 1) % schedule.size)] if op.peer >= 0 else None
 
 
-def dropped(schedule: Schedule, rank: int, op: ProgramEntry) -> list[ProgramEntry] | None:
+def dropped(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
     """Waits apart: a later wait may stand in for a dropped one."""
     return None if op.kind is Kind.WAIT else []
 
 
-def doubled_contribution(schedule: Schedule, rank: int, op: ProgramEntry) -> list[ProgramEntry] | None:
+def doubled_contribution(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
     return [op, op] if op.kind is Kind.COMBINE else None
 
 
-def message_sent_twice(schedule: Schedule, rank: int, op: ProgramEntry) -> list[ProgramEntry] | None:
+def message_sent_twice(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
     return [op, op] if op.kind.is_send else None
 
 
-def swapped_operands(schedule: Schedule, rank: int, op: ProgramEntry) -> list[ProgramEntry] | None:
+def swapped_operands(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
     if op.kind is not Kind.COMBINE or schedule.commutative:
         return None
     return [op._replace(is_source_first=not op.is_source_first)]
 
 
-def wrong_block(schedule: Schedule, rank: int, op: ProgramEntry) -> list[ProgramEntry] | None:
+def wrong_block(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
     n_blocks = schedule.n_blocks(rank)
     if op.section.buffer < 0 or n_blocks[op.section.buffer] < 2:
         return None
@@ -119,7 +119,7 @@ def wrong_block(schedule: Schedule, rank: int, op: ProgramEntry) -> list[Program
     return [op._replace(section=op.section._replace(first=op.section.first + 1))]
 
 
-def wrong_length(schedule: Schedule, rank: int, op: ProgramEntry) -> list[ProgramEntry] | None:
+def wrong_length(schedule: Schedule, rank: int, op: Op) -> list[Op] | None:
     length = op.section.length
     if op.section.buffer < 0 or length == 0:
         return None
@@ -129,7 +129,7 @@ def wrong_length(schedule: Schedule, rank: int, op: ProgramEntry) -> list[Progra
     return [op._replace(section=op.section._replace(length=max(length - less, 0)))]
 
 
-def _indices(op: ProgramEntry, n_blocks: int) -> list[int]:
+def _indices(op: Op, n_blocks: int) -> list[int]:
     from labkit.schedule import block_indices
 
     return block_indices(*op.section[1:], n_blocks).tolist()
