@@ -29,8 +29,8 @@ Floats = npt.NDArray[np.float64]
 
 #: cells that take this many times the least of their row have the darkest color
 _DARKEST = 8.0
-#: pixels that a notebook shows beside its panes on a small screen
-_WIDEST = 900
+#: pixels that a notebook on a small screen shows beside its panes, and a page of the site beside its contents
+_WIDEST = 840
 
 
 def matrix(
@@ -55,7 +55,7 @@ def matrix(
     where : mapping, optional
         Which rows of the study, where further parameters vary.
     width : int, optional
-        Pixels; default: as wide as the names require, at most 900; names that need more room are slanted.
+        Pixels; default: as wide as the names require, at most 840; names that need more room are slanted.
 
     Returns
     -------

@@ -66,5 +66,5 @@ def test_many_long_names_are_slanted_within_the_page() -> None:
         matrix(lk.sweep(program, 2, "star", sort=sorts, input=["x", "y"], repeats=1), "input", "sort")
         for sorts in (names[:2], names)
     )
-    assert few.layout.width < many.layout.width <= 900
+    assert few.layout.width < many.layout.width <= 840
     assert [one.layout.xaxis[0].major_label_orientation for one in (few, many)] == ["horizontal", 0.6]
