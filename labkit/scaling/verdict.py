@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -173,7 +174,8 @@ class Verdict(SuggestsNames):
             but = f", but {self.exception}" if self.exception else ""
             return f"Undecided: it {found}{but}, {expected} is expected{self._scatter}; {self.reasons[0]}."
         step, tail = self.compared or pace(g, e, write), "" if model.is_nearest else dominance(model, write)
-        tail += self._scatter
+        found, jump = (*_JUMP.split(found, 1), "")[:2]  # the growth is compared, not the jump
+        tail = (f", and {jump}" if jump else "") + tail + self._scatter
         tail += f"; but {self.exception}" if self.exception else ""
         if self.match == "exact":
             return f"Exact match: it {found}, as expected{tail}."
@@ -415,6 +417,8 @@ Write = Callable[[Term], str]
 #: what falls by less than this factor, or by less than its curve misses points, and then rises is not said
 #: to fall
 _TURN = 1.05
+#: before what a piecewise model does apart from its growth
+_JUMP = re.compile(r" and (?=drops |jumps |is \S+ (?:\S+ )?(?:higher|lower) )")
 #: a takeover farther beyond the data than this is not worth a clause
 _FAR = 1e6
 

@@ -49,7 +49,7 @@ RECORDED = "recorded"
 _TOP = ("title", "tables", "cells", "machines", "causes")
 _MACHINE = ("name", "printed", "files", "quick")
 _PAPER = ("title", "commands", "slow")
-_CAUSE = ("machine", "cell", "change", "file")
+_CAUSE = ("machine", "cells", "change", "file")
 #: match symbols in the order of their distance from an exact match
 _ORDER = ("exact", "approximate", "none")
 
@@ -72,14 +72,14 @@ class PaperMachine:
 
 @dataclass(frozen=True)
 class Cause:
-    """An experiment: a declared study in which one thing is changed, to explain a cell.
+    """An experiment: a declared study in which one thing is changed, to explain cells of a machine.
 
-    `machine`, `cell`: The cell: the name of the machine, and the function as printed.
+    `cells`: The functions as printed.
     `change`: What is changed.
     """
 
     machine: str
-    cell: str
+    cells: tuple[str, ...]
     change: str
     file: str
 
@@ -204,7 +204,7 @@ class Reproduction:
             tried = [
                 _tried(cause, judged[cause.file][cell.function], cell)
                 for cause in self.causes
-                if (cause.machine, cause.cell) == (cell.machine, cell.function)
+                if cause.machine == cell.machine and cell.function in cause.cells
                 and cell.function in judged.get(cause.file, {})
             ]
             why = "; ".join(tried) or one.error or "no experiment was run"
@@ -280,7 +280,7 @@ def read_reproduction(folder: Path) -> Reproduction:
     causes = []
     for entry in content.get("causes", []):
         _require(entry, _CAUSE, _CAUSE, f"{path}, [[causes]]")
-        causes.append(Cause(**entry))
+        causes.append(Cause(**{**entry, "cells": tuple(entry["cells"])}))
     return Reproduction(folder, content["title"], content["tables"], content["cells"], machines, causes)
 
 

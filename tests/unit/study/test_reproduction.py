@@ -63,7 +63,7 @@ files = ["works.toml"]
 
 [[causes]]
 machine = "here"
-cell = "Bcast"
+cells = ["Bcast"]
 change = "works again"
 file = "works.toml"
 """
