@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import itertools
+import resource
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,8 @@ class Found:
         (`labkit.study.worker_setup`).
     `conduct`: How a real measurement was conducted: `labkit.timing.Conduct` as plain data.
     `uncharged`: What all repetitions computed without being charged.
+    `effort`: CPU seconds ("cpu_s") of the process that ran them and of its children, and the peak memory of one of
+        them up to then ("peak_bytes").
     """
 
     rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)
@@ -64,6 +67,7 @@ class Found:
     order: int = 0
     conduct: dict[str, Any] | None = None
     uncharged: Uncharged = field(default_factory=Uncharged)
+    effort: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ class SweepJob:
 
     def find(self, point: Point) -> Found:
         """Run one point."""
+        began_s, _ = _used()
         found = Found(seeds="differ" if self.is_every and not is_real(point.on) else "")
         runs: list[Run] = []
         try:
@@ -109,6 +114,8 @@ class SweepJob:
             for at, name in getattr(runs[0], "collectives", {}).items():
                 names = found.collectives.setdefault(at.operation, {}).setdefault(at.ranks, [])
                 names += [name] if name not in names else []
+        cpu_s, peak_bytes = _used()
+        found.effort = {"cpu_s": round(cpu_s - began_s, 3), "peak_bytes": peak_bytes}
         return found
 
     def launch(self, point: Point) -> dict[str, Any]:
@@ -223,3 +230,9 @@ def with_seed(
         return given | {"seed": seed}
     is_whole = isinstance(one.default, int) and not isinstance(one.default, bool)
     return given | ({"seed": one.default + seed} if is_whole else {})
+
+
+def _used() -> tuple[float, int]:
+    """Return the CPU seconds of this process and of those that it waited for, and the peak bytes of one."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used), 1024 * max(one.ru_maxrss for one in used)

@@ -10,7 +10,6 @@ import itertools
 import json
 import os
 import re
-import resource
 import time
 import tomllib
 from collections import Counter
@@ -41,10 +40,6 @@ from labkit.timing import Repeats
 __all__ = ["Content", "DeclaredWork", "Results", "differences"]
 
 
-#: whose effort counts: this process, and those that it waited for
-_PROCESSES = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-
-
 class _Writer(Harvest):
     """Writes every point down before the next one is taken."""
 
@@ -53,7 +48,6 @@ class _Writer(Harvest):
         self._work = work
         #: computation that is measured and kept with the points
         self._records, self._written = records, set(records.kept if records is not None else ())
-        self._cpu_s = _cpu_s()
 
     def keep(self, point: Point, found: Found) -> None:
         """Keep a point's rows, on disk as well."""
@@ -73,16 +67,10 @@ class _Writer(Harvest):
                 "counts": self.counts.get(found.on),
                 "seeds": found.seeds,
                 "collectives": found.collectives,
-                "effort": self._effort(),
+                "effort": found.effort,
             }
             key = {"place": self._work.places[point.number], "content": self._work.contents[point.number]}
             self._work.results.add(self._work.keys[point.number], key | entry | self._computation())
-
-    def _effort(self) -> dict[str, float]:
-        """Return the CPU seconds since the last point, and the peak memory of a process up to here."""
-        before, self._cpu_s = self._cpu_s, _cpu_s()
-        peak = max(resource.getrusage(who).ru_maxrss for who in _PROCESSES)
-        return {"cpu_s": round(self._cpu_s - before, 3), "peak_bytes": peak * 1024}
 
     def _computation(self) -> dict[str, object]:
         """Return what has been measured since the last point."""
@@ -342,11 +330,6 @@ class DeclaredWork:
     def save(self, study: Study) -> Path:
         """Save the study in the folder of results; `labkit.load` and ``labkit judge`` read it."""
         return study.save(self.results.folder / "data.study")
-
-
-def _cpu_s() -> float:
-    used = [resource.getrusage(who) for who in _PROCESSES]
-    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _each(texts: Iterable[str]) -> list[str]:

@@ -100,6 +100,17 @@ def test_cells_are_compared_by_their_symbols(studies: Path, capsys: pytest.Captu
     assert effort["peak_bytes"] > 1 << 20
 
 
+def test_the_effort_of_other_processes_counts(studies: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    work = "    sum(range(2_000_000))\n"
+    (studies / "small" / "program.py").write_text(PROGRAM + work)
+    began = time.process_time()
+    sum(range(2_000_000))
+    own_s = time.process_time() - began
+    assert reproduce(studies, "--json", "--jobs", "2") == 0
+    effort = json.loads(capsys.readouterr().out)["effort"]["works.toml"]
+    assert effort["cpu_s"] > 2 * 62 * own_s / 4  # 62 ranks of either work
+
+
 def test_it_goes_on_where_it_stopped_and_records(studies: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert reproduce(studies, "--record") == 0
     first = capsys.readouterr()
