@@ -212,23 +212,23 @@ ASSIGNMENT = Assignment(
     function="compact",
     statement=_STATEMENT,
     checks=(
-        Correct("right", "Keeps the right values in order on 2, 3, 4 and 8 ranks", 2, _right, _in_order,
+        Correct("right", "Keeps the right values in order on 2, 3, 4 and 8 ranks", 1, _right, _in_order,
                 "Which place in the result has the first value that a rank keeps?"),
-        Correct("any_number", "Any number of ranks", 2, _any_number, _in_order,
+        Correct("any_number", "Any number of ranks", 1, _any_number, _in_order,
                 "What does an exclusive scan give rank 0?"),
         Correct("lengths", "Ranks with few values or none, or all of them", 1, _lengths, _in_order,
                 "Which dtype has the empty array that a rank returns? Does a rank that keeps nothing take "
                 "part?"),
         Correct("any_type", "Values of any type, bit by bit", 1, _any_type, _in_order,
                 "A buffer for what is received has the dtype of `values`."),
-        Correct("balance", "Every rank returns floor(k/p) or ceil(k/p) values", 2, _skewed, _balanced,
+        Correct("balance", "Every rank returns floor(k/p) or ceil(k/p) values", 3, _skewed, _balanced,
                 "The place of a value in the result determines the rank that returns it; k is the sum of "
                 "all counts."),
         Costs("volume", "A rank receives its block and not much more", 2, _volume_cases, _balanced,
               [_RECEIVED, _TOLD, _SENT],
               "Each kept value goes straight to the rank that returns it; what is not kept stays, and flags "
               "do not travel."),
-        Scaling("scaling", "The time grows with log p", 2, _growth_case, _balanced, "log p",
+        Scaling("scaling", "The time grows with log p", 3, _growth_case, _balanced, "log p",
                 on="star:{},bw=1GBps,lat=20us,model=raw".format, slack=2.0,
                 bounds=[Bound("chain", _chain, "4 ceil(log2 p) + 6"), _RECEIVED, _SENT],
                 drawn=(20, 63, 6), also=_elsewhere, most_decrease=1.5,

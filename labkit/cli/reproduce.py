@@ -43,7 +43,7 @@ exit code: 0 the table is complete (whatever it says); 2 points are missing beca
 examples:
   labkit reproduce                              # list the studies
   labkit reproduce sorting --on lichtenberg
-  labkit reproduce mpi --quick                  # at most about one CPU minute
+  labkit reproduce mpi --quick                  # one to two minutes
   labkit reproduce mafia --recorded             # the table of the recorded values; nothing is run
   labkit reproduce hoefler --quick              # the figures of a paper, printed by commands
 """

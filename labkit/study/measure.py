@@ -51,8 +51,8 @@ class Found:
         (`labkit.study.worker_setup`).
     `conduct`: How a real measurement was conducted: `labkit.timing.Conduct` as plain data.
     `uncharged`: What all repetitions computed without being charged.
-    `effort`: CPU seconds ("cpu_s") of the process that ran them and of its children, and the peak memory of one of
-        them up to then ("peak_bytes").
+    `effort`: CPU seconds ("cpu_s") of the process that ran them and of its children, and the peak memory of
+        one of them up to then ("peak_bytes").
     """
 
     rows: list[list[dict[str, Any]] | Exception] = field(default_factory=list)

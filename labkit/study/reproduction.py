@@ -204,7 +204,8 @@ class Reproduction:
             tried = [
                 _tried(cause, judged[cause.file][cell.function], cell)
                 for cause in self.causes
-                if cause.machine == cell.machine and cell.function in cause.cells
+                if cause.machine == cell.machine
+                and cell.function in cause.cells
                 and cell.function in judged.get(cause.file, {})
             ]
             why = "; ".join(tried) or one.error or "no experiment was run"
