@@ -538,8 +538,13 @@ def _state(thing: Any) -> dict[str, object]:
     return {name: part for name, part in state.items() if name not in cached}
 
 
+#: classes by the names that older recipes have for them
+_RENAMED = {"Cluster": "ClusterZone"}
+
+
 def _class(module: str, kind: str) -> object:
     """Return a class by its module and name; where the module is gone, by its package and name."""
+    kind = _RENAMED.get(kind, kind)
     try:
         return getattr(importlib.import_module(module), kind)
     except (ImportError, AttributeError):

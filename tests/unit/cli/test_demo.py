@@ -146,7 +146,7 @@ def without_mpi(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, larger in (("quick", 512), ("large", 2048)):
         monkeypatch.setitem(job.PLANS, name, Extent((1,), P, larger, ("distance",), ("sample_sort",)))
     monkeypatch.setattr(job, "sort_on_real_mpi", broken)
-    monkeypatch.setattr(job, "simulate", simulate)
+    monkeypatch.setattr(job, "simulate_sorts", simulate)
     monkeypatch.setattr(job, "extrapolate", lambda one, ranks, limit_s: beyond()[0])
 
 

@@ -141,7 +141,7 @@ def test_a_machine_that_refuses_the_list_of_calls_has_none(monkeypatch: pytest.M
     def refused(policy: str) -> None:
         raise PermissionError(1, "Operation not permitted")
 
-    monkeypatch.setattr(seccomp, "install", refused)
+    monkeypatch.setattr(seccomp, "install_filter", refused)
     assert not containment.probe()
 
 
