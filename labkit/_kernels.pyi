@@ -136,8 +136,10 @@ class Zones:
     def bypass(self, zone: int, src: int, dst: int, links: Sequence[int], gateway_src: int = -1, gateway_dst: int = -1) -> None:
         """Links that replace the zone's routes from point to point."""
 
-    def build(self, rank_hosts: Sequence[int]) -> Platform:
-        """The platform; hosts are numbered as they were added."""
+    def build(self, rank_hosts: Sequence[int], speeds: Sequence[tuple[int, Sequence[tuple[float, float]], float]] = [], bandwidths: Sequence[tuple[int, Sequence[tuple[float, float]], float]] = [], latencies: Sequence[tuple[int, Sequence[tuple[float, float]], float]] = []) -> Platform:
+        """
+        The platform; hosts are numbered as they were added. What changes with time: (number of a host or link, [(time, value), ...], period) of each profile.
+        """
 
 def topology(kind: str, rank_hosts: Sequence[int], **kwargs: Any) -> Platform:
     """A cluster: what labkit.machines.spec.ClusterSpec.build gives, by name."""

@@ -71,6 +71,34 @@ def graph(routing: str, seed: int, hosts: int, routers: int, extra: int, numbers
     return zone
 
 
+def _changing() -> Zone:
+    """Speeds, bandwidths and latencies that change with time, once or again and again."""
+    zone = Zone("changing", "full")
+    zone.host("a", speed=1e9, speed_profile="PERIODICITY 0.05\n0.01 0.5\n0.03 1")
+    zone.host("b", speed=1e9, speed_profile="0.02 0.25\n0.3 2")
+    zone.host("c", speed=1e9)
+    zone.link("ab", 1e8, 1e-4, bw_profile="PERIODICITY 0.02\n0.005 3e7\n0.013 9e7")
+    zone.link("bc", 1e8, 1e-4, "splitduplex", bw_profile="0 5e7\n0.1 2e8\n0.2 4e7")
+    zone.link("ac", 5e7, 1e-4, lat_profile="0.01 1e-3\n0.15 1e-5", bw_profile="PERIODICITY 1\n0.05 2e8")
+    zone.route("a", "b", ["ab"])
+    zone.route("b", "c", [("bc", "up")])
+    zone.route("a", "c", ["ac"])
+    return zone
+
+
+def _one_way() -> Zone:
+    """A link for each direction; each carries the acknowledgements of the other's messages."""
+    zone = Zone("one_way", "full")
+    zone.host("here", speed=3e7, speed_profile="0 0.6\n1.5 1\n4 0.2\n7 3\nLOOPAFTER 8")
+    zone.host("there", speed=3e7)
+    bw_profile, lat_profile = "2 2500000\n5 4e6\nLOOPAFTER 7", "1 2e-4\n3 0.002\nLOOPAFTER 5"
+    zone.link("out", 1.5e6, 8e-4, bw_profile=bw_profile, lat_profile=lat_profile)
+    zone.link("back", 1.2e6, 1.9e-3)
+    zone.route("here", "there", ["out"], symmetrical=False)
+    zone.route("there", "here", ["back"], symmetrical=False)
+    return zone
+
+
 def _pipe() -> Zone:
     """Two pairs of hosts with one fat pipe in common; the second pair is eight times as far apart."""
     zone = Zone("pipe", "full")
@@ -152,4 +180,6 @@ PLATFORMS = {
     "clusters-floyd": zones_xml(_clusters("floyd", is_transit=True)),
     "clusters-dijkstra": zones_xml(_clusters("dijkstra", is_transit=True)),
     "nested": zones_xml(_nested()),
+    "changing": zones_xml(_changing()),
+    "changing-one-way": zones_xml(_one_way()),
 }

@@ -1,9 +1,12 @@
 // _kernels.Zones: zones in zones, built point by point, then a _kernels.Platform.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -33,6 +36,19 @@ void add_bypass(ZoneBuilder& self, ZoneId zone, PointId src, PointId dst, std::v
   self.add_bypass(zone, {src, dst, gateway_src, gateway_dst, std::move(links)});
 }
 
+/// Number of a host or link, times and values of its steps, period.
+using Rows = std::vector<std::tuple<std::int32_t, std::vector<std::pair<double, double>>, double>>;
+
+std::map<std::int32_t, Profile> to_profiles(const Rows& rows) {
+  std::map<std::int32_t, Profile> out;
+  for (const auto& [id, pairs, period_s] : rows) {
+    std::vector<Profile::Step> steps;
+    for (const auto& [at, value] : pairs) steps.push_back({at, value});
+    out.emplace(id, Profile(std::move(steps), period_s));
+  }
+  return out;
+}
+
 void bind_zones(nb::module_& module) {
   nb::class_<ZoneBuilder>(module, "Zones", "Zones in zones, built point by point.")
       .def(nb::init<>())
@@ -56,9 +72,13 @@ void bind_zones(nb::module_& module) {
            "gateway_dst"_a = kNoPoint, "Links from point to point; -1 is the middle of a star.")
       .def("bypass", &add_bypass, "zone"_a, "src"_a, "dst"_a, "links"_a, "gateway_src"_a = kNoPoint,
            "gateway_dst"_a = kNoPoint, "Links that replace the zone's routes from point to point.")
-      .def("build", [](ZoneBuilder& self, std::vector<HostId> rank_hosts) {
-             return placed(self.build(), std::move(rank_hosts));
-           }, "rank_hosts"_a, "The platform; hosts are numbered as they were added.");
+      .def("build", [](ZoneBuilder& self, std::vector<HostId> rank_hosts, const Rows& speeds, const Rows& bandwidths,
+                       const Rows& latencies) {
+             Profiles profiles{to_profiles(speeds), to_profiles(bandwidths), to_profiles(latencies)};
+             return placed(self.build(std::move(profiles)), std::move(rank_hosts));
+           }, "rank_hosts"_a, "speeds"_a = Rows{}, "bandwidths"_a = Rows{}, "latencies"_a = Rows{},
+           "The platform; hosts are numbered as they were added. What changes with time: (number of a host or link, "
+           "[(time, value), ...], period) of each profile.");
 }
 
 const Registration zones_registration(11, bind_zones);

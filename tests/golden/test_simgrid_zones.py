@@ -108,6 +108,19 @@ def test_fat_pipes_stop_whom_simgrids_stop_where_nothing_is_rounded(
     np.testing.assert_allclose(np.concatenate(got.marks), np.concatenate(run["marks"]), rtol=1e-12)
 
 
+CHANGING = [(n, program) for n in PLATFORMS if n.startswith("changing") for program in PLATFORMS[n]["runs"]]
+
+
+@pytest.mark.parametrize(
+    ("machine", "name", "program"), [(n, n, p) for n, p in CHANGING], indirect=["machine"]
+)
+def test_what_changes_with_time_changes_as_in_simgrid(machine: lk.Platform, name: str, program: str) -> None:
+    """Speeds, bandwidths and latencies, while messages are under way and while none is."""
+    run = PLATFORMS[name]["runs"][program]
+    got = run_program(run["program"], machine.hosts or 0, machine, models.get(run["model"]))
+    np.testing.assert_allclose(np.concatenate(got.marks), np.concatenate(run["marks"]), rtol=1e-12)
+
+
 def test_a_pipe_stops_the_flow_of_larger_weight_until_the_other_has_ended() -> None:
     """1 MiB at 16 MiB/s takes 1/16 s; meanwhile the pair eight times as far apart gets an eighth."""
     marks = PLATFORMS["pipe-exact"]["runs"]["pairs-cm02"]["marks"]

@@ -26,6 +26,7 @@ bool Engine::shares_cores() const { return parts_->cores.is_used(); }
 bool Engine::compute(Rank rank, double seconds) {
   if (!is_time(seconds)) refuse(rank, "computes", seconds);
   if (parts_->calls != nullptr) parts_->calls->computed(rank, seconds);
+  if (!parts_->platform->profiles().speeds.empty()) seconds = parts_->at_speed(rank, seconds);
   const Parts::RankState& state = parts_->rank(rank);
   if (!state.shares_cores) {
     parts_->work_alone(rank, seconds);
@@ -60,6 +61,16 @@ Time Engine::wtime(Rank rank) {
   if (parts_->calls != nullptr) parts_->calls->slept(rank, parts_->model.wtime_s);
   state.clock += parts_->model.wtime_s;
   return state.clock;
+}
+
+double Engine::Parts::at_speed(Rank r, double seconds) const {
+  const auto& speeds = platform->profiles().speeds;
+  const RankState& state = rank(r);
+  const auto found = speeds.find(state.host);
+  if (found == speeds.end()) return seconds;
+  const Time end = found->second.after(state.clock, seconds);
+  if (end < kNever) return end - state.clock;
+  throw std::invalid_argument("rank " + std::to_string(r) + " computes on a host whose speed is 0 from some time on: it never ends");
 }
 
 /// The rank's clock may be ahead: then it joins the others when the engine gets there.

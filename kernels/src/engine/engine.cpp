@@ -12,7 +12,7 @@
 namespace labkit {
 namespace {
 
-constexpr Network::EventKinds kNetworkKinds{2, 3};  // Parts::latency_over, Parts::flow_end
+constexpr Network::EventKinds kNetworkKinds{2, 3, 9};  // Parts::latency_over, Parts::flow_end, Parts::link_change
 
 std::shared_ptr<const Platform> require(std::shared_ptr<const Platform> platform) {
   if (!platform) throw std::invalid_argument("the engine needs a platform");
@@ -51,11 +51,16 @@ Engine::Parts::Parts(std::shared_ptr<const Platform> platform_, Model model_,
       ranks(hosts.size() + spare_ranks),
       cores(*platform, checked(hosts, *platform), queue, end_work) {
   static_assert(kNetworkKinds.latency_over == latency_over && kNetworkKinds.flow_end == flow_end);
+  static_assert(kNetworkKinds.link_change == link_change);
   model.validate();
   if (cores.is_used()) computations.resize(ranks.size());
   for (std::size_t i = 0; i < hosts.size(); ++i) {
     ranks[i].host = hosts[i];
     ranks[i].shares_cores = cores.are_shared_by(static_cast<Rank>(i));
+    if (ranks[i].shares_cores && platform->profiles().speeds.contains(hosts[i])) {
+      throw std::invalid_argument("host " + std::to_string(hosts[i]) +
+                                  " has a speed that changes with time, and more ranks than cores; give it at most a rank a core");
+    }
   }
 }
 
@@ -194,6 +199,9 @@ void Engine::Parts::handle(const Event& event) {
       break;
     case end_work:
       end_computations(event);
+      break;
+    case link_change:
+      network.on_link_change();
       break;
     default:
       make_ready(static_cast<Rank>(event.id));

@@ -42,7 +42,7 @@ class RankQueue {
 
 struct Engine::Parts {
   enum Kind : std::uint32_t {
-    post_send, post_receive, latency_over, flow_end, catch_up, begin, operation_over, begin_work, end_work
+    post_send, post_receive, latency_over, flow_end, catch_up, begin, operation_over, begin_work, end_work, link_change
   };
 
   struct RankState {
@@ -123,6 +123,8 @@ struct Engine::Parts {
     if (!recorder.keeps_messages() || is_agent(r)) return;
     recorder.keep_computation(r, begins, rank(r).clock, rank(r).clock - begins);
   }
+  /// How long work lasts on a rank's host that it begins now, where the host's speed changes with time.
+  [[nodiscard]] double at_speed(Rank r, double seconds) const;
   void begin_computation(Rank r, double work_s);
   void end_computations(const Event& event);
   Request& live(RequestId id);

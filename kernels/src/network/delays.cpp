@@ -5,7 +5,7 @@
 namespace labkit {
 
 void Delays::start(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t cookie) {
-  const Demand& demand = demands_.read(src, dst, payload_bytes);
+  const Demand& demand = demands_.read(src, dst, payload_bytes, queue_.now());
   const double latency = model_.latency_s < 0.0 ? demand.latency_s : model_.latency_s;
   const double per_byte =
       model_.gap_per_byte_s < 0.0 ? 1.0 / (demand.bound * demand.factor) : model_.gap_per_byte_s;

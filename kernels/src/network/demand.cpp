@@ -5,14 +5,14 @@
 namespace labkit {
 
 /// Fills the loads of a message from src to dst; returns the smallest bandwidth of the route.
-double DemandReader::collect_loads(HostId src, HostId dst, std::uint32_t way) {
+double DemandReader::collect_loads(HostId src, HostId dst, Time now, std::uint32_t way) {
   std::vector<LinkLoad>& loads = demand_.loads;
   platform_.route_by(src, dst, way, route_);
   loads.clear();
   double narrowest = kNever;
   for (const LinkId link : route_.links) {
     loads.push_back({link, 1.0});
-    narrowest = std::min(narrowest, platform_.link(link).bandwidth_bytes_per_s);
+    narrowest = std::min(narrowest, platform_.bandwidth(link, now));
   }
   if (route_.has_repeats) merge_repeats();
   demand_.forward = loads.size();
@@ -48,21 +48,31 @@ void DemandReader::merge_repeats() {
   loads.resize(kept);
 }
 
-const Demand& DemandReader::read(HostId src, HostId dst, std::uint64_t payload_bytes,
+/// Of the route, whose own sum has the latencies that its links have without profiles.
+double DemandReader::latency(Time now) const {
+  double sum = route_.latency_s;
+  if (platform_.profiles().latencies.empty()) return sum;
+  for (const LinkId link : route_.links) sum += platform_.latency(link, now) - platform_.link(link).latency_s;
+  return std::max(sum, 0.0);
+}
+
+const Demand& DemandReader::read(HostId src, HostId dst, std::uint64_t payload_bytes, Time now,
                                  std::uint32_t way) {
   demand_.size_bytes = static_cast<double>(payload_bytes + model_.envelope_bytes);
-  demand_.bound = collect_loads(src, dst, way);
-  const double latency = route_.latency_s;
+  demand_.bound = collect_loads(src, dst, now, way);
+  const double latency = demand_.route_latency_s = this->latency(now);
   demand_.weight = 1.0;
   if (latency > 0.0) {
     demand_.weight = latency;
     if (model_.weight_s_bytes > 0.0) {
       for (const LinkId link : route_.links) {
-        demand_.weight += model_.weight_s_bytes / platform_.link(link).bandwidth_bytes_per_s;
+        demand_.weight += model_.weight_s_bytes / platform_.bandwidth(link, now);
       }
     }
     if (model_.tcp_gamma_bytes > 0.0) {
       demand_.bound = std::min(demand_.bound, model_.tcp_gamma_bytes / (2.0 * latency));
+    } else if (model_.contention == Contention::maxmin && platform_.profiles().has_links()) {
+      demand_.bound = kNever;  // the links alone bound it, as in SimGrid: one that becomes faster is used whole
     }
   }
   demand_.factor = model_.bandwidth_factor.at(demand_.size_bytes);

@@ -6,9 +6,9 @@
 namespace labkit {
 namespace {
 
-/// Repairs know nothing of bounds that change.
-SharingOptions suited(SharingOptions options, const Model& model) {
-  if (model.penalties.is_used()) options.solver = Solver::filling;
+/// Repairs know nothing of bounds and links that change.
+SharingOptions suited(SharingOptions options, const Model& model, const Platform& platform) {
+  if (model.penalties.is_used() || platform.profiles().has_links()) options.solver = Solver::filling;
   return options;
 }
 
@@ -20,15 +20,17 @@ Network::Network(std::shared_ptr<const Platform> platform, const Model& model, E
       demands_(*platform_, model),
       queue_(queue),
       kinds_(kinds),
-      sharing_(platform_->links(), suited(options, model)) {
+      sharing_(platform_->links(), suited(options, model, *platform_)) {
   if (model.penalties.is_used()) {
     penalties_ = std::make_unique<Penalties>(model.penalties, platform_->host_count());
   }
   if (model.contention == Contention::delay) {
     delays_ = std::make_unique<Delays>(*platform_, model, queue, kinds.latency_over, kinds.flow_end);
   }
+  if (platform_->profiles().has_links() && !delays_) link_changes_ = std::make_unique<LinkChanges>(*platform_, model);
   const bool chooses = platform_->router().chooses();  // then messages of a pair take many ways
-  if (options.classes == Classes::always && !chooses && !penalties_) classes_ = std::make_unique<FlowClasses>();
+  const bool is_fixed = !chooses && !penalties_ && !link_changes_;
+  if (options.classes == Classes::always && is_fixed) classes_ = std::make_unique<FlowClasses>();
   if (!chooses) return;
   use_.resize(platform_->link_count());
   sent_.resize(platform_->host_count());
@@ -40,13 +42,15 @@ std::uint32_t Network::start(HostId src, HostId dst, std::uint64_t payload_bytes
     return 0;
   }
   const std::uint32_t way = sent_.empty() ? 0 : choose_way(src, dst);
-  const Demand& demand = demands_.read(src, dst, payload_bytes, way);
+  if (link_changes_ && under_way_++ == 0) change_links();
+  const Demand& demand = demands_.read(src, dst, payload_bytes, queue_.now(), way);
   std::uint32_t id = 0;  // of a flow, or of a message that will join one
   if (classes_) {
     id = announce(src, dst, demand, cookie);
   } else {
     id = create(demand);
     flows_[id].cookie = cookie;
+    if (link_changes_) link_changes_->made(id, demand);
     if (!use_.empty()) count_use(id, 1);
     if (penalties_ && src != dst) rebound(penalties_->start(id, src, dst, demand.bound));
   }
@@ -90,6 +94,20 @@ void Network::activate(FlowId id) {
   Flow& flow = flows_[id];
   flow.updated_s = queue_.now();
   sharing_.activate(id, sharing_.is_incremental() ? flow.remaining_bytes / flow.factor : 0.0);
+}
+
+/// Nothing changes while nothing is under way: else the queue of a profile with a period would never be empty.
+void Network::change_links() {
+  link_changes_->apply(sharing_, queue_.now());
+  const Time next = link_changes_->next(queue_.now());
+  if (has_change_ || next == kNever) return;
+  has_change_ = true;
+  queue_.push(next, {kinds_.link_change, kNone, 0});
+}
+
+void Network::on_link_change() {
+  has_change_ = false;
+  if (under_way_ > 0) change_links();
 }
 
 void Network::settle() {
@@ -222,6 +240,7 @@ bool Network::on_flow_end(const Event& event, std::uint32_t& cookie) {
 /// Its last byte has arrived; its cookie.
 std::uint32_t Network::end(FlowId id) {
   if (classes_) return end_of_class(id);
+  if (link_changes_) --under_way_;
   if (!use_.empty()) count_use(id, ~0u);
   sharing_.remove(id, queue_.now());
   return flows_[id].cookie;

@@ -75,6 +75,26 @@ void Sharing::set_bound(FlowId id, double bound) {
   filling_.added(id);
 }
 
+void Sharing::change_link(LinkId id, double capacity, const std::function<void(FlowId, double&, double&)>& change) {
+  FlowTable::Link& link = table_.link(static_cast<std::uint32_t>(id));
+  std::vector<FlowId> flows;
+  for (const FlowTable::Member& member : link.members) flows.push_back(member.flow);
+  changes_ += flows.size();
+  for (const FlowId flow : flows) {  // the lists of fat pipes know who could fill them
+    table_.deactivate(flow);
+    filling_.removed(flow);
+  }
+  link.capacity = capacity;
+  for (const FlowId number : flows) {
+    FlowTable::Flow& flow = table_.flow(number);
+    double weight = 1.0 / flow.inverse_weight;
+    change(number, weight, flow.bound);
+    flow.inverse_weight = 1.0 / weight;
+    table_.activate(number);
+    filling_.added(number);
+  }
+}
+
 // --- filling ------------------------------------------------------------------------------------
 
 const std::vector<FlowId>& Sharing::solve() {

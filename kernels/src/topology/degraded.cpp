@@ -56,10 +56,19 @@ std::shared_ptr<const Platform> degraded(std::shared_ptr<const Platform> platfor
     link.latency_s = latency_s * latency_factor;
     extra_s[static_cast<std::size_t>(id)] = link.latency_s - latency_s;
   }
+  Profiles profiles = platform->profiles();
+  for (const LinkId id : ids) {
+    if (const auto found = profiles.bandwidths.find(id); found != profiles.bandwidths.end()) {
+      found->second = found->second.scaled(bandwidth_factor);
+    }
+    if (const auto found = profiles.latencies.find(id); found != profiles.latencies.end()) {
+      found->second = found->second.scaled(latency_factor);
+    }
+  }
   std::vector<Host> hosts;
   for (std::size_t i = 0; i < platform->host_count(); ++i) hosts.push_back(platform->host(static_cast<HostId>(i)));
   return std::make_shared<Platform>(std::move(hosts), std::move(links),
-                                    std::make_unique<DegradedRouter>(std::move(platform), std::move(extra_s)));
+                                    std::make_unique<DegradedRouter>(std::move(platform), std::move(extra_s)), std::move(profiles));
 }
 
 }  // namespace labkit

@@ -163,14 +163,14 @@ std::int32_t ZoneBuilder::store(const ZoneRoute& route) {
   return step;
 }
 
-std::shared_ptr<const Platform> ZoneBuilder::build() {
+std::shared_ptr<const Platform> ZoneBuilder::build(Profiles profiles) {
   for (const auto& zone : router_->zones) {
     if (!zone.cluster) zone.routes->seal(zone.points);
   }
   router_->common_loopback = add_link({kLoopbackBytesPerS, 0.0, Policy::fatpipe}, "common loopback");
   auto router = std::exchange(router_, std::make_unique<ZoneRouter>());
   return std::make_shared<const Platform>(std::exchange(hosts_, {}), std::exchange(links_, {}),
-                                          std::move(router));
+                                          std::move(router), std::move(profiles));
 }
 
 }  // namespace labkit

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "labkit/network/demand.hpp"
+#include "labkit/network/link_changes.hpp"
 #include "labkit/network/sharing.hpp"
 
 namespace labkit {
@@ -26,6 +27,7 @@ class Analysis {
         options_(options),
         demands_(platform, model),
         sharing_(platform.links(), {0.0, Solver::filling, 0}),
+        link_changes_(platform, model),
         states_(transfers.size()),
         links_(platform.link_count()) {
     out_.latency_s.resize(transfers.size());
@@ -36,8 +38,13 @@ class Analysis {
 
   TransferAnalysis run() {
     collect_changes();
+    Time link_change = platform_.profiles().has_links() ? 0.0 : kNever;
     for (std::size_t i = 0; i < changes_.size();) {
-      now_ = changes_[i].at;
+      now_ = std::min(changes_[i].at, link_change);
+      if (now_ == link_change) {
+        link_changes_.apply(sharing_, now_);
+        link_change = link_changes_.next(now_);
+      }
       for (; i < changes_.size() && changes_[i].at == now_; ++i) apply(changes_[i]);
       ++out_.instants;
       if (!may_solve(i)) continue;
@@ -65,10 +72,14 @@ class Analysis {
     std::uint32_t flows = 0;
   };
 
+  const Demand& demand_of(const Transfer& transfer) {
+    return demands_.read(transfer.source, transfer.destination, transfer.bytes, transfer.start_s, transfer.way);
+  }
+
   void collect_changes() {
     for (std::uint32_t i = 0; i < transfers_.size(); ++i) {
       const Transfer& transfer = transfers_[i];
-      const Demand& demand = demands_.read(transfer.source, transfer.destination, transfer.bytes, transfer.way);
+      const Demand& demand = demand_of(transfer);
       out_.latency_s[i] = std::min(demand.latency_s, transfer.arrived_s - transfer.start_s);
       const Time activation = transfer.start_s + demand.latency_s;
       if (demand.loads.empty() || activation >= transfer.arrived_s) continue;
@@ -93,14 +104,15 @@ class Analysis {
     State& state = states_[change.transfer];
     if (change.is_start) {
       const Transfer& transfer = transfers_[change.transfer];
-      const Demand& demand = demands_.read(transfer.source, transfer.destination, transfer.bytes, transfer.way);
+      const Demand& demand = demand_of(transfer);
       state.flow = sharing_.create(demand.loads, demand.weight, demand.bound);
+      link_changes_.made(state.flow, demand);
       state.factor = demand.factor;
       state.size_bytes = demand.size_bytes;
       state.since_s = now_;
       for (std::size_t k = 0; k < demand.forward; ++k) {
         const LinkId link = demand.loads[k].link;
-        if (platform_.link(link).bandwidth_bytes_per_s <= demand.bound) state.narrowest = link;
+        if (platform_.bandwidth(link, transfer.start_s) <= demand.bound) state.narrowest = link;
       }
       if (state.flow >= owners_.size()) owners_.resize(state.flow + 1);
       owners_[state.flow] = change.transfer;
@@ -153,7 +165,7 @@ class Analysis {
     const Time from = state.since_s;
     state.since_s = now_;
     if (state.load <= 0.0 || now_ <= from) return;
-    const double capacity = platform_.link(static_cast<LinkId>(id)).bandwidth_bytes_per_s;
+    const double capacity = platform_.bandwidth(static_cast<LinkId>(id), from);
     out_.links[id].bytes += state.load * (now_ - from);
     if (state.load >= capacity * kFull) out_.links[id].full_s += now_ - from;
     if (bin_s_ <= 0.0) return;
@@ -192,6 +204,7 @@ class Analysis {
   AnalysisOptions options_;
   DemandReader demands_;
   Sharing sharing_;
+  LinkChanges link_changes_;
   std::vector<State> states_;
   std::vector<LinkState> links_;
   std::vector<std::uint32_t> owners_;  // transfer of a flow

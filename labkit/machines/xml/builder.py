@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from labkit.errors import PlatformError, nearest
@@ -11,7 +12,7 @@ from labkit.machines import models
 from labkit.machines import quantities as units
 from labkit.machines.spec import MAX_HOSTS, ClusterSpec, kinds
 from labkit.machines.xml.elements import MODEL_PROPERTY, sharing_of
-from labkit.machines.zones.zone import ClusterZone, Host, Zone, refuse
+from labkit.machines.zones.zone import ClusterZone, Host, Profile, Zone, read_profile, refuse
 
 __all__ = ["Builder", "radical"]
 
@@ -25,7 +26,9 @@ _ROUTINGS = {
     "none": "none",
 }
 
-_FILES = ("speed_file", "availability_file", "state_file", "bandwidth_file", "latency_file")
+#: what a trace_connect may connect, and what of a host or link it is
+_KINDS = {"SPEED": "speed_profile", "BANDWIDTH": "bw_profile", "LATENCY": "lat_profile"}
+_MOST_PROFILE_BYTES = 1 << 20
 
 
 @dataclass
@@ -36,6 +39,7 @@ class _Pending:
     place: str
     props: list[tuple[str, str]] = field(default_factory=list)
     links: list[tuple[str, str]] = field(default_factory=list)
+    text: str = ""
 
 
 @dataclass
@@ -132,6 +136,25 @@ def cluster_spec(given: dict[str, str], hosts: int) -> ClusterSpec:
     return spec
 
 
+def _give(zone: Zone, name: str, field_name: str, profile: Profile) -> bool:
+    """Give a profile to a zone's own host or link of this name, if it has one."""
+    if field_name == "speed_profile":
+        for index, host in enumerate(zone.members):
+            if isinstance(host, Host) and host.speed is not None and host.name == name:
+                zone.members[index] = replace(host, speed_profile=profile)
+                return True
+        return False
+    for index, link in enumerate(zone.links):
+        both = [f"{link.name}_UP", f"{link.name}_DOWN"] if link.sharing == "splitduplex" else []
+        if name in (link.name, *both):  # both directions change together
+            is_bw = field_name == "bw_profile"
+            zone.links[index] = (
+                replace(link, bw_profile=profile) if is_bw else replace(link, lat_profile=profile)
+            )
+            return True
+    return False
+
+
 class Builder:
     """Takes elements whose place and attributes are right, and makes zones.
 
@@ -147,6 +170,9 @@ class Builder:
         #: name of the network model; None: labkit's default
         self.model: str | None = None
         self._hosts = 0
+        self._traces: dict[str, tuple[Profile, str]] = {}
+        #: trace, element, kind, place
+        self._connected: list[tuple[str, str, str, str]] = []
 
     def start(self, word: str, given: dict[str, str], place: str) -> None:
         """Take the beginning of an element."""
@@ -159,11 +185,11 @@ class Builder:
         elif word == "platform":
             self._check_version(given["version"], place)
         else:
-            for name in _FILES:
-                if given.get(name):
-                    raise refuse(
-                        place, f"<{word}> has {name}: what changes with time is not supported; take it out"
-                    )
+            if given.get("state_file"):
+                raise refuse(
+                    place,
+                    f"<{word}> has state_file: hosts and links that fail are not supported; take it out",
+                )
             self._pending.append(_Pending(given, place))
 
     def end(self, word: str, place: str) -> None:
@@ -180,6 +206,10 @@ class Builder:
                 raise (error if text.startswith(self._source) else refuse(one.place, text)) from None
         del place
 
+    def text(self, text: str) -> None:
+        """Take the text of a trace."""
+        self._pending[-1].text += text
+
     def finished(self) -> tuple[Zone | ClusterZone, str]:
         """Hand over the outermost zone or cluster, and the network model.
 
@@ -190,7 +220,10 @@ class Builder:
                 self._source, "the platform is empty; it needs a zone or a cluster", "malformed-file"
             )
         if isinstance(self._root, Zone):
+            self._connect_traces(self._root)
             self._check_directions(self._root)
+        elif self._traces or self._connected:
+            raise refuse(self._source, "a <trace> of a cluster: hosts and links of clusters have no profiles")
         return self._root, self.model or models.DEFAULT
 
     @property
@@ -321,7 +354,15 @@ class Builder:
             )
         speed = first_speed(one.given["speed"], int(pstate))
         cores = units.parse_whole(one.given["core"], "core")
-        self._zone.host(one.given["id"], speed, cores, place=one.place, props=tuple(one.props))
+        attribute = "speed_file" if one.given["speed_file"] else "availability_file"
+        self._zone.host(
+            one.given["id"],
+            speed,
+            cores,
+            speed_profile=self._file(one, attribute),
+            place=one.place,
+            props=tuple(one.props),
+        )
 
     def _router(self, one: _Pending) -> None:
         self._zone.router(one.given["id"], place=one.place)
@@ -332,9 +373,73 @@ class Builder:
             units.parse_bandwidth(one.given["bandwidth"], True),
             units.parse_time(one.given["latency"], True),
             sharing_of(one.given["sharing_policy"]),
+            bw_profile=self._file(one, "bandwidth_file"),
+            lat_profile=self._file(one, "latency_file"),
             place=one.place,
             props=tuple(one.props),
         )
+
+    # --- what changes with time ---------------------------------------------------------------------
+
+    def _file(self, one: _Pending, attribute: str, period_s: float = 0.0) -> Profile | None:
+        """Read a profile's file: of the platform's folder or below, no other."""
+        name = one.given.get(attribute, "")
+        if not name:
+            return None
+        given = f"{attribute}={name[:80]!r}"
+        folder = Path(self._source).parent.resolve()
+        path = (folder / name).resolve()
+        if not path.is_relative_to(folder):
+            raise refuse(one.place, f"{given} is not in the platform's folder, or below; put it there")
+        try:
+            if path.stat().st_size > _MOST_PROFILE_BYTES:
+                raise refuse(one.place, f"{given} is longer than 1 MiB, the most there may be")
+            return read_profile(path.read_text(encoding="utf-8"), f"{one.place}: {given}", period_s)
+        except (OSError, UnicodeDecodeError) as error:
+            raise refuse(
+                one.place, f"{given} cannot be read ({getattr(error, 'strerror', None) or error})"
+            ) from None
+
+    def _trace(self, one: _Pending) -> None:
+        name, given = one.given["id"], one.given
+        if name in self._traces:
+            raise PlatformError(f"a second <trace> {name[:40]!r}")
+        try:
+            period_s = max(float(given["periodicity"]), 0.0)
+        except ValueError:
+            raise PlatformError(
+                f"periodicity={given['periodicity'][:40]!r} is no number of seconds"
+            ) from None
+        if bool(given["file"]) == bool(one.text.strip()):
+            raise PlatformError("a <trace> has either a file or text: a time and a value on each line")
+        read = self._file(one, "file", period_s) or read_profile(one.text, one.place, period_s)
+        assert read is not None
+        self._traces[name] = read, one.place
+
+    def _trace_connect(self, one: _Pending) -> None:
+        kind = one.given["kind"].upper()
+        if kind not in _KINDS:
+            raise PlatformError(f"kind={kind[:20]!r} is not supported; allowed: {', '.join(_KINDS)}")
+        self._connected.append((one.given["trace"], one.given["element"], kind, one.place))
+
+    def _connect_traces(self, root: Zone) -> None:
+        for trace, element, kind, place in self._connected:
+            if trace not in self._traces:
+                near = nearest(trace, list(self._traces))
+                raise refuse(place, f"<trace_connect>: there is no trace {trace[:40]!r}{near}")
+            profile, _ = self._traces[trace]
+            if not any(_give(zone, element, _KINDS[kind], profile) for zone in root.walk()):
+                what = "host" if kind == "SPEED" else "link"
+                raise refuse(
+                    place, f"<trace_connect>: there is no {what} {element[:40]!r} outside of clusters"
+                )
+        used = {trace for trace, *_ in self._connected}
+        for name, (_, place) in self._traces.items():
+            if name not in used:
+                raise refuse(
+                    place,
+                    f"<trace> {name[:40]!r} has no effect: connect it to a host or link with <trace_connect>",
+                )
 
     def _backbone(self, one: _Pending) -> None:
         old = self._star("backbone")

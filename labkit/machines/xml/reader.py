@@ -43,9 +43,9 @@ def read_platform(path: Path, source: str = "") -> tuple[MachineSpec, str, list[
     """Read a SimGrid platform file (versions 4.0 and 4.1).
 
     Read are zone, cluster, cabinet, host, router, link, backbone, host_link, route, zoneRoute, link_ctn and
-    prop; properties are kept, what no message feels (disks, actors) is read over. Settings of SimGrid in a
-    ``<config>`` block make the network model (`labkit.machines.xml.reader`). Entities are refused, and no
-    file but this one is opened.
+    prop, and profiles; properties are kept, what no message feels (disks, actors) is read over. Settings of
+    SimGrid in a ``<config>`` block make the network model (`labkit.machines.xml.reader`). Entities are
+    refused, and no files but this one and its profiles, in its folder or below, are opened.
     """
     require_file(path, PlatformError, is_whole=False)
     try:
@@ -138,11 +138,13 @@ _LINK = {
 SYNONYMS = {"AS": "zone", "ASroute": "zoneRoute", "bypassASroute": "bypassZoneRoute"}
 
 ELEMENTS = {
-    "platform": Element(("version",), None, ("zone", "cluster")),
+    "platform": Element(("version",), None, ("zone", "cluster", "trace", "trace_connect")),
+    "trace": Element(("id",), {"file": "", "periodicity": "0"}),
+    "trace_connect": Element(("trace", "element"), {"kind": "HOST_AVAIL"}),
     "zone": Element(
         ("id", "routing"), None,
         ("prop", "zone", "cluster", "host", "router", "link", "route", "zoneRoute", "bypassRoute",
-         "bypassZoneRoute", "backbone", "cabinet", "host_link"),
+         "bypassZoneRoute", "backbone", "cabinet", "host_link", "trace", "trace_connect"),
     ),
     "cluster": Element(("id", "prefix", "suffix", "radical", "speed", "bw", "lat"), _CLUSTER, ("prop",)),
     "cabinet": Element(("id", "prefix", "suffix", "radical", "speed", "bw", "lat")),
@@ -177,8 +179,6 @@ READ_OVER = (
 #: Elements that would change a simulation and that labkit does not have, and what to do instead.
 UNSUPPORTED = {
     "include": "files that include others are not supported; put the other file's text in its place",
-    "trace": "what changes with time (speeds, bandwidths, latencies, hosts) is not supported; take it out",
-    "trace_connect": "what changes with time (speeds, bandwidths, latencies) is not supported; take it out",
     "peer": "peers (Vivaldi coordinates) are not supported; write hosts, links and routes",
 }
 
@@ -494,7 +494,9 @@ class _Reader:
             self.builder.end(word, self.place)
 
     def _text(self, text: str) -> None:
-        if text.strip() and not self._silent:
+        if self._open[-1:] == ["trace"] and not self._silent:
+            self.builder.text(text)
+        elif text.strip() and not self._silent:
             inside = f"<{self._open[-1]}>" if self._open else "the file"
             raise refuse(self.place, f"text {text.strip()[:40]!r} has no place in {inside}")
 

@@ -24,7 +24,7 @@ from labkit.machines.xml.elements import (
     props_text,
     whole_file,
 )
-from labkit.machines.zones.zone import ClusterZone, Host, Link, Route, Zone, refuse
+from labkit.machines.zones.zone import ClusterZone, Host, Link, Profile, Route, Zone, refuse
 
 if TYPE_CHECKING:
     from labkit import _kernels
@@ -42,7 +42,28 @@ def zones_xml(root: Zone, model: str = models.DEFAULT) -> str:
     lines: list[str] = []
     pairs = {link.name for zone in root.walk() for link in zone.links if link.sharing == "splitduplex"}
     _write_zone(root, "  ", lines, pairs, () if model == models.DEFAULT else ((MODEL_PROPERTY, model),))
+    for zone in root.walk():
+        for one in zone.members:
+            if isinstance(one, Host):
+                lines.append(_profile("SPEED", one.name, one.speed_profile))
+        for link in zone.links:
+            ends = [f"{link.name}_UP", f"{link.name}_DOWN"] if link.sharing == "splitduplex" else [link.name]
+            for end in ends:
+                lines.append(_profile("BANDWIDTH", end, link.bw_profile))
+                lines.append(_profile("LATENCY", end, link.lat_profile))
     return whole_file("".join(lines))
+
+
+def _profile(kind: str, name: str, profile: Profile | None) -> str:
+    if profile is None:
+        return ""
+    period = digits_of(profile.period_s) if profile.period_s else "-1.0"  # SimGrid's for: once
+    attributes = {"id": f"{kind} of {name}", "periodicity": period}
+    connected = {"trace": attributes["id"], "element": name, "kind": kind}
+    return (
+        f"  <trace {attributes_text(attributes)}>\n{profile.text()}  </trace>\n"
+        f"  <trace_connect {attributes_text(connected)}/>\n"
+    )
 
 
 def _write_zone(
@@ -131,6 +152,9 @@ class Assembly:
         The clusters, and the point of the first host of each.
     link_names : dict
         Name of a link to its number, or its two (up, down).
+    profiles : dict
+        What changes with time: of "speed", "bandwidth" and "latency" the number of a host or link, the steps
+        and the period.
     gap : PlatformError or None
         The first pair of hosts that has no route, as an error; None where all have one.
 
@@ -151,6 +175,12 @@ class Assembly:
         self.clusters: list[tuple[ClusterZone, int]] = []
         self.link_names: dict[str, tuple[int, ...]] = {}
         self.host_names: list[str | ClusterZone] = []
+        self._hosts = 0
+        self.profiles: dict[str, list[tuple[int, list[tuple[float, float]], float]]] = {
+            "speed": [],
+            "bandwidth": [],
+            "latency": [],
+        }
         self._taken: dict[str, str] = {}
         self._add_zone(root, None, -1)
         self._name_cluster_hosts()
@@ -162,7 +192,7 @@ class Assembly:
         if not self.host_names:
             raise refuse(root.place, f"zone {root.name!r} has no hosts; a machine needs at least one")
         try:
-            self.machine = self._zones.build([])
+            self.machine = self._zones.build([], *self.profiles.values())
         except ValueError as error:
             raise refuse(root.place, str(error)) from None
         self._places = {zone.name: zone.place for zone in root.walk()}
@@ -216,6 +246,8 @@ class Assembly:
             self._points[host.name] = self._zones.router(zone, host.name)
         else:
             self._points[host.name] = self._zones.host(zone, host.speed, host.cores, host.name)
+            self._note_profile("speed", self._hosts, host.speed_profile)
+            self._hosts += 1
             self.host_names.append(host.name)
 
     def _add_cluster(self, cluster: ClusterZone, around: Zone, number: int) -> None:
@@ -226,6 +258,7 @@ class Assembly:
         self._zone_numbers[cluster.name] = zone
         self._points[cluster.router] = router
         self.clusters.append((cluster, first))
+        self._hosts += cluster.spec.hosts or 0
         self.host_names.append(cluster)
 
     def _name_cluster_hosts(self) -> None:
@@ -250,6 +283,13 @@ class Assembly:
         names = [f"{link.name} up", f"{link.name} down"] if is_pair else [link.name]
         numbers = [self._zones.link(link.bw, link.lat, link.sharing == "fatpipe", name) for name in names]
         self.link_names[link.name] = tuple(numbers)
+        for number in numbers:
+            self._note_profile("bandwidth", number, link.bw_profile)
+            self._note_profile("latency", number, link.lat_profile)
+
+    def _note_profile(self, what: str, number: int, profile: Profile | None) -> None:
+        if profile is not None:
+            self.profiles[what].append((number, list(profile.steps), profile.period_s))
 
     # --- routes -------------------------------------------------------------------------------------
 
@@ -491,6 +531,13 @@ class ZonesSpec(MachineSpec):
         if self.assembly.gap is not None:
             rows.append(("not joined", str(self.assembly.gap)))
         rows.append(("links", f"{self.assembly.machine.link_count - 1:,}, one per direction where split"))
+        changing = [
+            f"{len(rows)} {what if len(rows) == 1 else what.replace('y', 'ie') + 's'}"
+            for what, rows in self.assembly.profiles.items()
+            if rows
+        ]
+        if changing:
+            rows.append(("change with time", ", ".join(changing)))
         kinds = sorted({(cores, speed) for cores, speed, _ in self._kinds_of_hosts()})
         said = "; ".join(f"{cores}, {units.format_speed(speed)} each" for cores, speed in kinds[:4])
         rows.append(("cores per host", said + ("; ..." if len(kinds) > 4 else "")))

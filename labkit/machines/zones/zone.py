@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -11,7 +13,7 @@ from labkit.machines import quantities as units
 from labkit.machines.spec import MAX_HOSTS, MAX_LINKS, ClusterSpec, parse_spec
 from labkit.machines.spec.options import SHARINGS, one_of
 
-__all__ = ["ClusterZone", "Host", "Link", "Route", "Zone", "refuse"]
+__all__ = ["ClusterZone", "Host", "Link", "Profile", "Route", "Zone", "read_profile", "refuse"]
 
 
 Quantity = str | float
@@ -64,9 +66,16 @@ class Zone:
         return f"Zone({self.name!r}, routing={self.routing!r}, {len(self.members)} members)"
 
     def host(
-        self, name: str, speed: Quantity = 1e9, cores: int = 1, *, place: str = "", props: Props = ()
+        self,
+        name: str,
+        speed: Quantity = 1e9,
+        cores: int = 1,
+        *,
+        speed_profile: str | Profile | None = None,
+        place: str = "",
+        props: Props = (),
     ) -> Host:
-        """Add a host.
+        r"""Add a host.
 
         Parameters
         ----------
@@ -76,6 +85,8 @@ class Zone:
             ``2Gf``, or flop/s; of one core.
         cores : int
             Ranks it may hold.
+        speed_profile : str or Profile, optional
+            Shares of the speed, with the times from which they hold: ``"0 1\n10 0.5"``, see `Profile`.
         place : str
             Line of a file where it stands, for messages.
         props : mapping of str to str, optional
@@ -91,7 +102,7 @@ class Zone:
             raise refuse(place, f"host {name!r} needs a finite speed above 0, got {speed!r}")
         if isinstance(cores, bool) or not isinstance(cores, int) or not 1 <= cores < 2**31:
             raise refuse(place, f"host {name!r} needs a whole number of cores from 1 on, got {cores!r}")
-        host = Host(name, rate, cores, place, props)
+        host = Host(name, rate, cores, place, props, read_profile(speed_profile, place))
         self.members.append(host)
         return host
 
@@ -121,10 +132,12 @@ class Zone:
         lat: Quantity = 0.0,
         sharing: str = "shared",
         *,
+        bw_profile: str | Profile | None = None,
+        lat_profile: str | Profile | None = None,
         place: str = "",
         props: Props = (),
     ) -> Link:
-        """Add a link, which routes of any zone may cross.
+        r"""Add a link, which routes of any zone may cross.
 
         Parameters
         ----------
@@ -135,6 +148,9 @@ class Zone:
         sharing : str
             ``shared`` (the flows of both directions share it), ``splitduplex`` (a link for each direction:
             routes say ``(name, "up")`` or ``(name, "down")``) or ``fatpipe`` (it never fills).
+        bw_profile, lat_profile : str or Profile, optional
+            Bandwidths (bytes/s) and latencies (s), with the times from which they hold: ``"0 1e9\n10 5e8"``,
+            see `Profile`.
         place : str
             Line of a file where it stands, for messages.
         props : mapping of str to str, optional
@@ -149,7 +165,10 @@ class Zone:
         delay = units.parse_time(lat) if isinstance(lat, str) else float(lat)
         if not 0 < rate < float("inf") or not 0 <= delay < float("inf"):
             raise refuse(place, f"link {name!r} needs a finite bandwidth above 0 and a latency from 0 on")
-        link = Link(name, rate, delay, one_of("sharing", sharing.lower(), SHARINGS), place, props)
+        profiles = read_profile(bw_profile, place), read_profile(lat_profile, place)
+        if profiles[0] is not None and any(value <= 0 for _, value in profiles[0].steps):
+            raise refuse(place, f"link {name!r} needs bandwidths above 0, also in its profile")
+        link = Link(name, rate, delay, one_of("sharing", sharing.lower(), SHARINGS), place, props, *profiles)
         self.links.append(link)
         return link
 
@@ -322,6 +341,77 @@ def refuse(place: str, why: str, code: str = "") -> PlatformError:
 
 
 @dataclass(frozen=True, slots=True)
+class Profile:
+    r"""What changes with time by itself: a speed, a bandwidth, a latency.
+
+    Attributes
+    ----------
+    steps : tuple of (float, float)
+        Times (s), rising from 0 on, and the value that holds from then on.
+    period_s : float
+        After so many seconds all steps come again; 0: they come once.
+
+    Examples
+    --------
+    >>> read_profile("PERIODICITY 12\n4 0.5\n8 1")
+    Profile(steps=((4.0, 0.5), (8.0, 1.0)), period_s=12.0)
+    """
+
+    steps: tuple[tuple[float, float], ...]
+    period_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        times = [at for at, _ in self.steps]
+        if not times or times[0] < 0 or any(b <= a for a, b in itertools.pairwise(times)):
+            raise refuse("", "a profile needs steps at times that rise, from 0 on")
+        if not all(at < math.inf and 0 <= value < math.inf for at, value in self.steps):
+            raise refuse("", "the times and values of a profile must be finite and at least 0")
+        if not 0 <= self.period_s < math.inf or 0 < self.period_s <= times[-1] - times[0]:
+            raise refuse("", "the period of a profile must be longer than its steps, or 0")
+        if 0 < self.period_s < 1e-6:
+            raise refuse("", "the period of a profile must be at least a microsecond, or 0")
+
+    def text(self) -> str:
+        """Write the steps as SimGrid reads them."""
+        return "".join(f"{at!r} {value!r}\n" for at, value in self.steps)
+
+
+def read_profile(given: str | Profile | None, place: str = "", period_s: float = 0.0) -> Profile | None:
+    """Read SimGrid's text of a profile: a time and a value on each line.
+
+    PERIODICITY is the time from a step to when it comes again; LOOPAFTER that from the last step to when the
+    times begin at 0 again.
+    """
+    if not isinstance(given, str):
+        return given
+    steps: list[tuple[float, float]] = []
+    loops_after_s = 0.0
+    for line in given.splitlines():
+        words = line.split()
+        if not words or words[0][0] in "#%":
+            continue
+        try:
+            if words[0] == "PERIODICITY":
+                (period_s,) = map(float, words[1:])
+            elif words[0] == "LOOPAFTER":
+                (loops_after_s,) = map(float, words[1:])
+            else:
+                at, value = map(float, words)
+                steps.append((at, value))
+        except ValueError:
+            raise refuse(
+                place,
+                f"a line of a profile has a time and a value, or PERIODICITY and seconds; got {line[:40]!r}",
+            ) from None
+    if loops_after_s > 0 and steps:
+        period_s = steps[-1][0] + loops_after_s
+    try:
+        return Profile(tuple(steps), max(period_s, 0.0))
+    except PlatformError as error:
+        raise refuse(place, str(error)) from None
+
+
+@dataclass(frozen=True, slots=True)
 class Host:
     """A host, or with speed None a router.
 
@@ -340,6 +430,7 @@ class Host:
     cores: int = 1
     place: str = field(default="", compare=False)
     props: Props = ()
+    speed_profile: Profile | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +452,8 @@ class Link:
     sharing: str = "shared"
     place: str = field(default="", compare=False)
     props: Props = ()
+    bw_profile: Profile | None = None
+    lat_profile: Profile | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ CABINET = (
     '<zone id="z" routing="Cluster"><cabinet id="c" prefix="n" suffix="" radical="0-3" speed="1Gf" '
     'bw="1MBps" lat="1us" {cabinet}/><backbone id="bb" bandwidth="1GBps" latency="1us" {backbone}/></zone>'
 )
+CONNECT = '<trace_connect trace="{}" element="{}" kind="{}"/>'
 FIELDS = (
     "before", "after", "inner", "host", "in_host", "link", "in_link", "route", "ctn", "cluster", "cabinet",
     "backbone",
@@ -63,7 +64,16 @@ CASES: list[tuple[str, str, str, str]] = [
     ("inner", FLAT, '<include file="f.xml"/>', "include"),
     ("inner", FLAT, '<peer id="p" speed="1Gf" bw_in="1MBps" bw_out="1MBps"/>', "peer"),
     ("inner", FLAT, '<trace id="t" periodicity="1">0 1</trace>', "trace"),
-    ("inner", FLAT, '<trace_connect trace="t" element="a" kind="SPEED"/>', "trace_connect"),
+    ("inner", FLAT, f"<trace id='t'>0 .5</trace>{CONNECT.format('t', 'a', 'SPEED')}", ""),
+    ("inner", FLAT, f"<trace id='t' periodicity='9'>0 9</trace>{CONNECT.format('t', 'l', 'BANDWIDTH')}", ""),
+    ("inner", FLAT, f"<trace id='t'>0 9</trace>{CONNECT.format('t', 'l', 'LATENCY')}", ""),
+    ("inner", FLAT, f"<trace id='t'>0 9</trace>{CONNECT.format('t', 'l', 'LINK_AVAIL')}", "LINK_AVAIL"),
+    ("inner", FLAT, f"<trace id='t'>0 9</trace>{CONNECT.format('t', 'x', 'SPEED')}", "'x'"),
+    ("inner", FLAT, f"<trace id='t'>3 1 2</trace>{CONNECT.format('t', 'a', 'SPEED')}", "3 1 2"),
+    ("inner", FLAT, f"<trace id='t'>3 1\n2 1</trace>{CONNECT.format('t', 'a', 'SPEED')}", "rise"),
+    ("inner", FLAT, f"<trace id='t'>0 -1</trace>{CONNECT.format('t', 'a', 'SPEED')}", "at least 0"),
+    ("inner", FLAT, f"<trace id='t' file='../f'/>{CONNECT.format('t', 'a', 'SPEED')}", "../f"),
+    ("inner", FLAT, CONNECT.format("t", "a", "SPEED"), "trace_connect"),
     ("inner", FLAT, '<host_link id="a" up="l" down="l"/>', "host_link"),
     ("inner", FLAT, '<backbone id="bb" bandwidth="1GBps" latency="1us"/>', "backbone"),
     ("inner", FLAT, "<cpu/>", "cpu"),

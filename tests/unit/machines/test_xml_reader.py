@@ -189,7 +189,7 @@ REFUSED = [
     ("</route>", "</rout>", 9, "mismatched tag"),
     ("</route>", "</route><bypassRoute src='a' dst='b'/>", 9, "'a'"),
     ("</route>", "</route><include file='x'/>", 9, "<include>"),
-    ("</route>", "</route><trace id='t' file='x'/>", 9, "<trace>"),
+    ("</route>", "</route><trace id='t' file='x'/>", 9, "file='x'"),
     ("</route>", "</route><zone id='in' routing='Full'/>", 9, "'all'"),
     ("</route>", "</route><backbone id='b' bandwidth='1GBps' latency='0'/>", 9, "<backbone>"),
     ("</zone>", "</zone><zone id='two' routing='Full'/>", 10, ""),

@@ -20,16 +20,18 @@ struct Demand {
   double bound = 0.0;           ///< bytes per second before the bandwidth factor
   double factor = 1.0;          ///< bandwidth factor
   Time latency_s = 0.0;         ///< length of the latency phase
+  double route_latency_s = 0.0; ///< sum of the links' latencies
 };
 
 class DemandReader {
  public:
   DemandReader(const Platform& platform, const Model& model) : platform_(platform), model_(model) {}
-  /// By the way that the router has chosen for the message. Valid until the next call.
-  const Demand& read(HostId src, HostId dst, std::uint64_t payload_bytes, std::uint32_t way = 0);
+  /// Of a message that starts at `now`, by the way that the router has chosen for it. Valid until the next call.
+  const Demand& read(HostId src, HostId dst, std::uint64_t payload_bytes, Time now, std::uint32_t way = 0);
 
  private:
-  double collect_loads(HostId src, HostId dst, std::uint32_t way);
+  double collect_loads(HostId src, HostId dst, Time now, std::uint32_t way);
+  [[nodiscard]] double latency(Time now) const;
   void merge_repeats();
 
   const Platform& platform_;

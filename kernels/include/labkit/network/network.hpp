@@ -10,6 +10,7 @@
 #include "labkit/network/delays.hpp"
 #include "labkit/network/demand.hpp"
 #include "labkit/network/flow_classes.hpp"
+#include "labkit/network/link_changes.hpp"
 #include "labkit/network/model.hpp"
 #include "labkit/network/sharing.hpp"
 #include "labkit/topology/platform.hpp"
@@ -18,10 +19,11 @@ namespace labkit {
 
 class Network {
  public:
-  /// Its events carry these two kinds; whoever pops them hands them back.
+  /// Its events carry these kinds; whoever pops them hands them back.
   struct EventKinds {
     std::uint32_t latency_over;
     std::uint32_t flow_end;
+    std::uint32_t link_change = 0;  ///< on platforms whose links change only
   };
   Network(std::shared_ptr<const Platform> platform, const Model& model, EventQueue& queue,
           EventKinds kinds, SharingOptions options = {});
@@ -51,6 +53,9 @@ class Network {
   }
   /// True when the flow has ended (its cookie is in `cookie`), false for an event out of date.
   bool on_flow_end(const Event& event, std::uint32_t& cookie);
+
+  /// A link has another bandwidth or latency from now on.
+  void on_link_change();
 
   [[nodiscard]] bool is_settled() const { return sharing_.is_settled(); }
   /// Before time moves on: share the links anew among the flows that changed.
@@ -84,6 +89,7 @@ class Network {
   void take_back();
   void queue_next_end();
   void certify_sometimes();
+  void change_links();
   std::uint32_t choose_way(HostId src, HostId dst);
   void count_use(FlowId flow, std::uint32_t change);
   bool on_next_end(const Event& event, std::uint32_t& cookie);
@@ -111,6 +117,9 @@ class Network {
   std::vector<FlowId> retimed_;  // flows whose first end is another one since the last sharing
   std::unique_ptr<Penalties> penalties_;  // InfiniBand only
   std::unique_ptr<Delays> delays_;        // messages that share no links: then nothing else is in use
+  std::unique_ptr<LinkChanges> link_changes_;  // links with profiles only
+  std::uint64_t under_way_ = 0;                // messages, where links change
+  bool has_change_ = false;                    // an event of the next change is in the queue
 };
 
 }  // namespace labkit

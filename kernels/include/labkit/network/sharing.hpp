@@ -18,6 +18,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -69,6 +70,8 @@ class Sharing {
   void deactivate(FlowId flow, Time now = 0.0);
   /// Another bound for a flow, active or not; not while is_incremental().
   void set_bound(FlowId flow, double bound);
+  /// Another capacity for a link; `change` gives its active flows other weights and bounds. Not while is_incremental().
+  void change_link(LinkId link, double capacity, const std::function<void(FlowId, double& weight, double& bound)>& change);
   /// Ends an active or inactive flow; its number will be used again.
   void remove(FlowId flow, Time now = 0.0);
   [[nodiscard]] bool is_settled() const { return changes_ == 0 && filling_.is_settled(); }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "labkit/engine/types.hpp"
+#include "labkit/topology/profile.hpp"
 
 namespace labkit {
 
@@ -72,13 +73,27 @@ class Router {
 class Platform {
  public:
   /// Throws std::invalid_argument for non-positive bandwidths or speeds, negative latencies.
-  Platform(std::vector<Host> hosts, std::vector<Link> links, std::unique_ptr<const Router> router);
+  Platform(std::vector<Host> hosts, std::vector<Link> links, std::unique_ptr<const Router> router, Profiles profiles = {});
   [[nodiscard]] std::size_t host_count() const { return hosts_.size(); }
   [[nodiscard]] std::size_t link_count() const { return links_.size(); }
   [[nodiscard]] const Host& host(HostId id) const { return hosts_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] const Link& link(LinkId id) const { return links_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] const std::vector<Link>& links() const { return links_; }
   [[nodiscard]] const Router& router() const { return *router_; }
+  [[nodiscard]] const Profiles& profiles() const { return profiles_; }
+  /// A link's bandwidth (bytes/s) and latency (s) at some time.
+  [[nodiscard]] double bandwidth(LinkId id, Time now) const {
+    const double whole = link(id).bandwidth_bytes_per_s;
+    if (profiles_.bandwidths.empty()) return whole;
+    const auto found = profiles_.bandwidths.find(id);
+    return found == profiles_.bandwidths.end() ? whole : found->second.at(now, whole);
+  }
+  [[nodiscard]] double latency(LinkId id, Time now) const {
+    const double whole = link(id).latency_s;
+    if (profiles_.latencies.empty()) return whole;
+    const auto found = profiles_.latencies.find(id);
+    return found == profiles_.latencies.end() ? whole : found->second.at(now, whole);
+  }
   /// The route, with its latency; clears `out` first.
   void route(HostId src, HostId dst, Route& out) const {
     out.clear();
@@ -95,6 +110,7 @@ class Platform {
   std::vector<Host> hosts_;
   std::vector<Link> links_;
   std::unique_ptr<const Router> router_;
+  Profiles profiles_;
 };
 
 }  // namespace labkit

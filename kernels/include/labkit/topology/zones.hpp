@@ -77,7 +77,7 @@ class ZoneBuilder {
   /// zones inside it, at whatever depth.
   void add_bypass(ZoneId zone, const ZoneRoute& route);
   /// Hosts are numbered in the order in which they were added. The builder is empty afterwards.
-  std::shared_ptr<const Platform> build();
+  std::shared_ptr<const Platform> build(Profiles profiles = {});
 
  private:
   std::int32_t store(const ZoneRoute& route);
