@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 
 #: cells that take this many times the least of their row have the darkest color
 _DARKEST = 8.0
-#: pixels that a notebook on a small screen shows beside its panes, and a page of the site beside its contents
+#: pixels that a notebook on a small screen shows next to its panes, a page of the site next to its contents
 _WIDEST = 840
 
 

@@ -280,9 +280,9 @@ def style_axes(figures: Sequence[Any]) -> None:
             fig.toolbar.logo = None
             fig.toolbar.autohide = True
         fig.axis.minor_tick_line_color = None
-        for beside in (*fig.above, *fig.below, *fig.left, *fig.right):
-            if isinstance(beside, Legend):
-                beside.background_fill_color = None  # or it covers a part of the frame
+        for panel in (*fig.above, *fig.below, *fig.left, *fig.right):
+            if isinstance(panel, Legend):
+                panel.background_fill_color = None  # or it covers a part of the frame
 
 
 # A figure: the layout, the caption, and the alternative text.

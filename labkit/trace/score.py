@@ -113,7 +113,7 @@ class Score:
         )
 
     def _of_entries(self) -> str:
-        """Report which short phases are entered so many times that they take much of the buffer."""
+        """Report which short phases are entered often enough to take much of the buffer."""
         time_s = max(float(self.rows["seconds"].sum()), 0.0)
         entries = self.rows[self.rows["call"] == "(phase)"]
         paths = [str(path).split(" > ") for path in self.rows["phase"]]

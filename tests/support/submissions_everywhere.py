@@ -330,7 +330,7 @@ class Solver:
 
 
 def _in_its_own_room(assignment: str, name: str) -> str:
-    """Everything on a communicator of its own, which is given back."""
+    """Everything on a duplicate of the communicator, which is freed."""
     return _around(assignment, f"own = comm.Dup()\ntry:\n    return good({_TAKES[assignment].replace('comm', 'own')})\nfinally:\n    own.Free()", name)  # fmt: skip
 
 

@@ -349,7 +349,7 @@ class Profile:
     steps : tuple of (float, float)
         Times (s), rising from 0 on, and the value that holds from then on.
     period_s : float
-        After so many seconds all steps come again; 0: they come once.
+        All steps come again after this time, in seconds; 0: they come once.
 
     Examples
     --------
