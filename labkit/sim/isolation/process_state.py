@@ -13,6 +13,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from functools import cache
 from types import TracebackType
 from typing import Any
 
@@ -423,6 +424,7 @@ _NUMPY_STATE: object = np.random.mtrand._rand
 _PYTHON_STATE: object = random._inst
 
 
+@cache
 def _numpy_names() -> list[str]:
     """Functions of numpy.random that belong to its global state."""
     return [
@@ -515,6 +517,7 @@ def _random_patches() -> Iterator[Patch]:
 _PATCHES = Patches(_random_patches)
 
 
+@cache
 def _dispatcher(
     whole: Callable[..., object], name: str, state_of: Callable[[RankRandom, int], object]
 ) -> Callable[..., object]:
