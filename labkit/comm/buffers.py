@@ -154,8 +154,13 @@ def _unpack(message: object, pairs: Any) -> tuple[Any, Any, Any, Any]:
 def _basic(buffer: object, datatype: Any, is_writable: bool) -> tuple[NDArray[np.uint8], Datatype]:
     if buffer is None or buffer is BOTTOM:
         return _NOTHING, lookup(datatype)
-    if datatype is None and isinstance(buffer, np.ndarray) and buffer.dtype.hasobject:
-        find_format(_format(buffer))  # refuses them
+    if isinstance(buffer, np.ndarray) and buffer.dtype.hasobject:
+        if datatype is None:
+            find_format(_format(buffer))  # refuses them
+        raise TypeError(
+            f"message: an array of dtype {buffer.dtype} has addresses of Python objects, which mean nothing "
+            "to other ranks; convert it, as by array.astype(float), or pass it to a lower-case call"
+        )
     memory = _memory(buffer, is_writable)
     if datatype is not None:
         return memory, lookup(datatype)

@@ -12,7 +12,14 @@ from labkit.comm.buffers import _unpack, array_of, parse_simple
 from labkit.comm.collective.native import refuse_in_recordings, shared_calls
 from labkit.comm.environment import abort
 from labkit.comm.handles.base import IN_PLACE, KNOWN, MODULE_NAME, Handle, constant_of
-from labkit.comm.handles.constants import ANY_SOURCE, ANY_TAG, PROC_NULL, UNDEFINED, attribute_values
+from labkit.comm.handles.constants import (
+    ANY_SOURCE,
+    ANY_TAG,
+    CONSTANTS,
+    PROC_NULL,
+    UNDEFINED,
+    attribute_values,
+)
 from labkit.comm.handles.errhandlers import Errhandler, ErrorHandling
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.exceptions import codes_in_use
@@ -374,6 +381,8 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
     def Get_attr(self, keyval: int) -> Any:
         """Value under a key, predefined (TAG_UB, IO...) or the program's own, or None.
 
+        As in Open MPI, COMM_WORLD and its duplicates have the predefined ones; LASTUSEDCODE is not copied.
+
         Raises
         ------
         MPI.Exception
@@ -382,7 +391,9 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         self._check()
         running = context.simulated()
         values = attribute_values(1 if running is None else running.size, codes_in_use().last)
-        return values[keyval] if keyval in values else super().Get_attr(keyval)
+        is_world = constant_of(self) == "COMM_WORLD"
+        is_copy = self._own().get("is of the world") and keyval != CONSTANTS["LASTUSEDCODE"]
+        return values[keyval] if keyval in values and (is_world or is_copy) else super().Get_attr(keyval)
 
     def _kept(self) -> dict[int, object]:
         """Return the attributes that the program has set."""

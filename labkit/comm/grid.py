@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 
-_ERR_RANK, _ERR_DIMS, _ERR_ARG = 6, 12, 13
+_ERR_RANK, _ERR_DIMS, _ERR_ARG, _ERR_OTHER = 6, 12, 13, 16
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,8 @@ def Compute_dims(nnodes: int, dims: int | Sequence[int]) -> list[int]:
         raise ValueError(f"dims={dims}: a grid has 0 dimensions or more")
     wanted = [0] * dims if isinstance(dims, int) else [operator.index(d) for d in dims]
     fixed = math.prod(dim for dim in wanted if dim)
-    if nodes < 1 or not wanted or min(wanted) < 0 or nodes % fixed or (0 not in wanted and nodes != fixed):
+    is_wrong = nodes < 1 or min(wanted, default=0) < 0
+    if is_wrong or nodes % fixed or (0 not in wanted and nodes != fixed):
         raise MPIException(
             _ERR_DIMS,
             f"{nodes} ranks cannot make a grid {wanted}: the dimensions that are not 0 must divide them",
@@ -307,7 +308,7 @@ def check_peers(peers: Sequence[int], size: int) -> None:
     for peer in peers:
         if peer != PROC_NULL and not 0 <= peer < size:
             raise MPIException(
-                _ERR_RANK,
+                _ERR_ARG,
                 f"neighbor {peer} is not a rank of this communicator, which has ranks 0 to {size - 1}",
             )
 
@@ -351,5 +352,5 @@ def grid_of(dims: Sequence[int], periods: Sequence[bool] | bool | None) -> Grid:
     if len(rings) != len(sizes):
         raise ValueError(f"expecting {len(sizes)} items, got {len(rings)}")
     if sizes and min(sizes) < 1:
-        raise MPIException(_ERR_DIMS, f"dims={list(sizes)}: a dimension has at least 1 rank")
+        raise MPIException(_ERR_OTHER, f"dims={list(sizes)}: a dimension has at least 1 rank")
     return Grid(sizes, rings)

@@ -25,6 +25,7 @@ is not looked at.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -159,6 +160,9 @@ class Intracomm(ObjectCollectives, Comm):
         topology = shared_calls(name).topologies.get(self._context)
         made = self._derive(name, 0, self._world_ranks, type(self), topology, waits=waits)
         copied(self, made)
+        own = self._own()
+        if constant_of(self) == "COMM_WORLD" or own.get("is of the world"):
+            made._own()["is of the world"] = True
         return made
 
     def Split(self, color: int = 0, key: int = 0) -> Intracomm:
@@ -205,7 +209,7 @@ class Intracomm(ObjectCollectives, Comm):
         return self._derive("Create", color, lambda: list(members), Intracomm)
 
     def Create_group(self, group: Group, tag: int = 0) -> Intracomm:
-        """Return a communicator of a group's ranks; only these call it."""
+        """Return a communicator of a group's ranks; only these need to call it, others get COMM_NULL."""
         if tag < 0:
             raise MPIException(_ERR_TAG, f"tag={tag}: it is 0 or more")
         return self._of_group(group, tag)
@@ -215,7 +219,7 @@ class Intracomm(ObjectCollectives, Comm):
         calls = shared_calls("Create_group")
         me = calls.hub.rank
         if me not in members:
-            raise MPIException(_ERR_GROUP, f"rank {self.rank} calls Create_group, but is not in the group")
+            return Intracomm(KNOWN["COMM_NULL"])
         numbers = calls.attributes.setdefault((self._context, me), {})
         number = numbers[members, tag] = numbers.get((members, tag), 0) + 1
         key = (self._context, members, tag, number)
@@ -283,14 +287,14 @@ class Intracomm(ObjectCollectives, Comm):
         Raises
         ------
         MPI.Exception
-            ERR_ARG or ERR_DIMS if there are too few ranks, or a dimension is below 1.
+            ERR_ARG if there are too few ranks, ERR_OTHER for a dimension below 1, as in Open MPI.
         """
-        grid = grid_of(dims, periods)
-        if grid.size > self.size:
+        ranks = math.prod(integers_of(dims))
+        if ranks > self.size:
             raise MPIException(
-                _ERR_ARG,
-                f"a grid {list(grid.dims)} needs {grid.size} ranks, this communicator has {self.size}",
+                _ERR_ARG, f"a grid {list(dims)} needs {ranks} ranks, this communicator has {self.size}"
             )
+        grid = grid_of(dims, periods)
         color = 0 if self.rank < grid.size else UNDEFINED
         facts = {"dims": grid.dims, "periods": grid.periods}
         members = lambda: self._world_ranks()[: grid.size]  # noqa: E731

@@ -20,7 +20,7 @@ __all__ = [
     "is_phantom", "packed", "parse_origin", "runs_of", "target_of", "unpack", "within",
 ]  # fmt: skip
 
-_ERR_TYPE, _ERR_TRUNCATE = 3, 15
+_ERR_COUNT, _ERR_TYPE, _ERR_TRUNCATE = 2, 3, 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,8 @@ def target_of(target: object, origin: Simple) -> WindowTarget:
     disp = wide(target[0]) if target else 0
     if len(target) >= 2:
         count = wide(target[1])
+        if count < 0:
+            raise MPIException(_ERR_COUNT, f"target: count={count}: it is 0 or more")
     if len(target) == 3:
         datatype = lookup(target[2])
     return WindowTarget(disp, count, datatype)

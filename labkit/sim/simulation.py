@@ -41,7 +41,14 @@ from labkit.sim.isolation.waits import Interruptions, RankWaits, owner_of_thread
 from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
 from labkit.sim.rank_context import RankContext
-from labkit.sim.where import innermost_frame, lines_of, place_of, trimmed_stack, trimmed_traceback
+from labkit.sim.where import (
+    innermost_frame,
+    is_raised_by_statement,
+    lines_of,
+    place_of,
+    trimmed_stack,
+    trimmed_traceback,
+)
 from labkit.text.progress import Live
 from labkit.text.units import format_seconds
 
@@ -459,7 +466,7 @@ class Simulation:
 
     def _as_failure(self, error: BaseException) -> BaseException:
         rank = self.hub.rank
-        if isinstance(error, KeyboardInterrupt):
+        if isinstance(error, KeyboardInterrupt) and not (rank >= 0 and is_raised_by_statement(error)):
             return RunInterrupted(self.output.texts())
         if isinstance(error, MismatchError | DeadlockError):
             return error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import opcode
 import os
 import sysconfig
 import traceback
@@ -17,6 +18,7 @@ from labkit.text.units import ranks_text
 __all__ = [
     "CodeLine",
     "innermost_frame",
+    "is_raised_by_statement",
     "lines_of",
     "place_of",
     "trimmed_stack",
@@ -125,3 +127,14 @@ def trimmed_stack(frame: FrameType | None) -> str:
 def trimmed_traceback(error: BaseException) -> str:
     """Format a traceback without the frames of what runs programs."""
     return traceback_without(error, is_framework)
+
+
+_RAISE = opcode.opmap["RAISE_VARARGS"]
+
+
+def is_raised_by_statement(error: BaseException) -> bool:
+    """Whether a ``raise`` of Python code raised an exception, not a signal between two instructions."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_code[trace.tb_lasti] == _RAISE

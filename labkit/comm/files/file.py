@@ -76,7 +76,7 @@ def _expression(method: Method) -> str:
     )
 
 
-_ERR_ARG, _ERR_COMM, _ERR_TYPE = 13, 5, 3
+_ERR_ARG, _ERR_COMM, _ERR_TYPE, _ERR_OTHER = 13, 5, 3, 16
 _MODES = {
     name: CONSTANTS[f"MODE_{name}"]
     for name in (
@@ -209,7 +209,7 @@ class File(ErrorHandling, Handle):
     def _resize(self, name: str, size: int, is_exact: bool) -> None:
         now = self._now(name)
         if size < 0:
-            raise MPIException(_ERR_ARG, f"{name}: size={size} is not allowed: at least 0 bytes")
+            raise MPIException(_ERR_OTHER, f"{name}: size={size} is not allowed: at least 0 bytes")
         self._check_writable(now)
         self._together(now, size=size)
         try:
@@ -479,7 +479,7 @@ class File(ErrorHandling, Handle):
         if where == "at":
             place = operator.index(offset)  # type: ignore[arg-type]
             if place < 0:
-                raise MPIException(_ERR_ARG, f"{now.name}: offset={offset} is not allowed: at least 0")
+                raise MPIException(_ERR_OTHER, f"{now.name}: offset={offset} is not allowed: at least 0")
             return place
         if where == "own":
             return now.own.position
@@ -579,7 +579,7 @@ def _sought(now: Any, position: int, offset: int, whence: int) -> int:
     place += operator.index(offset)
     if place < 0:
         raise MPIException(
-            _ERR_ARG, f"{now.name}: the pointer would go to {place}, before the view's beginning"
+            _ERR_OTHER, f"{now.name}: the pointer would go to {place}, before the view's beginning"
         )
     return place
 

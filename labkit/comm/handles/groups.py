@@ -159,7 +159,7 @@ class Group(Handle):
 
     def Excl(self, ranks: Sequence[int]) -> Group:
         """Return all ranks but those listed."""
-        left_out = set(self._listed(operator.index(rank) for rank in ranks))
+        left_out = set(self._listed((operator.index(rank) for rank in ranks), _ERR_GROUP))
         return type(self)._of(tuple(rank for rank in self._members() if rank not in left_out))
 
     def Range_incl(self, ranks: Sequence[tuple[int, int, int]]) -> Group:
@@ -170,10 +170,10 @@ class Group(Handle):
         """Return all ranks but those of the ranges listed."""
         return self.Excl(_spelled_out(ranks))
 
-    def _listed(self, ranks: Iterable[int]) -> tuple[int, ...]:
+    def _listed(self, ranks: Iterable[int], if_twice: int = _ERR_RANK) -> tuple[int, ...]:
         found = tuple(self._world(rank) for rank in ranks)
         if len(set(found)) != len(found):
-            raise MPIException(_ERR_RANK, "a rank is listed twice; a group has every rank once")
+            raise MPIException(if_twice, "a rank is listed twice; a group has every rank once")
         return found
 
     def Free(self) -> None:

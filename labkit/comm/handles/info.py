@@ -21,8 +21,8 @@ __all__ = ["INFO_ENV", "INFO_NULL", "Info", "Keyed", "copied", "deleted"]
 
 
 _ERR_OTHER, _ERR_KEYVAL = 16, 36
-#: first number of a key of a program's own; those below are MPI's
-_FIRST = 64
+#: first number of a key of a program's own; those below are MPI's, of communicators and of windows
+_FIRST, _PREDEFINED = 64, range(13)
 _INVALID = -1
 
 
@@ -80,7 +80,7 @@ class Keyed:
         """Value under a key, or None, also under a key for another kind of object."""
         if int(keyval) == _INVALID:
             raise MPIException(_ERR_KEYVAL, f"keyval={keyval} is KEYVAL_INVALID")
-        if int(keyval) not in _keyvals:
+        if int(keyval) not in _keyvals and int(keyval) not in _PREDEFINED:
             _known(self._attribute_kind, keyval)
         return self._kept().get(int(keyval))
 

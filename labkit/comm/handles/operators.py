@@ -15,7 +15,7 @@ from labkit.comm.handles.base import MODULE_NAME, Named
 from labkit.comm.handles.errhandlers import give_back, take_one
 from labkit.comm.handles.exceptions import Exception as MPIException
 from labkit.comm.handles.packing import address_of, gathered, scattered
-from labkit.comm.handles.typebody import type_words
+from labkit.comm.handles.typebody import TypeBody, type_words
 
 if TYPE_CHECKING:
     from labkit.comm.handles.datatypes import Datatype
@@ -57,6 +57,10 @@ _FUNCTIONS: dict[str, _Function] = {
 }
 #: defined for accumulates of windows, not for reductions of buffers
 _OF_ACCUMULATES = ("REPLACE", "NO_OP")
+_LOGICAL = ("LAND", "LOR", "LXOR")
+#: predefined types that are combined as small integers, those that have logical operators only, and none
+_SMALL, _TRUTHS = ("CHAR", "CHARACTER", "LOGICAL1"), ("C_BOOL", "CXX_BOOL", "LOGICAL", "LOGICAL4")
+_NOT_LOGICAL = ("INTEGER", "INTEGER4", "PACKED")
 
 
 class Op(Named):
@@ -194,18 +198,16 @@ class Op(Named):
 
     def _reduction_at_target(self, datatype: Any) -> Any:
         """Return its form on the data of an accumulate, which takes derived datatypes of one basic type."""
-        basics = {kind.code for kind, _ in datatype._body.basics()}
-        if self._constant in _OF_ACCUMULATES and datatype.is_predefined:
-            return _native(self._constant.lower(), datatype.code)
-        if self._constant is None or datatype.is_predefined or len(basics) != 1:
+        basics = {kind.code: kind for kind, _ in datatype._body.basics()}
+        if self._constant is None or len(basics) != 1:
             return self._reduction(datatype)
-        return _native(self._constant.lower(), basics.pop())
+        return _native_on(self._constant, basics.popitem()[1])
 
     def _reduction(self, datatype: Datatype) -> Any:
         """Return the kernels' form of this operator on a datatype; None where MPI defines none."""
         if self._constant is not None:
             is_defined = datatype.is_predefined and self._constant not in _OF_ACCUMULATES
-            return _native(self._constant.lower(), datatype.code) if is_defined else None
+            return _native_on(self._constant, datatype._body) if is_defined else None
         function: Any = self._function
         body = datatype._body
         if not (body.map.is_dense or body.dtype.fields):
@@ -232,6 +234,20 @@ def _on_elements(function: Callable[[Any, Any, Any], None], body: Any) -> Callab
         right[:] = gathered(body, address_of(views[1]), count)
 
     return combine
+
+
+def _native_on(operator: str, body: TypeBody) -> _kernels.Reduction | None:
+    """Return the compiled operator on a predefined type; None where Open MPI has none."""
+    element = "i1" if body.constant in _SMALL else body.code
+    is_logical = operator in _LOGICAL
+    if is_logical and element == "b1":
+        element = "u1"  # any byte but 0 is true
+    is_refused = (
+        element[0] == "f" or body.constant in _NOT_LOGICAL if is_logical else body.constant in _TRUTHS
+    )
+    if (is_refused or body.constant == "PACKED") and operator not in _OF_ACCUMULATES:
+        return None
+    return _native(operator.lower(), element)
 
 
 @lru_cache

@@ -54,7 +54,7 @@ __all__ = [
     "wrong_sync",
 ]
 
-_ERR_COUNT, _ERR_RANK, _ERR_OP, _ERR_DISP, _ERR_RMA_SYNC, _ERR_RMA_RANGE = 2, 6, 10, 26, 47, 68
+_ERR_RANK, _ERR_OP, _ERR_DISP, _ERR_RMA_SYNC, _ERR_RMA_RANGE = 6, 10, 26, 47, 68
 #: a rank that has come so often at one instant is polling, and then pays
 _POLLS, _POLL_S = 64, 1e-7
 _Do = TypeVar("_Do", bound=Callable[[], Any])
@@ -81,6 +81,8 @@ def _combination(name: str, op: Op, wanted: WindowTarget) -> Callable[[Any, Simp
     if op._constant is None or not op:
         raise MPIException(_ERR_OP, f"{name} takes one of MPI's own operators, got {op!r}")
     if op is OPERATORS["NO_OP"]:
+        if name in ("Accumulate", "Raccumulate"):
+            raise MPIException(_ERR_OP, f"{name} takes an operator that changes the target, got {op!r}")
         return lambda data, place: None
     if op is OPERATORS["REPLACE"]:
         return lambda data, place: unpack(place, data)
@@ -245,8 +247,6 @@ def _begin(now: AccessCall, target_rank: int) -> bool:
 
 def _place(now: AccessCall, rank: int, wanted: WindowTarget) -> Simple:
     """Find the bytes at the target."""
-    if wanted.count < 0:
-        raise MPIException(_ERR_COUNT, f"{now.name}: count={wanted.count} at the target: it is 0 or more")
     check_small([wanted.count])
     if wanted.disp < 0 and now.state.flavor != _DYNAMIC:
         raise MPIException(

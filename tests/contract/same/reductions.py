@@ -137,3 +137,35 @@ def every_predefined_operator(comm):
                 got["f1"],
             ),
         )
+
+
+#: two elements of every predefined type, of true and false values
+TWO = np.tile(np.array([1, 0, 0, 0, 0, 0, 0, 0], np.uint8), 8), np.tile(np.array([0, 0, 1, 0], np.uint8), 16)
+
+
+@case
+def operators_that_types_have(comm):
+    """By Reduce_local and, for those of which a window changes the target, by Accumulate."""
+    window = MPI.Win.Allocate(64, comm=MPI.COMM_SELF)
+    for name in [name for name in dir(MPI) if isinstance(getattr(MPI, name), MPI.Datatype)]:
+        kind = getattr(MPI, name)
+        if kind == MPI.DATATYPE_NULL or name == "COMPLEX32":  # Open MPI has no accumulates of it
+            continue
+        for operator in (*PREDEFINED, "MAXLOC", "MINLOC", "REPLACE", "NO_OP"):
+            op, left, right = getattr(MPI, operator), TWO[0].copy(), TWO[1].copy()
+            yield (
+                f"{operator} {name}",
+                lambda op=op, kind=kind, left=left, right=right: op.Reduce_local(
+                    [left, 2, kind], [right, 2, kind]
+                ),
+            )
+            is_long = "LONG_DOUBLE" in name or name == "REAL16"
+            if not is_long and kind.Get_size() == kind.extent:  # all of its bytes have a meaning
+                yield f"result of {operator} {name}", lambda right=right: right
+            window.Fence()
+            yield (
+                f"{operator} {name} at a target",
+                lambda op=op, kind=kind, left=left: window.Accumulate([left, 1, kind], 0, op=op),
+            )
+            window.Fence()
+    window.Free()

@@ -31,6 +31,7 @@ def dimensions(comm):
         -1,
     ):
         yield f"24 as {given}", lambda given=given: MPI.Compute_dims(24, given)
+    yield "one rank in no dimension", lambda: MPI.Compute_dims(1, [])
     yield "nobody", lambda: MPI.Compute_dims(0, 2)
     yield "less", lambda: MPI.Compute_dims(-4, 2)
     yield "no number", lambda: MPI.Compute_dims(4, 1.5)
@@ -65,6 +66,12 @@ def grids(comm):
     yield "map", lambda: comm.Cart_map([p])
     yield "no dimensions", lambda: described(comm.Create_cart([]))
     yield "too large", lambda: comm.Create_cart([p + 1])
+    for dims in ([0], [-1], [p, -1], [1, 0], [0, p + 1]):
+        yield f"dims {dims}", lambda dims=dims: comm.Create_cart(dims)
+    for peer in (p, -5):
+        yield f"from {peer}", lambda peer=peer: comm.Create_dist_graph_adjacent([peer], [0])
+        yield f"to {peer}", lambda peer=peer: comm.Create_dist_graph_adjacent([0], [peer])
+        yield f"edge to {peer}", lambda peer=peer: comm.Create_dist_graph([comm.rank], [1], [peer])
     yield "few periods", lambda: comm.Create_cart([p, 1], [True])
     yield "none of a plain one", lambda: (comm.is_topo, comm.topology == MPI.UNDEFINED)
     yield "plain as a grid", lambda: MPI.Cartcomm(comm)
@@ -226,6 +233,8 @@ def communicators_from_groups(comm):
     yield "by halves alone", lambda: told(comm.Create_group(mine, tag=3))
     yield "again", lambda: told(comm.Create_group(mine, tag=3))
     yield "alone", lambda: told(comm.Create_group(group.Incl([me])))
+    yield "called by all", lambda: told(comm.Create_group(group.Incl([0])))
+    yield "called by all for nobody", lambda: told(comm.Create_group(MPI.GROUP_EMPTY))
     yield "duplicate of it", lambda: told(comm.Create_group(mine).Dup())
     yield "split", lambda: told(comm.Split(me % 2, -me))
     yield "split off", lambda: told(comm.Split(MPI.UNDEFINED if me == 0 else 4))
@@ -254,5 +263,15 @@ def names_and_attributes(comm):
         ],
     )
     yield "tags", lambda: comm.Get_attr(MPI.TAG_UB)
+    window = MPI.Win.Allocate(8, comm=comm)
+    keys = MPI.TAG_UB, MPI.IO, MPI.APPNUM, MPI.UNIVERSE_SIZE, MPI.LASTUSEDCODE, MPI.WIN_SIZE
+    for name, it in {
+        "world": MPI.COMM_WORLD, "self": MPI.COMM_SELF, "duplicate": made, "duplicate of it": made.Dup(),
+        "part": comm.Split(), "of self": MPI.COMM_SELF.Dup(), "grid": comm.Create_cart([comm.size]),
+        "type": MPI.INT, "window": window,
+    }.items():  # fmt: skip
+        for key in keys:
+            yield f"key {key} of {name}", lambda it=it, key=key: it.Get_attr(key) is None
+    window.Free()
     yield "clock", lambda: 0 < MPI.Wtick() <= 1e-6
     yield "host", lambda: len(MPI.Get_processor_name()) > 0

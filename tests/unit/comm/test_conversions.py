@@ -10,7 +10,7 @@ import pytest
 
 import labkit as lk
 from labkit import MPI
-from tests.unit.comm.conversions import SPECS, TABLE, Scene, cases, judged, outcome
+from tests.unit.comm.conversions import HUGE, SPECS, TABLE, Scene, cases, judged, outcome
 
 TABLES = json.loads(TABLE.read_text())
 #: what labkit refuses and Open MPI does not look at, or has no use for, by method and parameter
@@ -49,9 +49,16 @@ WIDER = {
     },
     "a count at the target beyond what is sent": {"spec.Put count"},
 }  # fmt: skip
+#: which class Open MPI gives them depends on its 32 bits, or on what it finds too late
+OTHER_CLASS = {
+    *(("Intracomm.Create_graph index", kind) for kind in ("of -1", "of -1000", "int64 of -3")),
+    *((f"Datatype.{name} position", kind) for name in ("Pack", "Unpack") for kind in (*HUGE, "-2**31-1")),
+    *((f"Datatype.Create_{name} count", "-2**31-1") for name in ("vector", "hvector")),
+    *((f"spec.{name} count", "-2**31-1") for name in ("Gatherv", "Scatterv", "Alltoallv", "Put")),
+}
 ALLOWED = {
-    **dict.fromkeys(set().union(*STRICTER.values()), ("accepted", "refused by MPI")),
-    **dict.fromkeys(set().union(*WIDER.values()), ("refused by MPI", "accepted")),
+    **dict.fromkeys(set().union(*STRICTER.values()), ("accepted", "MPI")),
+    **dict.fromkeys(set().union(*WIDER.values()), ("MPI", "accepted")),
 }
 
 GROUPS = sorted({full.partition(".")[0] for full in [*TABLES["signatures"], *SPECS]})
@@ -77,8 +84,12 @@ def test_conversions_are_those_of_mpi4py(group, tmp_path) -> None:
                 continue
             tried += 1
             said = judged(outcome(scene, *case, TABLES["signatures"]))
-            is_number = case[1] == "keyval" and {said, wanted} == {"accepted", "refused by MPI"}
-            if said != wanted and not is_number and ALLOWED.get(" ".join(case[:2])) != (wanted, said):
+            kinds = (wanted.split(" ")[0], said.split(" ")[0])
+            is_number = case[1] == "keyval" and set(kinds) == {"accepted", "MPI"}
+            is_alike = kinds == ("MPI", "MPI") and (
+                said == "MPI" or (" ".join(case[:2]), case[2]) in OTHER_CLASS
+            )
+            if said != wanted and not is_number and not is_alike and ALLOWED.get(" ".join(case[:2])) != kinds:
                 wrong[f"mpi4py: {wanted}, here: {said}"].append(" ".join(case))
         return tried, dict(wrong)
 

@@ -228,7 +228,7 @@ WRONG = {
     ),
     "offset": (
         lambda comm, path: MPI.File.Open(comm, path, NEW).Read_at(-1, bytearray(1)),
-        MPI.ERR_ARG,
+        MPI.ERR_OTHER,
         "offset=-1",
     ),
     "null": (lambda comm, path: MPI.FILE_NULL.Read(bytearray(1)), MPI.ERR_FILE, "FILE_NULL"),

@@ -17,8 +17,8 @@ from tests.support.refusals import raises_code
         (lambda comm: comm.Create_graph([1], [9]), MPI.ERR_ARG),
         (lambda comm: comm.Create_graph([2, 1], [0, 1]), MPI.ERR_ARG),
         (lambda comm: comm.Create_graph([1] * 9, [0]), MPI.ERR_ARG),
-        (lambda comm: comm.Create_dist_graph_adjacent([9], []), MPI.ERR_RANK),
-        (lambda comm: comm.Create_dist_graph([0], [1], [-1]), MPI.ERR_RANK),
+        (lambda comm: comm.Create_dist_graph_adjacent([9], []), MPI.ERR_ARG),
+        (lambda comm: comm.Create_dist_graph([0], [1], [-1]), MPI.ERR_ARG),
         (lambda comm: comm.Create_graph([1, 2], [1, 0]).Get_neighbors(2), MPI.ERR_RANK),
     ],
 )

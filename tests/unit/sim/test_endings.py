@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 import threading
 
 import greenlet
@@ -254,10 +255,20 @@ def test_an_error_in_an_operator_and_communication_in_one() -> None:
 def test_an_interrupt_ends_the_run() -> None:
     def program(comm):
         if comm.rank == 1:
-            raise KeyboardInterrupt
+            signal.raise_signal(signal.SIGINT)
         comm.recv()
 
     with pytest.raises(KeyboardInterrupt):
+        lk.run(program, 2)
+
+
+def test_a_program_that_raises_the_interrupt_has_failed() -> None:
+    def program(comm):
+        if comm.rank == 1:
+            raise KeyboardInterrupt
+        comm.recv()
+
+    with raises_code(RankError, "rank-failed", "rank 1", "KeyboardInterrupt"):
         lk.run(program, 2)
 
 
