@@ -23,18 +23,14 @@ __all__ = [
     "abort",
     "note_import",
     "own_settings",
-    "register_job",
     "set_setting",
     "settings",
 ]
 
-_find_job: Callable[[], Callable[[int], NoReturn] | None] = lambda: None  # noqa: E731
 
-
-def register_job(find: Callable[[], Callable[[int], NoReturn] | None]) -> None:
-    """Register what returns the function that ends the job of the calling rank, None outside ranks."""
-    global _find_job
-    _find_job = find
+def find_job() -> Callable[[int], NoReturn] | None:
+    """Return what ends the job of the calling rank; the simulator replaces this when it is imported."""
+    return None
 
 
 def watch_errors() -> None:
@@ -43,7 +39,7 @@ def watch_errors() -> None:
 
 def abort(errorcode: int = 0) -> NoReturn:
     """End the whole run with an error code; never returns, and nothing that the program does catches it."""
-    end = _find_job()
+    end = find_job()
     if end is None:
         raise make_outside("Abort")
     end(operator.index(errorcode))

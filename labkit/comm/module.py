@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import operator
 import sys
@@ -159,22 +160,18 @@ def _register() -> None:
     )
 
 
-_module: SimulatedModule | None = None
-
-
+@functools.cache
 def simulated_module() -> SimulatedModule:
     """Return the simulated module; the same one every time."""
-    global _module
-    if _module is None:
-        _register()
-        complete()
-        classes = {cls.__name__: cls for cls in _CLASSES}
-        convert_methods(classes)
-        WATCHED.extend(cls for cls in _CLASSES if cls not in (MPIException, Errhandler, Pickle))
-        _module = _build()
-        convert_functions(_module.__dict__, classes)
-        sys.modules.setdefault(MODULE_NAME, _module)
-    return _module
+    _register()
+    complete()
+    classes = {cls.__name__: cls for cls in _CLASSES}
+    convert_methods(classes)
+    WATCHED.extend(cls for cls in _CLASSES if cls not in (MPIException, Errhandler, Pickle))
+    module = _build()
+    convert_functions(module.__dict__, classes)
+    sys.modules.setdefault(MODULE_NAME, module)
+    return module
 
 
 # Calls about error classes, codes and strings.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.machinery
 import re
-from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,22 +12,15 @@ from labkit.comm import environment
 from labkit.comm.environment import SETTINGS
 from labkit.comm.handles.base import MissingError
 from labkit.errors import UnsupportedError
+from labkit.program.context import simulated
 
-__all__ = ["OWN", "SHARED", "RankModule", "Rc", "not_simulated", "register_changes", "simulated_package"]
+__all__ = ["OWN", "SHARED", "RankModule", "Rc", "not_simulated", "simulated_package"]
 
 
 # Modules of mpi4py whose attributes a rank may set and delete for itself, as in a separate process.
 
 
 _ABSENT = object()
-#: ``add(name, read, write)`` of the running rank's exchanged state, None outside ranks
-_find: Callable[[], Callable[..., None] | None] = lambda: None  # noqa: E731
-
-
-def register_changes(find: Callable[[], Callable[..., None] | None]) -> None:
-    """Register what returns the function by which ranks exchange state, None outside ranks."""
-    global _find
-    _find = find
 
 
 class _Changes(dict[str, Any]):
@@ -55,12 +47,14 @@ class RankModule(ModuleType):
         self._change(name, _ABSENT)
 
     def _change(self, name: str, value: object) -> None:
-        add = _find()
-        if add is None:
+        machine = simulated()
+        if machine is None:
             self._put(name, value)
             return
         state = _states.setdefault(id(self), ({}, [_Changes()]))
-        add(f"names of {self.__name__}", lambda: state[1][0], lambda changes: self._exchange(state, changes))
+        machine.swaps.add(
+            f"names of {self.__name__}", lambda: state[1][0], lambda changes: self._exchange(state, changes)
+        )
         state[0].setdefault(name, self.__dict__.get(name, _ABSENT))
         state[1][0] = _Changes({**state[1][0], name: value})
         self._put(name, value)

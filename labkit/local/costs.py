@@ -23,7 +23,7 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -307,18 +307,27 @@ def _cost(entry: dict[str, float]) -> Cost:
     return cost
 
 
-_current: KernelCosts | None = None
+@cache
+def _default() -> KernelCosts:
+    return _load(DEFAULT_CALIBRATION)
+
+
+@dataclass
+class _InUse:
+    """What this process uses; None: the default."""
+
+    costs: KernelCosts | None = None
+
+
+_IN_USE = _InUse()
 
 
 def calibration() -> KernelCosts:
     """Return the calibration in use: the simulated run's own, else the process's; at first the default."""
-    global _current
     own: KernelCosts | None = getattr(context.current(), "calibration", None)
     if own is not None:
         return own
-    if _current is None:
-        _current = _load(DEFAULT_CALIBRATION)
-    return _current
+    return _IN_USE.costs or _default()
 
 
 def charge(kernel: str, itemsize: int, items: int, log_of: int = 1, entries: int = 0) -> None:
@@ -353,8 +362,7 @@ def use_calibration(source: str | Path | KernelCosts) -> KernelCosts:
     DataError
         If it cannot be found or read.
     """
-    global _current
-    previous, _current = calibration(), find_calibration(source)
+    previous, _IN_USE.costs = calibration(), find_calibration(source)
     return previous
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import contextlib
+import functools
 import os
 import signal
 import sys
@@ -12,7 +13,6 @@ import time
 TYPE_CHECKING = False  # as in typing, which every rank would import for this alone
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
 __all__ = [
     "PARENT_VARIABLE",
@@ -41,8 +41,6 @@ CLEANING_S = 5.0
 LISTEN_S = 0.25
 
 _PR_SET_PDEATHSIG = 1
-#: of the C library, once it has been looked up: a process forked from this one need not
-_prctl: Any = None
 
 
 def watch_parent(clean: Callable[[], None]) -> None:
@@ -59,18 +57,20 @@ def watch_parent(clean: Callable[[], None]) -> None:
     threading.Thread(target=wait, daemon=True, name="labkit-watchdog").start()
 
 
+@functools.cache  # a process forked from this one need not look it up again
+def _prctl() -> Callable[..., int]:
+    import ctypes  # only now: a rank's start is short
+
+    return ctypes.CDLL(None, use_errno=True).prctl
+
+
 def die_with_parent(parent: int) -> None:
     """Let the kernel end this process when its parent ends (Linux): it needs no thread and no descriptor.
 
     A change of user takes it back.
     """
-    global _prctl
     if sys.platform == "linux":
-        if _prctl is None:
-            import ctypes  # only now: a rank's start is short
-
-            _prctl = ctypes.CDLL(None, use_errno=True).prctl
-        _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        _prctl()(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         os._exit(1)
 

@@ -1,8 +1,8 @@
 """The context of a running program, on any machine: phases, computation, clock.
 
 A program marks its steps with `phase` and charges its work with `compute`; both find the machine of the
-running rank through `current`. A real MPI process installs its context once (`install`); the simulator
-registers a function that returns the context of the running rank (`register_simulator`). Outside a run
+running rank through `current`. A real MPI process installs its context once (`install`); the simulator sets
+`find_simulated` to a function that returns the context of the running rank. Outside a run
 `phase` and `compute` do nothing, so a program can be tried in plain Python.
 """
 
@@ -33,7 +33,6 @@ __all__ = [
     "install",
     "installed_mpi",
     "phase",
-    "register_simulator",
     "run_seed",
     "simulated",
     "unfinished_hint",
@@ -119,42 +118,48 @@ _MEASURED = frozenset({
     "resident_bytes", "makespan_s", "phase_s", "collectives", "collective_bytes",
 })  # fmt: skip
 
-_installed: MachineContext | None = None
-_installed_mpi: ModuleType | None = None
-_simulated_mpi: ModuleType | None = None
 
-
-def _nothing() -> object:
+def find_simulated() -> Any:
+    """Return the simulated machine of the running rank; the simulator replaces this when it is imported."""
     return None
 
 
-_simulator: Callable[[], Any] = _nothing
+class _Process:
+    """What is installed in this process.
+
+    `machine`: Of the rank that has this process for itself.
+    `mpi`: The module behind `labkit.MPI`; None: the simulated one.
+    `other_mpi`: What was there before.
+    """
+
+    __slots__ = ("machine", "mpi", "other_mpi")
+
+    def __init__(self) -> None:
+        self.machine: MachineContext | None = None
+        self.mpi: ModuleType | None = None
+        self.other_mpi: ModuleType | None = None
+
+
+_PROCESS = _Process()
 
 
 def install(context: MachineContext | None, mpi: ModuleType | None = None) -> MachineContext | None:
     """Make `context` the machine of this whole process, and `mpi` the module behind `labkit.MPI`."""
-    global _installed, _installed_mpi
-    previous, _installed = _installed, context
+    previous, _PROCESS.machine = _PROCESS.machine, context
     if mpi is not None or context is None:
         _publish(mpi)
-        _installed_mpi = mpi
+        _PROCESS.mpi = mpi
     return previous
-
-
-def register_simulator(find: Callable[[], object]) -> None:
-    """Register the simulator's function that returns the running rank's context, or None."""
-    global _simulator
-    _simulator = find
 
 
 def simulated() -> Any:
     """The simulated machine of the running rank, with its `calls`; None outside any simulated run."""
-    return _simulator()
+    return find_simulated()
 
 
 def current() -> MachineContext | None:
     """The machine of the running rank, or None outside any run."""
-    return _simulator() or _installed
+    return find_simulated() or _PROCESS.machine
 
 
 def run_seed() -> int:
@@ -175,16 +180,15 @@ def decided(subject: str, situation: object, name: str, text: str) -> None:
 
 def installed_mpi() -> ModuleType | None:
     """The module behind `labkit.MPI` where one is installed; else it is the simulated one."""
-    return _installed_mpi
+    return _PROCESS.mpi
 
 
 def _publish(module: ModuleType | None) -> None:
     """Put a module behind `labkit.MPI`, or what was there before; else it is looked for when it is needed."""
-    global _simulated_mpi
     package = sys.modules["labkit"]
-    if _installed_mpi is None:
-        _simulated_mpi = sys.modules.get("labkit.MPI")
-    module = module or _simulated_mpi
+    if _PROCESS.mpi is None:
+        _PROCESS.other_mpi = sys.modules.get("labkit.MPI")
+    module = module or _PROCESS.other_mpi
     if module is None:
         sys.modules.pop("labkit.MPI", None)
         package.__dict__.pop("MPI", None)
@@ -192,7 +196,8 @@ def _publish(module: ModuleType | None) -> None:
         sys.modules["labkit.MPI"] = package.__dict__["MPI"] = module
 
 
-_watcher: Watcher | None = None
+#: the last one is called
+_watchers: list[Watcher] = []
 
 
 @contextmanager
@@ -211,12 +216,11 @@ def watching(watcher: Watcher) -> Iterator[None]:
     >>> seen
     [(0, 'double', 0), (1, 'double', 2)]
     """
-    global _watcher
-    before, _watcher = _watcher, watcher
+    _watchers.append(watcher)
     try:
         yield
     finally:
-        _watcher = before
+        _watchers.pop()
 
 
 def name_of(what: str, name: object) -> str:
@@ -300,8 +304,8 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
         traceback: TracebackType | None,
     ) -> None:
         if self._context is not None:
-            if _watcher is not None and kind is None:
-                _watcher(self._context.rank, self.name, sys._getframe(1).f_locals)
+            if _watchers and kind is None:
+                _watchers[-1](self._context.rank, self.name, sys._getframe(1).f_locals)
             self._context.end_phase(self.name)
 
 

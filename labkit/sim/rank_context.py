@@ -13,6 +13,7 @@ from labkit.program.rank_counts import Tally
 from labkit.program.sampling import Sample
 from labkit.program.variation import Variation
 from labkit.sim.isolation.alarms import Alarms
+from labkit.sim.isolation.process_state import Store, Swaps
 from labkit.sim.measured import Measured
 from labkit.trace.trace import NO_PHASE, Entry
 
@@ -65,6 +66,10 @@ class RankContext:
         #: the running rank's
         self.waits: dict[int, Any] = {}
         self.own_waits: Any = None
+        #: what ranks have for themselves of what the process has once, and of logging: by rank, logger and
+        #: attribute (`labkit.sim.isolation.process_state`)
+        self.swaps = Swaps()
+        self.logs: Store = {}
         #: what the ranks' node-local work costs (`labkit.local.costs`)
         self.calibration = calibration
         #: whether kernels of `labkit.local` have been charged

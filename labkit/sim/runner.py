@@ -85,7 +85,7 @@ def simulate_program(request: RunRequest) -> Run:
     notes.extend(crowding(built))
     run = _as_run(simulation, request.name, machine, network, notes, host_clock.perf_counter() - began)
     notes.extend(simulation.context.decisions.notes())
-    notes.extend([*simulation.context.notes, *simulation.swaps.failures, *simulation.calls.left()])
+    notes.extend([*simulation.context.notes, *simulation.context.swaps.failures, *simulation.calls.left()])
     if cautions is not None:
         notes.extend(cautions.notes(simulation.checks))
     run.uncharged, run.exploration = uncharged, sightings

@@ -15,10 +15,9 @@ from types import FrameType, TracebackType
 from typing import Any, NoReturn, Protocol
 
 from labkit import _kernels
+from labkit.comm import environment
 from labkit.comm.collective.calls import CollectiveCalls
-from labkit.comm.environment import register_job
 from labkit.comm.handles.exceptions import RunEnded
-from labkit.comm.package import register_changes
 from labkit.errors import (
     MORE_TIME,
     DeadlockError,
@@ -36,8 +35,7 @@ from labkit.program.rank_counts import Tally
 from labkit.selector import Choices, selector_of
 from labkit.sim import deadlock
 from labkit.sim.isolation import host_clock
-from labkit.sim.isolation.process_state import Swaps, register_logs, register_swaps
-from labkit.sim.isolation.waits import Interruptions, RankWaits, owner_of_thread, register_waits
+from labkit.sim.isolation.waits import Interruptions, RankWaits, owner_of_thread
 from labkit.sim.measured import Measured
 from labkit.sim.output import RankOutput
 from labkit.sim.rank_context import RankContext
@@ -264,9 +262,6 @@ class Simulation:
         self.title = f"{ranks} simulated ranks"
         #: ends this process with a failure, where it is the run's alone
         self.leave: Callable[[BaseException], NoReturn] | None = None
-        #: what ranks have for themselves of what the process has once, and of logging
-        self.swaps = Swaps()
-        self.logs: dict[tuple[int, int, str], object] = {}
         #: what ranks wait for of their own process, by rank; and what begins with their first thread
         self.waits: dict[int, RankWaits] = {}
         self.thread_calls: Callable[[], contextlib.AbstractContextManager[object]] = contextlib.nullcontext
@@ -339,7 +334,7 @@ class Simulation:
             self.shared_memory.end()
             for waits in self.waits.values():
                 waits.close()
-            self.swaps.close()
+            self.context.swaps.close()
             self._main = None
             self.hub.close()
         if self._failure is not None:
@@ -511,26 +506,9 @@ class Simulation:
 
 
 def _find() -> RankContext | None:
-    simulation = running()
-    return simulation.context if simulation is not None else None
-
-
-context.register_simulator(_find)
-
-
-def _own_swaps() -> Swaps | None:
-    simulation = running()
-    return simulation.swaps if simulation is not None else None
-
-
-def _own_logs() -> tuple[dict[tuple[int, int, str], object], int] | None:
-    simulation = running()
-    return (simulation.logs, simulation.hub.rank) if simulation is not None else None
-
-
-def _own_waits() -> RankWaits | None:
-    simulation = running()
-    return simulation.own_waits() if simulation is not None and simulation.hub.rank >= 0 else None
+    """Return the context of `running`, without a call of it: programs call this at every phase."""
+    stack: list[Simulation] | None = getattr(_local, "stack", None) if _kernels.current_rank() >= 0 else None
+    return stack[-1].context if stack else None
 
 
 def _own_job() -> Callable[[int], NoReturn] | None:
@@ -541,13 +519,5 @@ def _own_job() -> Callable[[int], NoReturn] | None:
     return owner.abort if owner is not None else None
 
 
-def _own_changes() -> Callable[..., None] | None:
-    simulation = running()
-    return simulation.swaps.add if simulation is not None else None
-
-
-register_changes(_own_changes)
-register_job(_own_job)
-register_swaps(_own_swaps)
-register_logs(_own_logs)
-register_waits(_own_waits)
+context.find_simulated = _find
+environment.find_job = _own_job

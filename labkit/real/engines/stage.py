@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import faulthandler
+import functools
 import linecache
 import os
 import pickle
@@ -37,23 +38,22 @@ MPI: Any = MPI4PY
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
-_nowhere: BinaryIO | None = None
 
 
-def stand_by() -> None:
-    """Prepare the engine once: a request for its stacks must never end it."""
-    global _nowhere
-    if _nowhere is None:
-        _nowhere = open(os.devnull, "wb")  # noqa: SIM115 - lives as long as the engine
-        if STACK_SIGNAL is not None:
-            faulthandler.register(STACK_SIGNAL, file=_nowhere, all_threads=True)
-        # The settings of a launch of labkit's own; a program sees the folder that its caller has.
-        original = os.environ.pop("LABKIT_TMPDIR", None)
-        if original is not None:
-            os.environ.pop("TMPDIR", None)
-            tempfile.tempdir = None
-        if original:
-            os.environ["TMPDIR"] = original
+@functools.cache
+def stand_by() -> BinaryIO:
+    """Prepare the engine once: a request for its stacks must never end it. Return where they go."""
+    nowhere = open(os.devnull, "wb")  # noqa: SIM115 - lives as long as the engine
+    if STACK_SIGNAL is not None:
+        faulthandler.register(STACK_SIGNAL, file=nowhere, all_threads=True)
+    # The settings of a launch of labkit's own; a program sees the folder that its caller has.
+    original = os.environ.pop("LABKIT_TMPDIR", None)
+    if original is not None:
+        os.environ.pop("TMPDIR", None)
+        tempfile.tempdir = None
+    if original:
+        os.environ["TMPDIR"] = original
+    return nowhere
 
 
 class Interrupts:
@@ -154,7 +154,7 @@ def _stack_file(path: str | None) -> Iterator[None]:
         try:
             yield
         finally:
-            faulthandler.register(STACK_SIGNAL, file=_nowhere or 2, all_threads=True)
+            faulthandler.register(STACK_SIGNAL, file=stand_by(), all_threads=True)
 
 
 @contextlib.contextmanager

@@ -21,24 +21,17 @@ import greenlet
 import numpy as np
 
 from labkit import _kernels
+from labkit.program import context
 from labkit.sim.isolation.code import is_installed
 from labkit.sim.isolation.patches import Patch, Patches
 
-__all__ = ["ProcessState", "RankLogs", "RankRandom", "Swaps", "register_logs", "register_swaps"]
-
-
-_find: Callable[[], Swaps | None] = lambda: None  # noqa: E731
-
-
-def register_swaps(find: Callable[[], Swaps | None]) -> None:
-    """Register what returns the swaps of the run whose rank runs on this thread, None outside ranks."""
-    global _find
-    _find = find
+__all__ = ["ProcessState", "RankLogs", "RankRandom", "Swaps"]
 
 
 def swaps() -> Swaps | None:
     """The swaps of the run whose rank runs on this thread; None outside ranks."""
-    return _find()
+    machine = context.find_simulated()
+    return machine.swaps if machine is not None else None
 
 
 def _patches() -> Iterator[Patch]:
@@ -64,7 +57,7 @@ def _changing(
     whole: Callable[..., object], name: str, read: Callable[[], object], write: Callable[[Any], Any]
 ) -> Callable[..., object]:
     def change(*args: object, **kwargs: object) -> object:
-        own = _find()
+        own = swaps()
         if own is not None:
             own.add(name, read, write)
         return whole(*args, **kwargs)
@@ -98,7 +91,7 @@ def _put_data(data: object) -> None:
 
 def _on_own_environment(whole: Callable[..., object]) -> Callable[..., object]:
     def change(self: Any, *args: object) -> object:
-        own = _find()
+        own = swaps()
         if own is not None and self._data is _data():
             own.add("environment", _data, _put_data)
             if _data() is own.base("environment"):
@@ -144,7 +137,7 @@ def _with_launcher(whole: Callable[..., object]) -> Callable[..., object]:
 
 def _with_environment(whole: Callable[..., object]) -> Callable[..., object]:
     def begin(self: object, *args: object, **kwargs: object) -> None:
-        own = _find()
+        own = swaps()
         is_default = len(args) <= 10 and kwargs.get("env") is None  # behind that it is given by its place
         if own is not None and "environment" in own and is_default:
             kwargs["env"] = dict(os.environ)
@@ -170,7 +163,7 @@ def _on_own_filters(whole: Callable[..., object]) -> Callable[..., object]:
     """Let what a program's own code catches be its rank's: libraries do not communicate meanwhile."""
 
     def enter(self: object) -> object:
-        own = _find()
+        own = swaps()
         if own is not None and "warnings" not in own:
             frame = sys._getframe(1)
             if not is_installed(frame.f_globals.get("__name__"), frame.f_code.co_filename):
@@ -203,7 +196,7 @@ class _Reducers:
         self, ob_type: type, pickle_function: Callable[..., object], constructor_ob: object = None
     ) -> None:
         """Register how objects of a type are pickled."""
-        own, frame = _find(), sys._getframe(1)
+        own, frame = swaps(), sys._getframe(1)
         is_private = frame.f_builtins is not vars(builtins)  # a module that each rank has loaded itself
         if own is not None:
             if is_private or not is_installed(frame.f_globals.get("__name__"), frame.f_code.co_filename):
@@ -308,13 +301,11 @@ class Swaps:
 #: where a run keeps its ranks' state: by rank, logger and attribute
 Store = dict[tuple[int, int, str], Any]
 
-_find_log: Callable[[], tuple[Store, int] | None] = lambda: None  # noqa: E731
 
-
-def register_logs(find: Callable[[], tuple[Store, int] | None]) -> None:
-    """Register what returns the running rank's store and number, None outside ranks."""
-    global _find_log
-    _find_log = find
+def _find_log() -> tuple[Store, int] | None:
+    """Return the running rank's store and number, None outside ranks."""
+    machine = context.find_simulated()
+    return (machine.logs, machine.rank) if machine is not None else None
 
 
 class _Own:

@@ -24,6 +24,7 @@ from labkit.comm.handles import exceptions
 from labkit.comm.handles.exceptions import RunEnded
 from labkit.comm.intracomm import COMM_WORLD
 from labkit.errors import DeadlockError
+from labkit.program import context
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.patches import Patch, Patches
 from labkit.sim.where import place_of
@@ -35,7 +36,6 @@ __all__ = [
     "RankWaits",
     "WorkerPool",
     "owner_of_thread",
-    "register_waits",
     "waits_of_rank",
 ]
 
@@ -125,20 +125,14 @@ def _context(args: Any) -> int:
     return int(getattr(getattr(first, "_comm", first), "_context", 0) or 0)
 
 
-_find: Callable[[], RankWaits | None] = lambda: None  # noqa: E731
 #: those whose rank waits at present: a lock that is released rings
 _waiting: list[RankWaits] = []
 
 
-def register_waits(find: Callable[[], RankWaits | None]) -> None:
-    """Register what returns the waits of the rank that runs on this thread, None outside ranks."""
-    global _find
-    _find = find
-
-
 def waits_of_rank() -> RankWaits | None:
     """Return the waits of the rank that runs on this thread; None outside ranks and in their threads."""
-    return _find()
+    machine = context.find_simulated()
+    return machine.own_waits() if machine is not None and machine.rank >= 0 else None
 
 
 def owner_of_thread() -> RankWaits | None:
