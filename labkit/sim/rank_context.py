@@ -45,7 +45,7 @@ class RankContext:
     def __init__(
         self, hub: Hub, size: int, calls: CollectiveCalls, calibration: KernelCosts, measured: Measured
     ) -> None:
-        self._hub, self._size = hub, size
+        self.hub, self._size = hub, size
         #: collective calls under way, and what communicators carry (`labkit.comm`)
         self.calls = calls
         self._measured = measured
@@ -62,14 +62,11 @@ class RankContext:
         self.decisions = Decisions()
         #: what ranks of stand-in data exchange in addition to messages (`labkit.local.standin`)
         self.board: dict[object, object] = {}
-        #: what ranks wait for of their own process (`labkit.sim.isolation.waits`), by rank; and what returns
-        #: the running rank's
+        #: what ranks wait for of their own process, by rank; and what returns the running rank's
         self.waits: dict[int, Any] = {}
         self.own_waits: Any = None
-        #: what ranks have for themselves of what the process has once, and of logging: by rank, logger and
-        #: attribute (`labkit.sim.isolation.process_state`)
-        self.swaps = Swaps()
-        self.logs: Store = {}
+        #: what ranks have for themselves of what the process has once, and of logging
+        self.swaps, self.logs = Swaps(), Store()
         #: what the ranks' node-local work costs (`labkit.local.costs`)
         self.calibration = calibration
         #: whether kernels of `labkit.local` have been charged
@@ -95,15 +92,14 @@ class RankContext:
         #: what is tried besides (`Run.what_if`)
         self.trial: Variation | None = None
         #: the run's seed, and whether anything was drawn from it
-        self.seed = 0
-        self.is_seeded = False
+        self.seed, self.is_seeded = 0, False
         #: by rank and phase, where the trial asks: the number of times it was entered
         self._visits: dict[int, dict[str, int]] = {}
 
     @property
     def rank(self) -> int:
         """The running rank's number."""
-        return int(self._hub.rank)
+        return int(self.hub.rank)
 
     @property
     def pools(self) -> list[Any]:
@@ -124,41 +120,41 @@ class RankContext:
 
     def innermost_phase(self) -> str:
         """Return the phase that the running rank is in."""
-        opened = self._open.get(self._hub.rank)
+        opened = self._open.get(self.hub.rank)
         return opened[-1][0] if opened else NO_PHASE
 
     def is_left_out(self) -> bool:
         """Whether the running rank is in a phase in which no calls are noted."""
-        return any(matches(name, self.left_out) for name, _ in self._open.get(self._hub.rank, ()))
+        return any(matches(name, self.left_out) for name, _ in self._open.get(self.hub.rank, ()))
 
     def begin_phase(self, name: str) -> None:
         """Note that the running rank enters a phase."""
-        opened = self._open.setdefault(self._hub.rank, [])
+        opened = self._open.setdefault(self.hub.rank, [])
         if self.trial is not None and name in self.trial.visits and all(name != one for one, _ in opened):
-            own = self._visits.setdefault(self._hub.rank, {})
+            own = self._visits.setdefault(self.hub.rank, {})
             own[name] = own.get(name, 0) + 1
-        now_s = self._hub.now()
+        now_s = self.hub.now()
         opened.append((name, now_s))
         if self.tally is not None:
-            self.tally.enter(self._hub.rank, name)
+            self.tally.enter(self.hub.rank, name)
         if self.summary is not None:
-            self.summary.enter(self._hub.rank, name, now_s)
+            self.summary.enter(self.hub.rank, name, now_s)
         if self.keeps_calls:
-            self._hub.declare_group(phase_line(self._hub.rank, name, True))
+            self.hub.declare_group(phase_line(self.hub.rank, name, True))
 
     def end_phase(self, name: str) -> None:
         """Note that the running rank leaves it."""
-        rank = self._hub.rank
+        rank = self.hub.rank
         if self._open.get(rank):
             opened, begin = self._open[rank].pop()
-            now_s = self._hub.now()
+            now_s = self.hub.now()
             self.phases.append((rank, opened, begin, now_s, len(self._open[rank])))
             if self.tally is not None:
                 self.tally.leave(rank)
             if self.summary is not None:
                 self.summary.leave(rank, opened, now_s)
             if self.keeps_calls:
-                self._hub.declare_group(phase_line(rank, opened, False))
+                self.hub.declare_group(phase_line(rank, opened, False))
 
     def compute(self, seconds: float | None, flops: float | None) -> None:
         """Charge computation to the running rank; on a host with more ranks than cores it shares them."""
@@ -167,9 +163,9 @@ class RankContext:
             factor = self._tried()
             seconds, flops = (None if amount is None else amount * factor for amount in (seconds, flops))
         if seconds is not None:
-            self._hub.compute(seconds)
+            self.hub.compute(seconds)
         elif flops is not None:
-            self._hub.compute_flops(flops)
+            self.hub.compute_flops(flops)
 
     def pack(self, size: int, pieces: int, span: int) -> None:
         """Charge the running rank with gathering or scattering bytes in pieces within a span of memory."""
@@ -179,7 +175,7 @@ class RankContext:
 
     def _tried(self) -> float:
         """How many times as long the running rank's computation is to take."""
-        rank = int(self._hub.rank)
+        rank = int(self.hub.rank)
         if self.trial is None:
             return 1.0
         return self.trial.factor(self._open.get(rank, ()), rank, self._visits.get(rank, {}))
@@ -187,29 +183,29 @@ class RankContext:
     def count(self, name: str, amount: float) -> None:
         """Count for the running rank, where somebody asked; it takes no simulated time."""
         if self.tally is not None:
-            self.tally.add(self._hub.rank, name, amount)
+            self.tally.add(self.hub.rank, name, amount)
 
     def sleep(self, seconds: float) -> None:
         """Let time pass for the running rank; others may have its core meanwhile.
 
         What an alarm interrupts goes on when its handler has returned.
         """
-        until = self._hub.wtime() + seconds if self._alarms.due else 0.0
+        until = self.hub.wtime() + seconds if self._alarms.due else 0.0
         while (left := self.alarm_left()[0]) and left <= seconds:
             self._sleep(left)
-            self._alarms.ring(self._hub.rank, max(self._hub.wtime(), until - seconds + left))
-            seconds = max(until - self._hub.wtime(), 0.0)
+            self._alarms.ring(self.hub.rank, max(self.hub.wtime(), until - seconds + left))
+            seconds = max(until - self.hub.wtime(), 0.0)
         self._sleep(seconds)
 
     def _sleep(self, seconds: float) -> None:
-        waits = self.waits.get(self._hub.rank)
+        waits = self.waits.get(self.hub.rank)
         if waits is not None and waits.is_live:
             waits.wait(lambda: False, seconds)
         elif self.shares_memory:  # what it waits for may be a store of another rank
-            self._hub.sleep(max(seconds, 1e-6))
-            self._hub.catch_up("load from shared memory")
+            self.hub.sleep(max(seconds, 1e-6))
+            self.hub.catch_up("load from shared memory")
         else:
-            self._hub.sleep(seconds)
+            self.hub.sleep(seconds)
 
     @property
     def is_measured(self) -> bool:
@@ -229,29 +225,29 @@ class RankContext:
     @property
     def switches(self) -> int:
         """The number of switches from rank to rank."""
-        return int(self._hub.switches)
+        return int(self.hub.switches)
 
     def begin_sample(self) -> None:
         """The running rank begins sampled work: what came before is charged as usual."""
-        self._hub.catch_up_host()
+        self.hub.catch_up_host()
         self._is_sampling = True
 
     def end_sample(self) -> None:
         """The sampled work is over, and charges itself."""
-        self._hub.skip_host()
+        self.hub.skip_host()
         self._is_sampling = False
 
     def charge_cpu(self, seconds: float) -> None:
         """Charge CPU seconds of this host to the running rank."""
         self.is_charged = True
-        self._hub.compute_flops(seconds * self._measured.flops_per_cpu_s * self._tried())
+        self.hub.compute_flops(seconds * self._measured.flops_per_cpu_s * self._tried())
 
     def wtime(self) -> float:
         """The running rank's clock; reading it costs what the model says.
 
         One that is read again and again while nothing else takes time goes faster: a program may wait for it.
         """
-        now, rank = float(self._hub.wtime()), int(self._hub.rank)
+        now, rank = float(self.hub.wtime()), int(self.hub.rank)
         at, since, reads = self._reads.get(rank, (-1.0, now, 0))
         if now - at > _READ_COST_S:
             self._reads[rank] = now, now, 1
@@ -263,10 +259,10 @@ class RankContext:
                     f"a rank has read its clock {_MANY_READS:,} times in a row, and nothing else took "
                     "simulated time; its further readings take longer, so that it does not wait forever"
                 )
-            self._hub.sleep(max(_READ_S, _READ_SHARE * (now - since)))
+            self.hub.sleep(max(_READ_S, _READ_SHARE * (now - since)))
             if self.shares_memory:
-                self._hub.catch_up("load from shared memory")
-            now = float(self._hub.wtime())
+                self.hub.catch_up("load from shared memory")
+            now = float(self.hub.wtime())
             self._reads[rank] = now, since, reads + 1
         if self._alarms.due:
             self._alarms.ring(rank, now)
@@ -274,20 +270,20 @@ class RankContext:
 
     def alarm_left(self) -> tuple[float, float]:
         """Return the seconds to the running rank's next alarm, and from one to the next."""
-        return self._alarms.left(self._hub.rank, self._hub.wtime()) if self._alarms.due else (0.0, 0.0)
+        return self._alarms.left(self.hub.rank, self.hub.wtime()) if self._alarms.due else (0.0, 0.0)
 
     def set_alarm(self, seconds: float, interval: float) -> tuple[float, float]:
         """Set the running rank's alarm; what was left of the one before."""
         before = self.alarm_left()
-        self._alarms.set(self._hub.rank, self._hub.wtime(), seconds, interval)
+        self._alarms.set(self.hub.rank, self.hub.wtime(), seconds, interval)
         return before
 
     def set_alarm_handler(self, handler: object) -> object:
         """Set what the running rank's alarms call; what they have called before."""
         before = self.alarm_handler()
-        self._alarms.handlers[self._hub.rank] = handler
+        self._alarms.handlers[self.hub.rank] = handler
         return before
 
     def alarm_handler(self) -> object:
         """Return what the running rank's alarms call."""
-        return self._alarms.handlers.get(self._hub.rank, signal.SIG_DFL)
+        return self._alarms.handlers.get(self.hub.rank, signal.SIG_DFL)

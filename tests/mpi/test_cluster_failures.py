@@ -145,9 +145,8 @@ def test_what_can_hang_can_be_ended(machine, hang):
 
     with pytest.raises(DeadlockError) as caught:
         lk.run(program, ENGINES, machine, timeout_s=60)
-    assert "ranks 0-1:" in str(caught.value)
-    assert f"in {hang.__name__}" in str(caught.value)
-    assert "2 of 3 ranks wait for what can never happen" in str(caught.value)
+    assert (caught.value.ranks, set(caught.value.waits)) == (3, {0, 1})
+    assert all(f"in {hang.__name__}" in text for text, _ in caught.value.waits.values())
 
 
 def test_exit_abort_and_results_that_cannot_travel(machine):
@@ -240,7 +239,7 @@ def test_rank_that_cannot_be_interrupted_is_told(started, monkeypatch):
     monkeypatch.setattr(cluster_watch, "STOP_S", 1.0)  # nothing helps however long it is tried
     with pytest.raises(DeadlockError) as caught:
         lk.run(program, 2, started, timeout_s=60)
-    assert "rank 1: Recv from rank 0, tag any at " in str(caught.value)
+    assert caught.value.waits[1][1] == (0,)
     assert "rank 1 could not be interrupted" in caught.value.__notes__[0]
     with pytest.raises(MachineError, match=r"rank 1 of this cluster still hangs.*restart\(\)"):
         lk.run(program, 2, started)

@@ -42,8 +42,9 @@ MOST_LAZY = 375
 FOR_TYPES = r"^if TYPE_CHECKING:\n(?:    .*\n|\n(?=    ))+"
 #: files of labkit/, and those of its modules that a run on a simulated machine loads
 MOST_MODULES, MOST_LOADED = 450, 150
-#: messages of labkit's errors that tests compare
-MOST_COMPARED = 40
+#: messages of labkit's errors that tests compare, and assertions on the text of an error that was caught
+MOST_COMPARED, MOST_WORDED = 40, 25
+CAUGHT = {"str(error)", "str(caught.value)", "str(refused.value)"}
 A_RUN = """
 import sys
 import labkit as lk
@@ -236,6 +237,15 @@ def test_messages_are_compared_in_few_places() -> None:
     )  # fmt: skip
     compared = [one for one in calls if one.args and OURS & {*re.findall(r"\w+", ast.unparse(one.args[0]))}]
     assert len(compared) <= MOST_COMPARED
+
+
+def test_the_text_of_an_error_is_asserted_in_few_places() -> None:
+    worded = [
+        ast.unparse(call) for path in (ROOT / "tests").rglob("*.py") for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Assert) for call in ast.walk(node)
+        if isinstance(call, ast.Call) and ast.unparse(call) in CAUGHT
+    ]  # fmt: skip
+    assert len(worded) <= MOST_WORDED
 
 
 def test_modules_do_not_become_more() -> None:

@@ -305,7 +305,7 @@ Store = dict[tuple[int, int, str], Any]
 def _find_log() -> tuple[Store, int] | None:
     """Return the running rank's store and number, None outside ranks."""
     machine = context.find_simulated()
-    return (machine.logs, machine.rank) if machine is not None else None
+    return (machine.logs, machine.hub.rank) if machine is not None else None
 
 
 class _Own:

@@ -132,7 +132,7 @@ _waiting: list[RankWaits] = []
 def waits_of_rank() -> RankWaits | None:
     """Return the waits of the rank that runs on this thread; None outside ranks and in their threads."""
     machine = context.find_simulated()
-    return machine.own_waits() if machine is not None and machine.rank >= 0 else None
+    return machine.own_waits() if machine is not None and machine.hub.rank >= 0 else None
 
 
 def owner_of_thread() -> RankWaits | None:

@@ -64,14 +64,18 @@ def test_a_deadlock_names_the_collective_and_who_is_missing() -> None:
 
     with pytest.raises(DeadlockError) as caught:
         lk.run(program, 4)
-    assert "ranks 0-1, 3: Waitall for Iallreduce, waiting for rank 2; from rank 2, tag 5" in str(caught.value)
-    assert "cycle: rank 0 waits for rank 2 waits for rank 0" in str(caught.value)
+    peers = {rank: peers for rank, (_, peers) in caught.value.waits.items()}
+    assert peers == {0: (2,), 1: (2,), 2: (0,), 3: (2,)}
+    assert "Iallreduce" in caught.value.waits[0][0]
+    assert caught.value.cycle == [0, 2]
 
 
 def test_a_deadlock_names_the_root() -> None:
     with pytest.raises(DeadlockError) as caught:
         lk.run(lambda comm: comm.rank == 1 and comm.Ibcast(np.zeros(1), root=2).Wait(), 4)
-    assert "rank 1: Wait for Ibcast with root 2, waiting for ranks 0, 2-3" in str(caught.value)
+    text, peers = caught.value.waits[1]
+    assert peers == (0, 2, 3)
+    assert "Ibcast with root 2" in text
 
 
 def test_a_deadlock_of_a_bundle_names_its_message() -> None:
@@ -218,6 +222,5 @@ def test_the_algorithm_chosen_is_used(algorithm) -> None:
 
 
 def test_a_recording_refuses_them(tmp_path) -> None:
-    with raises_code(RankError, "not-recordable") as caught:
+    with raises_code(RankError, "not-recordable", UnsupportedError.__name__):
         lk.run(lambda comm: comm.Iallreduce(np.zeros(1), np.zeros(1)).Wait(), 2, trace_ti=tmp_path / "t")
-    assert UnsupportedError.__name__ in str(caught.value)

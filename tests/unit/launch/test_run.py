@@ -223,9 +223,8 @@ def test_numbers_of_numpy_are_seeds_and_switches():
 @pytest.mark.parametrize(("on", "meant"), [("mip", "mpi"), ("slrum", "slurm"), ("clustr", "cluster")])
 @pytest.mark.parametrize("ranks", [None, 4])
 def test_a_misspelt_word_for_a_machine_of_another_kind(on, meant, ranks):
-    with pytest.raises(PlatformError) as refused:
+    with raises_code(PlatformError, "unknown-name", f"on='{meant}'"):
         lk.run(program, ranks, on)
-    assert f"; or did you mean on='{meant}'?" in str(refused.value).splitlines()[0]
 
 
 def test_a_misspelt_topology_is_no_word_for_another_machine():

@@ -42,12 +42,11 @@ def test_two_receives_facing_each_other() -> None:
 
     with pytest.raises(DeadlockError) as caught:
         lk.run(program, 2, isolate=False)
-    text = str(caught.value)
-    assert "2 of 2 ranks" in text
-    assert "rank 0: Recv from rank 1, tag 7 at " in text
-    assert "test_endings.py:" in text
-    assert "in program" in text
-    assert "cycle: rank 0 waits for rank 1 waits for rank 0" in text
+    found = caught.value
+    assert (found.ranks, found.blocked, found.cycle) == (2, 2, [0, 1])
+    text, peers = found.waits[0]
+    assert peers == (1,)
+    assert all(fact in text for fact in ("Recv", "tag 7", "test_endings.py:", "in program"))
     assert unwound == [0, 1]
 
 
@@ -59,13 +58,13 @@ def test_large_sends_facing_each_other_deadlock_and_small_ones_do_not() -> None:
     lk.run(program, 3, args=(100,))
     with raises_code(DeadlockError, "deadlock", "rank 1, tag 0", "800000 B") as caught:
         lk.run(program, 3, args=(100_000,))
-    assert "cycle: rank 0 waits for rank 1 waits for rank 2 waits for rank 0" in str(caught.value)
+    assert caught.value.cycle == [0, 1, 2]
 
 
 def test_a_rank_that_has_finished_cannot_be_waited_for() -> None:
     with raises_code(DeadlockError, "deadlock", "1", "3") as caught:
         lk.run(lambda comm: comm.rank == 0 or comm.recv(source=0), 3)
-    assert "ranks 1-2: recv from rank 0, tag any" in str(caught.value)
+    assert {rank: peers for rank, (_, peers) in caught.value.waits.items()} == {1: (0,), 2: (0,)}
 
 
 def test_a_deadlock_in_a_collective_names_who_is_missing() -> None:
@@ -76,8 +75,8 @@ def test_a_deadlock_in_a_collective_names_who_is_missing() -> None:
 
     with raises_code(DeadlockError, "deadlock", "ranks 0", "1", "3", "rank 2") as caught:
         lk.run(program, 4)
-    assert "rank 2: recv from rank 0" in str(caught.value)
-    assert "cycle: " in str(caught.value)
+    assert caught.value.waits[2][1] == (0,)
+    assert caught.value.cycle == [0, 2]
 
 
 def test_a_program_that_swallows_the_deadlock_still_ends_with_it() -> None:
@@ -151,10 +150,10 @@ def test_a_rank_that_never_yields_meets_the_limit() -> None:
                 unwound.append(comm.rank)
         comm.recv(source=1)
 
-    with raises_code(TimeLimitError, "time-limit", "0.3 s") as caught:
+    with raises_code(
+        TimeLimitError, "time-limit", "0.3 s", "rank 1: running at ", "rank 0: recv from rank 1"
+    ):
         lk.run(program, 2, timeout_s=0.3, isolate=False)
-    assert "rank 1: running at " in str(caught.value)
-    assert "rank 0: recv from rank 1, tag any at " in str(caught.value)
     assert unwound == [1]
 
 

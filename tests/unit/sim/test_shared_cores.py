@@ -209,7 +209,7 @@ def test_a_deadlock_is_one_only_when_everybody_has_computed() -> None:
 
     with raises_code(DeadlockError, "deadlock", "2", "4") as caught:
         lk.run(program, 4, **ONE_CORE)
-    assert "cycle: rank 0 waits for rank 1" in str(caught.value)
+    assert caught.value.cycle == [0, 1]
 
 
 def test_the_time_limit_says_who_computes() -> None:
@@ -222,9 +222,8 @@ def test_the_time_limit_says_who_computes() -> None:
         else:
             comm.recv(source=0)
 
-    with raises_code(TimeLimitError, "time-limit", "rank 1", "test_shared_cores") as caught:
+    with raises_code(TimeLimitError, "time-limit", "rank 1", "test_shared_cores", "rank 2: recv from rank 0"):
         lk.run(program, 3, timeout_s=0.5, **ONE_CORE)
-    assert "rank 2: recv from rank 0" in str(caught.value)
 
 
 def test_data_are_combined_while_the_time_is_shared() -> None:

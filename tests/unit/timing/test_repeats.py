@@ -13,6 +13,7 @@ from scipy.stats import binomtest
 from labkit.errors import DataError
 from labkit.timing import Conduct, Repeats, interval
 from labkit.timing.repeats import Series, least_values, repeats_of
+from tests.support.refusals import raises_code
 
 
 @pytest.mark.parametrize("n", [6, 7, 12, 50, 199])
@@ -118,22 +119,20 @@ def test_warm_ups_come_first_and_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "words"),
+    ("how", "code"),
     [
-        ({"within": 1.0}, "within must be at least 0 and below 1, got 1.0"),
-        ({"level": 0}, "level must be above 0 and below 1, got 0"),
-        ({"most": 5, "least": 5}, "the 95% interval of a median takes 6 repetitions, and most is 5"),
-        ({"least": 9, "most": 8}, "most must be an integer of at least `least`, got 8"),
-        ({"statistic": "mode"}, "statistic must be one of: median, mean, got 'mode'"),
-        ({"most_s": -1}, "most_s must be above 0 seconds, got -1"),
-        ({"least": True}, "least must be an integer of at least 1, got True"),
+        ({"within": 1.0}, "out-of-range"),
+        ({"level": 0}, "out-of-range"),
+        ({"most": 5, "least": 5}, "invalid-value"),
+        ({"most": 8, "least": 9}, "out-of-range"),
+        ({"statistic": "mode"}, "unknown-name"),
+        ({"most_s": -1}, "out-of-range"),
+        ({"least": True}, "out-of-range"),
     ],
 )
-def test_what_makes_no_sense_is_refused_in_a_sentence(how: dict[str, object], words: str) -> None:
-    with pytest.raises(DataError) as caught:
+def test_what_makes_no_sense_is_refused_with_its_value(how: dict[str, object], code: str) -> None:
+    with raises_code(DataError, code, str(how[next(iter(how))])):
         Repeats(**how)  # type: ignore[arg-type]
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 def test_a_number_of_repetitions_is_a_plan_and_a_time_limit_leaves_room() -> None:

@@ -88,29 +88,27 @@ def test_further_processors_are_noted(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("num_ranks 0\n", ["line 1", "at least 1"]),
-        ("num_ranks two\n", ["must be a whole number", "'two'"]),
-        ("num_ranks 1\nsend 8b to 0\n", ["line 2", "expected `rank N {`"]),
+        ("num_ranks 0\n", ["line 1"]),
+        ("num_ranks two\n", ["line 1", "'two'"]),
+        ("num_ranks 1\nsend 8b to 0\n", ["line 2", "'send'"]),
         ("num_ranks 1\nrank 1 {\n}\n", ["line 2", "0 to 0", "'1'"]),
-        ("num_ranks 1\nrank 0 {\n}\nrank 0 {\n}\n", ["line 4", "rank 0 occurs twice"]),
-        ("num_ranks 1\nrank 0 {\nfly 8b\n}\n", ["line 3", "an operation is `send SIZEb"]),
+        ("num_ranks 1\nrank 0 {\n}\nrank 0 {\n}\n", ["line 4", "rank 0"]),
+        ("num_ranks 1\nrank 0 {\nfly 8b\n}\n", ["line 3"]),
         ("num_ranks 1\nrank 0 {\na: calc -4\n}\n", ["line 3", "'-4'"]),
-        ("num_ranks 1\nrank 0 {\na: calc 4\na: calc 4\n}\n", ["line 4", "label 'a' occurs twice"]),
-        ("num_ranks 1\nrank 0 {\na: calc 4\na requires b\n}\n", ["line 4", "label 'b' is not known above"]),
+        ("num_ranks 1\nrank 0 {\na: calc 4\na: calc 4\n}\n", ["line 4", "'a'"]),
+        ("num_ranks 1\nrank 0 {\na: calc 4\na requires b\n}\n", ["line 4", "'b'"]),
         (
             "num_ranks 1\nrank 0 {\na: calc 1\nb: calc 2\na requires b\nb requires a\n}\n",
-            ["in a circle"],
+            ["line 7", "rank 0"],
         ),
-        ("num_ranks 1\nrank 0 {\ncalc 1 color 3\n}\n", ["line 3", "'color' is not known"]),
-        ("num_ranks 1\nrank 0 {\ncalc 1\n", ["rank 0 is not closed"]),
-        ("num_ranks 1\nrank 0 {\n/* calc 1\n}\n", ["not closed"]),
+        ("num_ranks 1\nrank 0 {\ncalc 1 color 3\n}\n", ["line 3", "'color'"]),
+        ("num_ranks 1\nrank 0 {\ncalc 1\n", ["line 3", "rank 0"]),
+        ("num_ranks 1\nrank 0 {\n/* calc 1\n}\n", ["line 4", "rank 0"]),
     ],
 )
 def test_what_is_wrong_is_refused_with_its_line(tmp_path, text, words):
-    with pytest.raises(DataError) as caught:
+    with raises_code(DataError, "invalid-value", "x.goal", *words):
         lk.replay(_file(tmp_path, text), **RAW)
-    for word in ["x.goal", *words]:
-        assert word in str(caught.value)
 
 
 @pytest.mark.parametrize(

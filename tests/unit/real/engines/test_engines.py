@@ -120,7 +120,7 @@ def test_first_failure_counts_and_interrupted_ranks_do_not():
     ])  # fmt: skip
     assert isinstance(error, RankError)
     assert error.rank == 2
-    assert "E: early" in str(error)
+    assert error.traceback == "E: early"
     assert error.output == ["", "", "said\n", ""]
 
 
@@ -131,9 +131,12 @@ def test_time_limit_names_every_rank_and_what_to_do_about_the_stuck_one():
         is_late=True, stuck=[3],
     )  # fmt: skip
     assert isinstance(error, TimeLimitError)
-    assert 'ranks 0-1:\n  File "/x/prog.py", line 7, in program' in str(error)
-    assert "rank 2: had finished" in str(error)
-    assert "rank 3: could not be interrupted" in str(error)
+    said = (
+        'ranks 0-1:\n  File "/x/prog.py", line 7, in program',
+        "rank 2: had finished",
+        "rank 3: could not be",
+    )
+    assert all(one in str(error) for one in said)
     assert "do this" in error.__notes__[0]
 
 
@@ -150,8 +153,7 @@ def test_dead_engine_is_named():
     error = _fail(alive, ids=(7, 8, 9), lost={1: lost})
     assert isinstance(error, RankError)
     assert error.rank == 1
-    assert "rank 1 vanished: its engine 11 died" in str(error)
-    assert "do this" in str(error)
+    assert "engine 11" in error.traceback
 
 
 _WORDS = "The first process to do so was:\n\n   Process name: [prterun-vm-37@1,{}]\n   Exit code:    3\n"
@@ -164,8 +166,7 @@ def test_launcher_tells_which_of_the_dead_engines_was_first(rank, kind, tmp_path
     monkeypatch.setattr(Target, "launcher_files", lambda self: [str(path)])
     error = _fail([], ids=(), lost={rank: RuntimeError("gone") for rank in range(4)})
     assert type(error) is kind
-    assert f"rank {rank}" in str(error)
-    assert "left with exit status 3" in str(error)
+    assert all(fact in str(error) for fact in (f"rank {rank}", "exit status 3"))
 
 
 def test_dead_engines_without_a_word_of_the_launcher(monkeypatch):

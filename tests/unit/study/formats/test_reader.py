@@ -404,6 +404,5 @@ def test_line_separators_inside_a_json_text_end_no_line(tmp_path) -> None:
 def test_data_before_its_points_is_named(tmp_path) -> None:
     path = tmp_path / "a.txt"
     path.write_text("PARAMETER p\nDATA 1\n")
-    with pytest.raises(DataError) as caught:
+    with raises_code(DataError, "malformed-line", "line 2", "POINTS"):
         lk.load(path)
-    assert "line 2: DATA before POINTS" in str(caught.value)
