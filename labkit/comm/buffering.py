@@ -69,9 +69,11 @@ class Buffering:
 
     def Flush_buffer(self) -> None:
         """Wait until buffered messages are under way: they are."""
+        self._own()
 
     def Iflush_buffer(self) -> Request:
         """Begin to do as `Flush_buffer`: a request that is complete."""
+        self._own()
         return _over()
 
 

@@ -305,6 +305,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     def _check_message(self, buf: object, peer: int, tag: int, is_receive: bool) -> None:
         """Refuse now what would be refused at every start."""
+        self._check()
         rank, number = int(peer), int(tag)  # a float is cut off, as by mpi4py
         if rank != PROC_NULL:
             parse_simple(buf, is_receive)
@@ -324,6 +325,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     def _own(self) -> dict[object, Any]:
         """Return what this rank has noted on the communicator."""
+        self._check()
         running = context.simulated()
         if running is None:
             return {}
@@ -349,8 +351,8 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
     def Get_name(self) -> str:
         """Name of the communicator: MPI's own have one, others until given have an empty one."""
         constant = constant_of(self)
-        name: str = self._own().get("name", f"MPI_{constant}" if constant else "")
-        return name
+        default = f"MPI_{constant}" if constant else ""
+        return str(self._own().get("name", default)) if self else default
 
     def Set_name(self, name: str) -> None:
         """Give it a name; every rank names for itself."""
@@ -397,7 +399,6 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     def _kept(self) -> dict[int, object]:
         """Return the attributes that the program has set."""
-        self._check()
         kept: dict[int, object] = self._own().setdefault("attributes", {})
         return kept
 

@@ -39,6 +39,7 @@ class Topocomm(NeighborCollectives, Intracomm):
             raise TypeError(f"expecting a {self._expected} communicator")
 
     def _topology(self) -> Any:
+        self._check()
         return shared_calls("topology").topologies.get(self._context)
 
     @property

@@ -365,7 +365,8 @@ class File(ErrorHandling, Handle):
 
     def Set_info(self, info: Info) -> None:
         """Keep hints; nothing looks at them."""
-        self._now("Set_info").own.own["info"] = dict(info._dict())
+        own = self._now("Set_info").own.own
+        own["info"] = dict(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 

@@ -86,15 +86,15 @@ class Keyed:
 
     def Set_attr(self, keyval: int, attrval: Any) -> None:
         """Keep a value under a key; one that was there is deleted."""
-        key = _known(self._attribute_kind, keyval)
+        kept, key = self._kept(), _known(self._attribute_kind, keyval)
         key.uses += 1  # first: a freed key goes with its last value
-        if int(keyval) in self._kept():
+        if int(keyval) in kept:
             self.Delete_attr(keyval)
-        self._kept()[int(keyval)] = int(attrval) if key.is_number else attrval
+        kept[int(keyval)] = int(attrval) if key.is_number else attrval
 
     def Delete_attr(self, keyval: int) -> None:
         """Delete the value under a key."""
-        key, kept = _known(self._attribute_kind, keyval), self._kept()
+        kept, key = self._kept(), _known(self._attribute_kind, keyval)
         if int(keyval) not in kept:
             raise MPIException(_ERR_OTHER, f"there is no value under keyval={keyval}")
         value = kept.pop(int(keyval))

@@ -323,7 +323,8 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
 
     def Set_info(self, info: Info) -> None:
         """Keep hints; nothing looks at them."""
-        self._own()["info"] = dict(info._dict())
+        own = self._own()
+        own["info"] = dict(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 
