@@ -333,7 +333,8 @@ def parse_vector_w(message: object, is_writable: bool, blocks: int) -> Vector:
         numbers, begins = _numbers(counts, blocks, "counts"), _numbers(displs, blocks, "displacements")
     check_counts(numbers)
     bodies = [kind._usable() for kind in kinds[:blocks]]
-    most = memory.nbytes + 1  # more does not fit either, and its bytes could overflow
+    # more than the buffer has does not fit either, and its bytes could overflow
+    most = _MOST_COUNT if message[0] is BOTTOM else memory.nbytes + 1
     sizes = np.minimum(numbers, most) * np.array([body.map.size for body in bodies], np.int64)
     if all(body.map.is_dense for body in bodies) and message[0] is not BOTTOM:
         _check_blocks(memory, sizes, begins, byte)

@@ -103,3 +103,19 @@ def test_a_type_of_addresses_is_received_into_from_bottom(call: str) -> None:
         return found.tolist()
 
     assert lk.run(program, 1, on="star").results == [[2.0, 3.0, 0.0, 1.0]]
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_blocks_of_several_elements_have_addresses_as_displacements(count: int) -> None:
+    def program(comm: Any) -> list[float]:
+        sent, found = np.arange(count * comm.size) + 100 * comm.rank, np.zeros(count * comm.size, int)
+        places = np.arange(comm.size) * count * sent.itemsize
+        messages = [
+            [MPI.BOTTOM, ([count] * comm.size, MPI.Get_address(part) + places), [MPI.LONG] * comm.size]
+            for part in (sent, found)
+        ]
+        comm.Alltoallw(*messages)
+        return found.tolist()
+
+    wanted = [[100 * k + rank * count + i for k in range(3) for i in range(count)] for rank in range(3)]
+    assert lk.run(program, 3, on="star").results == wanted
