@@ -59,7 +59,7 @@ from labkit.comm.grid import (
 from labkit.comm.handles.base import KNOWN, MODULE_NAME, constant_of, is_in_place
 from labkit.comm.handles.constants import CONSTANTS, UNDEFINED
 from labkit.comm.handles.exceptions import Exception as MPIException
-from labkit.comm.handles.groups import Group
+from labkit.comm.handles.groups import GROUP_NULL, Group
 from labkit.comm.handles.info import copied, deleted
 from labkit.comm.handles.operators import OPERATORS
 from labkit.comm.handles.status import Prequest, Request
@@ -212,6 +212,8 @@ class Intracomm(ObjectCollectives, Comm):
         """Return a communicator of a group's ranks; only these need to call it, others get COMM_NULL."""
         if tag < 0:
             raise MPIException(_ERR_TAG, f"tag={tag}: it is 0 or more")
+        if group == GROUP_NULL:  # as in Open MPI; Create refuses it
+            return Intracomm(KNOWN["COMM_NULL"])
         return self._of_group(group, tag)
 
     def _of_group(self, group: Group, tag: int | str) -> Intracomm:

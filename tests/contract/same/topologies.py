@@ -235,6 +235,8 @@ def communicators_from_groups(comm):
     yield "alone", lambda: told(comm.Create_group(group.Incl([me])))
     yield "called by all", lambda: told(comm.Create_group(group.Incl([0])))
     yield "called by all for nobody", lambda: told(comm.Create_group(MPI.GROUP_EMPTY))
+    yield "of no group by each", lambda: told(comm.Create_group(MPI.GROUP_NULL))
+    yield "of no group", lambda: told(comm.Create(MPI.GROUP_NULL))
     yield "duplicate of it", lambda: told(comm.Create_group(mine).Dup())
     yield "split", lambda: told(comm.Split(me % 2, -me))
     yield "split off", lambda: told(comm.Split(MPI.UNDEFINED if me == 0 else 4))
