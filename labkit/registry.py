@@ -174,7 +174,7 @@ class Algorithm:
     temporaries : tuple, or callable
         Work buffers of the schedule; ``temporaries(ranks)`` where their number depends on the ranks.
     parameters : mapping of str to int
-        What can be set besides (radix, number of segments, ranks of a node), with the values it has; those
+        Further parameters (radix, number of segments, ranks of a node), with the values it has; those
         that are 0 are switches, which 1 turns on. They are keyword arguments of `schedule`, `cost`, `parts`
         and the work buffers' `blocks`.
     expectations : mapping of str to str

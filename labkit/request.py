@@ -37,7 +37,7 @@ class RunRequest:
     """One call of `labkit.run`, whose parameters see for the fields; made, it is checked.
 
     `options`: Options that belong to one machine only.
-    `trial`: What `Run.what_if` changes besides; of simulated runs.
+    `trial`: What `Run.what_if` changes; of simulated runs.
     Raises LabkitError: As `labkit.run`, for what makes no sense on any machine.
     """
 

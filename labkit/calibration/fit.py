@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-#: What every message carries besides its payload in the simulator's model.
+#: What every message carries in addition to its payload in the simulator's model.
 ENVELOPE_BYTES = 16
 
 #: The wire keeps at least this part of half a round trip, whatever the overheads seem to be.

@@ -112,7 +112,7 @@ def update(folder: Path, notebooks: Path, assignments: Path | None, is_fresh: bo
 
 
 def _course(notebooks: Path, assignments: Path | None) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield every file of the course: its name in a working copy, and what reads it."""
+    """Yield every file of the course: its name in a working copy, and a function that reads it."""
     for path in sorted(notebooks.iterdir()):
         if path.is_file() and not path.name.startswith("."):
             yield path.name, path.read_bytes
@@ -264,7 +264,7 @@ def execute(arguments: argparse.Namespace) -> int:
     start, options = _chosen(find_notebooks(arguments.notebooks), arguments.options)
     if importlib.util.find_spec("jupyterlab") is None:
         raise LabkitError(
-            "JupyterLab is missing: python -m pip install 'labkit[lab]'",
+            "JupyterLab is not installed; install it with: python -m pip install 'labkit[lab]'",
             code="missing-package",
         )
     if is_own := not (arguments.teacher or arguments.in_place):

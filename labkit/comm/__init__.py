@@ -8,7 +8,7 @@ datatypes      derived ones too, in every call; Pack and Unpack, external32; MPI
 collectives    blocking, nonblocking, persistent, of neighbors, between groups; objects: blocking
 requests       Wait, Test and their forms over lists, Get_status, Cancel, Free; generalized requests
 communicators  Dup, Idup, Split, Split_type, Create, Create_group; grids, graphs; intercommunicators
-besides        groups, operators, hints, error handlers, classes and codes, attributes, sessions
+other          groups, operators, hints, error handlers, classes and codes, attributes, sessions
 windows        all flavors and epochs, accumulates, requests, attributes (`labkit.comm.rma`)
 files          all reads and writes, views, pointers, on this host's files (`labkit.comm.files`)
 refused        by name: spawning, ports, fault tolerance

@@ -264,7 +264,7 @@ class Intercomm(Comm):
         return self.Dup(info)
 
     def Idup(self, info: object = None) -> tuple[Self, Request]:
-        """Return a duplicate and a request that is complete when both groups have come."""
+        """Return a duplicate and a request that is complete when both groups have arrived."""
         return self.Dup(info), self.Ibarrier()
 
     def Idup_with_info(self, info: object) -> tuple[Self, Request]:

@@ -3,7 +3,7 @@
 New ranks are a separate world (`Comm.Get_parent` leads back). What it costs is what its messages cost on
 the simulated network: the root sends each new rank its command line, a rank's program begins
 when they have come, each answers, and `Spawn` is over when the root has all answers and has informed its
-communicator. To start a process takes no simulated time besides.
+communicator. To start a process takes no further simulated time.
 """
 
 from __future__ import annotations

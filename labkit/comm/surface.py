@@ -426,7 +426,7 @@ COMM = _METHODS | _words(
     """
 )
 
-#: attributes of communicators with a topology, besides
+#: further attributes of communicators with a topology
 TOPOLOGY = _NEIGHBOR | _words(
     """
     Get_cart_rank Get_coords Get_dim Get_dims Get_dist_neighbors Get_dist_neighbors_count Get_neighbors

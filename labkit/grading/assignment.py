@@ -68,7 +68,7 @@ class Assignment:
     function : str
         What a submission must define.
     also : sequence of str
-        Functions that it must define besides; a check names the one that it calls (`Correct.function`).
+        Further functions that it must define; a check names the one that it calls (`Correct.function`).
     statement : str
         The task in a few sentences.
     checks : sequence of Check

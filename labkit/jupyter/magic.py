@@ -304,7 +304,7 @@ class Spmd:
         return int(max(known, default=self.shell.execution_count))
 
     def run(self, cell: Cell, chosen: Namespace) -> None:
-        """Run it, show what came of it, and keep it."""
+        """Run it, show its result, and keep it."""
         from IPython.display import display
 
         try:
@@ -382,7 +382,7 @@ class Spmd:
 
 
 def _show(thing: object) -> None:
-    """Show what came of a cell, in the place where it was seen going on."""
+    """Show the result of a cell in the place of its progress."""
     from IPython.display import display
 
     seen = finished_in()

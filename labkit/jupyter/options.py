@@ -129,8 +129,8 @@ def effective(given: dict[str, object], session: dict[str, object], machine: obj
         merged["ranks"] = kind.size(machine)
     if merged["ranks"] is None:
         raise MachineError(
-            "%%spmd: how many ranks? give -n, as in %%spmd -n 16, or once for the session, %spmd -n 16; or "
-            "a machine of a size, as in --on star:16",
+            "%%spmd: the number of ranks is required: give -n, as in %%spmd -n 16, or once for the session, "
+            "%spmd -n 16; or a machine of fixed size, as in --on star:16",
             code="ranks-required",
         )
     return argparse.Namespace(**merged)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ERROR_BEGIN", "ERROR_END", "KEPT_BYTES", "SCOPE", "CellValue", "Stage", "Text", "rank_main"]
 
-#: the names that every cell finds, besides those of the notebook
+#: the names that every cell finds, in addition to those of the notebook
 SCOPE = ("comm", "rank", "size", "MPI", "lk", "display", "exit", "quit")
 #: bytes of one name on one rank that are brought back unasked
 KEPT_BYTES = 16_000_000

@@ -51,7 +51,7 @@ class SaveButton(AnyWidget):  # type: ignore[misc]  # it is untyped
             self.send({"kind": "part", "name": self._name}, [part])
 
     def _pack(self) -> dict[str, object]:
-        """Pack again, and say what came of it."""
+        """Pack again, and report the outcome."""
         try:
             saved = self._work()
             self._archive = saved.path.read_bytes()

@@ -242,7 +242,7 @@ def is_few(n: int, bits: int) -> bool:
 
 
 def _scattered_by_table(keys: Keys, counts: Counts, shift: int, bits: int) -> Keys | None:
-    """Return the keys in the order of their digits; None if the counts are not theirs."""
+    """Return the keys in the order of their digits; None if the counts do not match them."""
     out = np.empty(len(keys), keys.dtype)
     fits = len(counts) == 1 << bits and _kernels.scatter_by_digit(keys, shift, bits, counts, out)
     return out if fits else None

@@ -139,7 +139,7 @@ class NetworkModel:
     `weight_s_bytes`: S of the sharing weight: a link adds S / bandwidth seconds to a flow's weight.
     `latency_factor`, `bandwidth_factor`: The factor of the largest threshold strictly below the size (payload
         and envelope); 1 below the first.
-    `message_latency`: What a message takes besides the latencies of its links, a + b * payload of the last
+    `message_latency`: The time of a message in addition to its links' latencies, a + b * payload of the last
         section strictly below the payload: while it lasts, neither an end of the message nor a link is busy.
         Empty: nothing.
     `tcp_gamma_bytes`: Largest window: a flow's rate is at most gamma / (2 latency); 0 for no such bound.
@@ -159,7 +159,7 @@ class NetworkModel:
     `send_overhead`, `isend_overhead`, `recv_overhead`: os, ois, or: a + b * payload of the last section
         strictly below the payload. Empty: free.
     `match_s`: What an entry of a matching queue costs the receiver when it is looked at in vain. A message
-        looks through the receives that are posted, a receive through the messages that have come, oldest
+        looks through the receives that are posted, a receive through the messages that have arrived, oldest
         first.
     `wtime_s`, `test_s`, `iprobe_s`: What each such call costs its caller.
     """

@@ -38,7 +38,7 @@ _SPEEDS = {p + unit: f for p, f in _PREFIXES.items() for unit in ("f", "flops")}
 LONGEST_S = 1e9
 #: of a link or a host, in bytes or operations per second; its inverse is the fastest
 _SLOWEST = 1e-30
-#: what SimGrid's files have besides; a bare number has the unit ""
+#: further units of SimGrid's files; a bare number has the unit ""
 _MORE_BANDWIDTHS = {
     "": 1.0,
     "EBps": 1e18,
@@ -221,7 +221,7 @@ class Storage:
     """What the files of a run are on (see `labkit.comm.files`).
 
     `bandwidth`: Bytes per second of all requests together.
-    `latency_s`: What every request takes besides.
+    `latency_s`: What every request takes in addition.
     """
 
     bandwidth: float = 1e9

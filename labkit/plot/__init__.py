@@ -79,7 +79,7 @@ _NAMED = {
     "prediction_figure": ("predictions",),
     "waits_figure": ("delays", "waits"),
 }
-#: what is there besides
+#: what else there is
 _OTHERS = {"Figure": "figure", "page": "figure", "render_page": "figure", "report": "report_panes"}
 #: other name -> figure
 _SAME_AS = {"speedup": "efficiency"}

@@ -412,7 +412,7 @@ def _are_apart(boxes: Sequence[Bbox], is_across: bool) -> bool:
 
 
 def _turn(axes: Axes) -> None:
-    """Turn the names along a horizontal axis."""
+    """Rotate the labels of a horizontal axis."""
     side = "left" if axes.xaxis.get_ticks_position() == "top" else "right"
     for one in axes.xaxis.get_ticklabels():
         one.set(rotation=40, ha=side, rotation_mode="anchor")

@@ -106,7 +106,7 @@ class Columns:
         return default if spec is None else spec
 
     def places(self, name: str) -> NDArray[np.float64]:
-        """Return coordinates, one a row; names along a categorical axis become their places."""
+        """Return coordinates, one for each row; names along a categorical axis become their places."""
         found = self.all(name)
         if not isinstance(found, list):
             found = [found] * self.rows

@@ -131,7 +131,7 @@ def parse_stack(text: str) -> list[Frame]:
 
 
 def runs_threads(path: Path) -> bool:
-    """Whether a rank's stack file shows threads of the program's own, besides the one that runs it."""
+    """Whether a rank's stack file shows threads of the program in addition to the one that runs it."""
     try:
         text = path.read_text("utf-8", "replace")
     except OSError:

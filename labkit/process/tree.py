@@ -1,4 +1,4 @@
-"""Find and end every process of a job, also those that left its process group."""
+"""Find and end every process of a job, including those that left its process group."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Terms:
 
     @cached_property
     def usable(self) -> npt.NDArray[np.int64]:
-        """The functions of the family besides 1 that take part: a foreign one stands for itself alone."""
+        """The functions of the family other than 1 that take part: a foreign one stands for itself alone."""
         finite: Bools = np.asarray(np.isfinite(self.values).all(axis=1))
         finite[self.constant] = False
         finite[self.foreign] = False

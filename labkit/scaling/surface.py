@@ -29,7 +29,7 @@ Floats = npt.NDArray[np.float64]
 _HALF = Term(0, "1/2")
 #: steeper terms, and the local power of a parameter from which on they are tried
 _CUBES, _STEEP = (Term(0, "5/2"), Term(0, 3)), 1.8
-#: pairs of products that are fitted with care, and the cost of a second product besides the choices
+#: pairs of products that are fitted with care, and the cost of a second product in addition to the choices
 _REFINED, _SECOND = 120, 4.0
 #: single measurements that miss every model by this many times the tolerance have no verdict
 _ROUGH = 5.0

@@ -102,7 +102,7 @@ class Temporary:
         For vector collectives in which MPI does not give all sizes to every rank. In "counts", block i is a
         number of 8 bytes: the bytes of the block of the i-th rank from this one on. A rank has there what
         its caller knows, and what the others send it. In "told", block i is as large as that number says; it
-        may be used once all counts of the rank have come.
+        may be used once all counts of the rank have arrived.
     """
 
     name: str

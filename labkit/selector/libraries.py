@@ -139,7 +139,7 @@ def _of_mpich(forced: Mapping[str, str]) -> dict[str, str]:
         functions = {ours: function for function, ours in reversed(table.get(operation, {}).items())}
         if name not in functions:
             raise _no_switch("mpich", operation, name, reversed(functions))
-        function = functions[name].split()[0]  # without what it takes besides
+        function = functions[name].split()[0]  # without its further parameters
         value = re.sub(r"^MPIR_[A-Z][a-z_]*?_(intra|allcomm)_", "", function)
         found[f"MPIR_CVAR_{operation.upper()}_INTRA_ALGORITHM"] = value
     return found

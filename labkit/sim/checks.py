@@ -77,7 +77,7 @@ class PendingCall:
         return cls(request, what, regions, sums, receives)
 
     def was_written_over(self) -> bool:
-        """Whether what has come has overwritten something that was not there when the receive was posted.
+        """Whether an arrived message has overwritten what was written after the receive was posted.
 
         What had come before its Wait is the same afterwards: then nothing is said.
         """
@@ -120,7 +120,7 @@ class Checks:
             self._sent.setdefault((context, source, dest, tag), deque()).append(message)
 
     def received(self, context: int, me: int, status: Any, kind: Elements, name: str, who: str) -> None:
-        """Compare what has come with what its receiver takes it for."""
+        """Compare an arrived message with the type that its receiver expects."""
         source, tag = status.source, status.tag
         queue = self._sent.get((context, source, me, tag))
         if source == _PROC_NULL or not queue:

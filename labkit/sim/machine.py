@@ -57,7 +57,7 @@ class Simulator(Machine):
         functions, too.
     start : mapping
         How Python starts the script: ``module``, its name behind ``-m``, or ``"-c"``; ``rc``, settings of
-        mpi4py.rc; ``pool``, whether the ranks besides 0 are workers, as with ``-m mpi4py.futures``.
+        mpi4py.rc; ``pool``, whether all ranks but 0 are workers, as with ``-m mpi4py.futures``.
     """
 
     name = "a simulated run"
@@ -135,7 +135,7 @@ class Simulator(Machine):
         return median_run([self._kept(request.changed(seed=seed)) for seed in seeds])
 
     def _kept(self, request: RunRequest) -> Run:
-        """Simulate once, or in other orders besides."""
+        """Simulate once, or in other orders as well."""
         if request.options["explore"]:
             return explore(request, self._recorded)
         return self._recorded(request)

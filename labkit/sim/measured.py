@@ -153,7 +153,7 @@ class Records:
     """The computation of many runs, found by what the program was given; in a file, if it has one.
 
     `kept`: As `plain` returned it.
-    `path`: A file that holds them, and gets what is measured besides.
+    `path`: A file that contains them; further measurements are added to it.
     `is_closed`: Whether nothing may be measured that is not there.
     """
 

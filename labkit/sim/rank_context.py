@@ -85,11 +85,11 @@ class RankContext:
         self.host_name: Callable[[int], str] = "host-{}".format
         self._open: dict[int, list[tuple[str, float]]] = {}
         self.phases: list[Entry] = []
-        #: what the ranks send, count and hold; None where nobody asked
+        #: what the ranks send, count and hold; None unless requested
         self.tally: Tally | None = None
-        #: what the ranks call, summed up ; None where nobody asked
+        #: what the ranks call, summed up; None unless requested
         self.summary: HubSums | None = None
-        #: what is tried besides (`Run.what_if`)
+        #: the variation that is tried (`Run.what_if`)
         self.trial: Variation | None = None
         #: the run's seed, and whether anything was drawn from it
         self.seed, self.is_seeded = 0, False
@@ -209,7 +209,7 @@ class RankContext:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the running rank's own code is being timed: then its kernels charge nothing besides."""
+        """Whether the running rank's own code is being timed: then its kernels charge nothing in addition."""
         return self._measured.is_everything or self._is_sampling
 
     @property

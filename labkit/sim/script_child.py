@@ -475,7 +475,7 @@ class _Descriptors:
         return call
 
     def collect(self) -> None:
-        """Take in what has come, as printed by the running rank."""
+        """Take in new output, as printed by the running rank."""
         rank = _kernels.current_rank() if self.streams is None and self.of is not None else -1
         while rank >= 0 and (data := os.pread(self._kept, 1 << 20, self._read)):
             self._read += len(data)

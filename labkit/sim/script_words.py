@@ -180,7 +180,7 @@ class ScriptStart:
     `module`: Its name behind ``-m``; empty for a file.
     `shown`: The file's name in tracebacks.
     `rc`: Settings of `mpi4py.rc`.
-    `is_pool`: Whether the ranks besides 0 are workers.
+    `is_pool`: Whether all ranks but 0 are workers.
     """
 
     path: str

@@ -220,7 +220,7 @@ class Simulation:
     `calibration`: What node-local work costs; default: the calibration in use.
     `has_counts`: Count what the ranks send, count and hold: `labkit.program.rank_counts`.
     `is_whole`: Whether the ranks have this process for themselves.
-    `spare_ranks`: How many may be spawned besides.
+    `spare_ranks`: How many more may be spawned.
     `measured`: How the host's CPU time is charged; default: only where a program samples.
     """
 

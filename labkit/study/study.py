@@ -448,7 +448,7 @@ class Study(SuggestsNames):
         metric, phase : str, optional
             As in `curve`.
         **choice : value
-            What `curve` takes besides: ``parameter``, ``where``.
+            What else `curve` takes: ``parameter``, ``where``.
 
         Returns
         -------

@@ -48,7 +48,7 @@ def unpack_sent(data: bytes) -> Any:
 
 
 def answer(job: SweepJob, point: bytes) -> bytes:
-    """Run one point, and pack what was found."""
+    """Run one point, and pack its result."""
     from labkit.process.by_value import dumps
 
     out, err = io.StringIO(), io.StringIO()
@@ -77,7 +77,7 @@ class _Modules:
         self._times: dict[str, int] = {}
 
     def note(self) -> None:
-        """Note those that have come."""
+        """Note those that have arrived."""
         new = set(sys.modules) - self._names
         self._names |= new
         files = {getattr(sys.modules.get(name), "__file__", None) for name in new}

@@ -208,7 +208,7 @@ class Synthesized:
     `time_s`: Simulated, all ranks entering together.
     `bound`: What no schedule undercuts.
     `method`: How it was found.
-    `tried`: What was tried besides, with its simulated seconds.
+    `tried`: What else was tried, with its simulated seconds.
     `plan`: The messages with their planned times.
     """
 

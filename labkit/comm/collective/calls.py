@@ -42,7 +42,7 @@ class CollectiveCalls:
         self._declared: set[tuple[int, int]] = set()
         #: algorithms that are not chosen: by context and collective (`labkit.comm.collective.native`)
         self.forced: dict[tuple[int, str], str] = {}
-        #: what communicators carry besides their ranks: by context; by context and rank
+        #: what communicators carry in addition to their ranks: by context; by context and rank
         self.topologies: dict[int, object] = {}
         self.attributes: dict[tuple[int, int], dict[object, Any]] = {}
         #: communicators made by their members alone: by parent, members, tag and number of the call

@@ -1,6 +1,6 @@
 """mpi4py.futures on a simulated machine: an executor whose master is a rank, and whose workers are ranks.
 
-mpi4py's own master talks to the workers in a thread besides the program; here the program's own calls do
+mpi4py's own master talks to the workers in a thread next to the program; here the program's own calls do
 it: a task leaves when it is submitted (or when a worker becomes free while the master waits), and results are
 taken while the master waits for one. `MPICommExecutor` works in any program. `MPIPoolExecutor` works in
 scripts: under ``-m mpi4py.futures`` rank 0 runs the program and all others are its workers; else workers are

@@ -110,7 +110,7 @@ class Manager:
         return bool(self._running)
 
     def has_result(self) -> bool:
-        """Whether one has come."""
+        """Whether one has arrived."""
         return bool(self.comm.iprobe(_ANY, _RESULT))
 
     def take(self) -> None:
@@ -137,7 +137,7 @@ class Manager:
             self._waiting.popleft()[0].cancel()
 
     def dismiss(self) -> None:
-        """Let the workers go."""
+        """Release the workers."""
         for worker in self.workers:
             self.comm.send(None, worker, _TASK)
         simulated().pools.remove(self)
@@ -383,7 +383,7 @@ class MPIPoolExecutor(Executor):
         return 1  # the universe is as large as the job
 
     def _end(self) -> None:
-        """Let workers go that were started for this pool."""
+        """Release the workers that were started for this pool."""
         if self._is_own and self._manager is not None:
             self._is_own = False
             self._manager.finish()

@@ -13,11 +13,11 @@ call                              takes
                                   serves one origin after another
 `Compare_and_swap`                as `Get`, waited for, then as `Put` if the values agree; likewise
 `Flush`, `Flush_all`              until the flows between the ranks have ended; ``or(n)`` for each
-`Flush_local`                     until what the origin gets has come: what it puts is copied immediately
+`Flush_local`                     until what the origin gets has arrived: what it puts is copied immediately
 `Fence`                           a barrier (not with MODE_NOPRECEDE), until the flows that end here have
                                   ended, ``or(n)`` for each, and a barrier
 `Post`, `Complete`                an empty message to each rank of the group
-`Start`, `Wait`                   until the group's empty messages have come; `Wait` and `Complete` also
+`Start`, `Wait`                   until the group's empty messages have arrived; `Wait` and `Complete` also
                                   until the flows have ended that this rank waits for
 `Lock`, `Lock_all`                nothing, but the time until those that exclude it have unlocked
 `Unlock`, `Unlock_all`            as `Flush`; then the next one gets the lock

@@ -141,7 +141,7 @@ def check_rank(now: AccessCall, rank: int) -> None:
 
 
 def wait_for_all(now: AccessCall) -> None:
-    """Wait until all ranks of the window have come."""
+    """Wait until all ranks of the window have arrived."""
     perform(now.comm, Call("barrier", f"Win.{now.name}"))
 
 

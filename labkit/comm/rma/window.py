@@ -137,7 +137,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         shared.made.setdefault("sizes", {})[self._comm.rank] = size
         self._tell_eight_bytes("Bcast", name)
         perform(self._comm, Call("barrier", f"Win.{name}"))
-        if state.block is None:  # all have come
+        if state.block is None:  # all have arrived
             sizes = [shared.made["sizes"][rank] for rank in range(len(state.world))]
             state.block = np.zeros(sum(sizes), np.uint8)
             end = 0
@@ -344,7 +344,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return self._over("Rput")
 
     def Rget(self, origin: object, target_rank: int, target: object = None) -> _kernels.RequestBase:
-        """Get, with a request that is complete when the data have come."""
+        """Get, with a request that is complete when the data have arrived."""
         handle = get(self._now("Rget"), origin, target_rank, target, is_owned=True)
         now = self._now("Rget")
         return self._over("Rget") if handle is None else now.hub.handle_request(self._comm, handle)

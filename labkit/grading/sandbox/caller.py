@@ -1,4 +1,4 @@
-"""The line of a rank's process to the grader, and what the submission prints."""
+"""The connection from a rank's process to the grader, and the submission's output."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def deliver(target: Any, data: Any, row: Sequence[int], room: int | None = None)
     """Return the object in a message, or copy the message into a buffer.
 
     `target`: The buffer; None for an object.
-    `data`: What has come of the message: no more than there is room for.
+    `data`: The part of the message that has arrived, as far as there is room.
     `row`: Its source, tag and bytes.
     `room`: Of an object: the most bytes.
     Raises MPI.Exception: The buffer is too short.

@@ -161,7 +161,7 @@ class Sandbox:
 
     @classmethod
     def look(cls) -> Containment:
-        """Return the walls of this machine: tried, without what a run needs besides.
+        """Return the walls of this machine: tried, without what else a run needs.
 
         Raises MachineError: A sandbox does not start.
         """

@@ -74,7 +74,7 @@ class Idle(WireError):
     """The other side does not answer and does not work either."""
 
 
-#: asked with the bytes that have come since it was asked last
+#: asked with the bytes that have arrived since it was asked last
 _Alive = Callable[[int], bool]
 
 
@@ -86,7 +86,7 @@ class Frames:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
-        self._ahead = bytearray()  # what has come and is not yet read
+        self._ahead = bytearray()  # what has arrived and is not yet read
         self._polls: dict[int, select.poll] = {}  # made when one is waited on: a rank's end blocks
 
     def write(

@@ -514,7 +514,7 @@ class SortingPlayer(Player):
         )
 
     def _table(self) -> str:
-        """All steps, the present one bold."""
+        """Return all steps, with the current one in bold."""
         rows = []
         for i, one in enumerate(self.played.steps):
             sizes = [len(keys) for keys in one.keys]

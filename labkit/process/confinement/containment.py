@@ -50,7 +50,7 @@ class Containment:
     `system_calls`: Only a list of harmless system calls is allowed (seccomp).
     `files`: "landlock": only Python's and packages' files can be read, and reading leaves no trace; "none":
         no file can be opened; "open": files are not protected.
-    `namespaces`: What is separate from the host besides.
+    `namespaces`: What else is separate from the host.
     `user`: "nobody", "root without capabilities", or "caller".
     `limits`: The limits in force.
     `has_clock`: Whether a rank can read a clock of the machine.

@@ -334,7 +334,7 @@ def situation_of(problem: Problem, ranks: int, args: Any, kwargs: Any) -> Situat
     unknown = [name for name in given if name not in problem.arguments] or args[len(problem.arguments) :]
     if unknown:
         raise DataError(
-            f"{problem.method} takes {', '.join(problem.arguments)}; got {unknown[0]!r} besides",
+            f"{problem.method} takes {', '.join(problem.arguments)}; got {unknown[0]!r} as well",
             code="unknown-name",
         )
     op = given.get("op")

@@ -454,7 +454,7 @@ class _RankRun:
     def repeat(
         self, repetition: int, turns: Turns, machine: RankContext, base: MPI.Comm, output: BinaryIO
     ) -> None:
-        """Run the program once, and write what came of it."""
+        """Run the program once, and write its outcome."""
         header = self.header
         machine.reset()
         machine.run_seed = header["seed"] + repetition

@@ -287,7 +287,7 @@ class WaitWatch:
     def verdict(self, blame: Blame) -> DeadlockError | MismatchError | None:
         """Return the error: a deadlock, or a mismatch of collectives; the stacks have been written.
 
-        None where a rank has gone on meanwhile, or has threads besides, which may yet send.
+        None where a rank has gone on meanwhile, or has further threads, which may still send.
         """
         heads = self._heads()
         if heads is None or tuple(head.epoch for head in heads.values()) != self._epochs:

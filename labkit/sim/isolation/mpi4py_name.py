@@ -162,8 +162,7 @@ class _Finder(importlib.abc.MetaPathFinder):
         if name in package.SHARED:
             if not path:
                 raise UnsupportedError(
-                    f"{name} is mpi4py's own Python over the simulated module, and mpi4py is not installed; "
-                    "pip install mpi4py",
+                    f"{name} needs the Python files of mpi4py, which is not installed; pip install mpi4py",
                     code="missing-package",
                 )
             return None

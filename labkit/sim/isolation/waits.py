@@ -65,7 +65,7 @@ class WorkerPool(Protocol):
         """Whether a result is to come."""
 
     def has_result(self) -> bool:
-        """Whether one has come."""
+        """Whether one has arrived."""
 
     def take(self) -> None:
         """Take the next result, waiting for it."""
@@ -382,7 +382,7 @@ class RankWaits:
             self.wait(lambda one=left[0]: not is_left(one))  # type: ignore[misc]
 
     def close(self) -> None:
-        """Let threads go that still wait here."""
+        """Release the threads that still wait here."""
         self._is_over = True
         for one in (*self._posted, *self._open):
             one.end(error=SystemExit())

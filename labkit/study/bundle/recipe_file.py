@@ -43,7 +43,11 @@ if TYPE_CHECKING:
 __all__ = ["ANSWER", "REQUEST", "Recipe", "RecipeWriter", "decode", "numbers", "recipe_of", "spans"]
 
 
-_LEFT_OUT = ("trace", "trace_ti", "calibration")  # what a run keeps besides its figures; what is a machine's
+_LEFT_OUT = (
+    "trace",
+    "trace_ti",
+    "calibration",
+)  # what a run keeps beyond its figures; the machine's part
 
 
 # What a sweep knew when it ran: enough to run the simulated points again.

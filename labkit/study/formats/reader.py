@@ -369,7 +369,7 @@ class _Left:
         self.empty = 0
 
     def note(self, item: Mapping[str, object], kind: str, known: Sequence[str]) -> None:
-        """Note what an object has besides the keys that are read."""
+        """Note the keys of an object that are not read."""
         for key in item:
             if key not in known:
                 self.counts[kind, key] = self.counts.get((kind, key), 0) + 1

@@ -271,7 +271,7 @@ def _values(
 
 
 def _experiment(data: pd.DataFrame, notes: Mapping[str, object], target: Path) -> Path:
-    """Extra-P's experiment, which holds the study as well: both programs read it whole."""
+    """Return Extra-P's experiment, which contains the study as well: both programs read all of it."""
     parameters, groups = groups_of(data)
     files = experiment_files(parameters, [(g.path, g.metric, g.points) for g in groups])
     return write_zip(target, files | study_files(data, notes), "the experiment")

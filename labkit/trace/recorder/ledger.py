@@ -473,7 +473,7 @@ class Ledger:
     def timeline(self) -> dict[str, object]:
         """Return the calls and the messages of this rank with their times, as arrays, and their names.
 
-        Where they were summed up, the sums; with counters, these sums besides.
+        Where they were summed up, the sums; with counters, their sums as well.
         """
         summed: dict[str, object] = {}
         if self.summary is not None:

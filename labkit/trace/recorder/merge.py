@@ -67,7 +67,7 @@ class Recording:
         silent = [rank for rank, about in enumerate(abouts) if about is None]
         if silent:
             raise MachineError(
-                f"rank {silent[0]} noted nothing for the trace: its program never imported mpi4py",
+                f"rank {silent[0]} recorded no calls: its program never imported mpi4py",
                 code="not-recorded",
             )
         found = [about for about in abouts if about is not None]

@@ -272,7 +272,7 @@ class Objects:
         return noted_methods(self.ledger, own, METHODS, self._note)
 
     def _note(self, row: Method, original: Function) -> Function | None:
-        """Return what makes the call and notes what came of it."""
+        """Return a wrapper that makes the call and records its outcome."""
         name, ledger = row.name, self.ledger
         if row.kind != "collective" or row.is_buffer or name == "barrier":
             return None

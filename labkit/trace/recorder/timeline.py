@@ -3,7 +3,7 @@
 A real run records when calls began and ended. Whom a wait was for follows from the rule of late
 senders and late receivers: a rank that receives, or probes, waits for the other side until that has posted
 its send; one that sends waits, if its call lasts that long, until the receiver is in the call in which it
-receives; and in a collective it waits until the last of those that it needs has come. From then on the
+receives; and in a collective it waits until the last of those that it needs has arrived. From then on the
 message or the collective itself is under way.
 
 References

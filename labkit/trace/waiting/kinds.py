@@ -5,10 +5,10 @@ having nothing else to do in it), and ends when the other side's call begins: wh
 message's own time.
 
 A rank that exchanges several messages is blocked behind those that were on time as well, and may notice a
-late side only when that has come: in an exchange, in a wait for several requests, or in a later call. Such a
+late side only when that arrives: in an exchange, in a wait for several requests, or in a later call. Such a
 wait is as long as the other side was late (behind the call that posted the own side, and without what the
 rank was busy with or has waited for already), and at most as long as the message held the rank behind the
-others. It lies in the call that was held, and may be over later than the late side has come.
+others. It lies in the call that was held, and may be over later than the arrival of the late side.
 
 References
 ----------
@@ -80,17 +80,17 @@ KINDS = [
     WaitKind("late receiver", _P2P, "a sender waits until the receiver is in the call that receives"),
     WaitKind("early reduce", _ALL, "the root of an n-to-1 operation waits until the first other comes"),
     WaitKind("wait at n-to-1", _ALL,
-             "the root of an n-to-1 operation waits, from the first other on, until the last has come"),
-    WaitKind("early scan", _ALL, "a rank waits in a scan until the last of those before it has come"),
+             "the root of an n-to-1 operation waits, from the first other on, until the last has arrived"),
+    WaitKind("early scan", _ALL, "a rank waits in a scan until the last of those before it has arrived"),
     WaitKind("late broadcast", _ALL, "a rank waits in a 1-to-n operation until the root comes"),
-    WaitKind("wait at nxn", _ALL, "a rank waits in an n-to-n operation until the last has come"),
+    WaitKind("wait at nxn", _ALL, "a rank waits in an n-to-n operation until the last has arrived"),
     WaitKind("nxn completion", _ALL, "a rank is still in an n-to-n operation that the first has left"),
-    WaitKind("wait at barrier", _ALL, "a rank waits in a barrier until the last has come"),
+    WaitKind("wait at barrier", _ALL, "a rank waits in a barrier until the last has arrived"),
     WaitKind("barrier completion", _ALL, "a rank is still in a barrier that the first has left"),
     WaitKind("late member", _ALL,
              "inside a 1-to-n or n-to-1 operation, or a scan, a rank waits for one that comes late"),
     WaitKind("wait at neighbors", _ALL, "a rank waits in a neighborhood operation until a neighbor comes"),
-    WaitKind("wait at fence", _RMA, "a rank waits in a fence of a window until the last has come"),
+    WaitKind("wait at fence", _RMA, "a rank waits in a fence of a window until the last has arrived"),
 ]  # fmt: skip
 
 GIVEN = len(KINDS)

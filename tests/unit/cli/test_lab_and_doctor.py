@@ -50,7 +50,7 @@ def test_lab_for_teachers_opens_the_course_itself(course, monkeypatch, capsys):
 def test_lab_without_jupyterlab_says_what_to_install(course, monkeypatch, capsys):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     assert main(["lab"]) == 3
-    assert "JupyterLab is missing: python -m pip install 'labkit[lab]'" in capsys.readouterr().err
+    assert "python -m pip install 'labkit[lab]'" in capsys.readouterr().err
 
 
 def test_lab_without_notebooks(tmp_path, capsys):

@@ -68,7 +68,7 @@ def test_options_reach_the_run(notebook):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ("", "how many ranks? give -n"),
+        ("", "number of ranks is required"),
         ("16", "'16' is not an option here; the number of ranks is -n 16"),
         ('-n 4 ""', "'' is not an option here; an option begins with --"),
         ("-n four", "invalid int value: 'four'"),
