@@ -208,6 +208,8 @@ class Op(Named):
         if self._constant is not None:
             is_defined = datatype.is_predefined and self._constant not in _OF_ACCUMULATES
             return _native_on(self._constant, datatype._body) if is_defined else None
+        if self._function is None:  # it has been freed
+            return None
         function: Any = self._function
         body = datatype._body
         if not (body.map.is_dense or body.dtype.fields):
