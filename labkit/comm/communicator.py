@@ -365,8 +365,9 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         return Info.Create(dict(self._own().get("info", {})))
 
     def Set_info(self, info: Info) -> None:
-        """Keep hints; nothing looks at them."""
-        self._own()["info"] = dict(info._dict())
+        """Keep hints, besides those set before; nothing looks at them."""
+        hints = info._dict()
+        self._own().setdefault("info", {}).update(hints)
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 

@@ -271,7 +271,7 @@ class File(ErrorHandling, Handle):
         self._together(now)
         now.own.view, now.own.position, now.state.shared = view, 0, 0
         if info:
-            now.own.own["info"] = dict(info._dict())
+            now.own.own.setdefault("info", {}).update(info._dict())
         self._together(now)
 
     def Get_view(self) -> tuple[int, Datatype, Datatype, str]:
@@ -364,9 +364,8 @@ class File(ErrorHandling, Handle):
         return Info.Create(dict(self._now("Get_info").own.own.get("info", {})))
 
     def Set_info(self, info: Info) -> None:
-        """Keep hints; nothing looks at them."""
-        own = self._now("Set_info").own.own
-        own["info"] = dict(info._dict())
+        """Keep hints, besides those set before; nothing looks at them."""
+        self._now("Set_info").own.own.setdefault("info", {}).update(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 

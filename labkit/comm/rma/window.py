@@ -322,9 +322,8 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return Info.Create(dict(self._own().get("info", {})))
 
     def Set_info(self, info: Info) -> None:
-        """Keep hints; nothing looks at them."""
-        own = self._own()
-        own["info"] = dict(info._dict())
+        """Keep hints, besides those set before; nothing looks at them."""
+        self._own().setdefault("info", {}).update(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")
 

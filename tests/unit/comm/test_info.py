@@ -45,6 +45,22 @@ def test_communicators_keep_hints_by_rank() -> None:
     assert lk.run(program, 2).results == [("0", 0), ("1", 0)]
 
 
+def test_hints_do_not_replace_those_set_before(tmp_path) -> None:
+    def program(comm):
+        window = MPI.Win.Allocate(8, comm=comm)
+        file = MPI.File.Open(comm, str(tmp_path / "file"), MPI.MODE_CREATE | MPI.MODE_WRONLY)
+        found = []
+        for one in (comm.Dup(), window, file):
+            one.Set_info(MPI.Info.Create({"a": "1", "b": "1"}))
+            one.Set_info(MPI.Info.Create({"b": "2"}))
+            found.append(dict(one.Get_info().items()))
+        file.Set_view(info=MPI.Info.Create({"c": "3"}))
+        return [*found, dict(file.Get_info().items())]
+
+    kept = {"a": "1", "b": "2"}
+    assert lk.run(program, 1).results == [[kept, kept, kept, {**kept, "c": "3"}]]
+
+
 def test_error_handlers_are_kept_and_asked() -> None:
     def program(comm):
         assert comm.Get_errhandler() == MPI.ERRORS_RETURN
