@@ -169,7 +169,7 @@ def test_what_files_cost(tmp_path) -> None:
         file = MPI.File.Open(comm, path, NEW)
         data = bytearray(n)
         comm.Barrier()
-        now = lk.program.context.simulated()._hub.now
+        now = lk.program.context.simulated().calls.hub.now
         began = now()
         if how == "at":
             file.Write_at(n * comm.rank, data)

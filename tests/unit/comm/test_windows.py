@@ -163,13 +163,13 @@ def test_what_accesses_take() -> None:
         win = MPI.Win.Allocate(n, comm=comm)
         data, began = np.zeros(n, np.uint8), None
         comm.Barrier()
-        began = lk.program.context.simulated()._hub.now()
+        began = lk.program.context.simulated().calls.hub.now()
         if comm.rank == 0:
             win.Lock(1)
             getattr(win, how)(data, 1)
-            called = lk.program.context.simulated()._hub.now() - began
+            called = lk.program.context.simulated().calls.hub.now() - began
             win.Flush(1)
-            took = lk.program.context.simulated()._hub.now() - began
+            took = lk.program.context.simulated().calls.hub.now() - began
             win.Unlock(1)
         else:
             called = took = 0.0
