@@ -66,7 +66,7 @@ def check_ranks(ranks: object) -> None:
 
 
 def _meant(ranks: object) -> str:
-    """Report what was meant by some numbers of ranks, or by a machine in their place."""
+    """Return as text what was meant by some numbers of ranks, or by a machine in their place."""
     if isinstance(ranks, list | tuple | range):
         return "; several numbers of ranks are a sweep: labkit.sweep(program, [2, 4, 8])"
     if isinstance(ranks, str) and not ranks.strip().isdecimal():
@@ -75,7 +75,7 @@ def _meant(ranks: object) -> str:
 
 
 def _number_meant(value: object) -> str:
-    """Report what was meant by a whole number with quotes or a point."""
+    """Return as text what was meant by a whole number with quotes or a point."""
     if isinstance(value, str) and value.strip().isdecimal():
         return f"; write {int(value)}, without quotes"
     if isinstance(value, float) and value.is_integer():
@@ -345,7 +345,7 @@ def _refuse_input(program: Any) -> None:
 
 
 def _refuse_uncalled(program: Any) -> None:
-    """Refuse a barrier that is named as a statement and not called: nobody would wait."""
+    """Refuse a barrier that is named as a statement and not called: no rank would wait."""
     code = getattr(inspect.unwrap(getattr(program, "func", program)), "__code__", None)
     if code is None or not {"Barrier", "barrier"} & {*code.co_names}:
         return
@@ -453,7 +453,7 @@ class ToleranceUse:
         return f"{self.tolerance:g}, used in {used}, {found}"
 
     def guarantee(self) -> str:
-        """Report what the rates of such a run are."""
+        """Return as text what the rates of such a run are."""
         if self.without_bottleneck:
             return (
                 f"{self.without_bottleneck} messages had no bottleneck: their rates are wrong, and so is "

@@ -69,7 +69,7 @@ CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
             "a number below or above what is allowed",
             "use a number in the range that the message names",
         ),
-        "ranks-required": ("nothing says how many ranks to run", "give the number of ranks"),
+        "ranks-required": ("the number of ranks is missing", "give the number of ranks"),
         "too-many-ranks": ("more ranks than the machine has room for", "use fewer ranks or a larger machine"),
         "unknown-format": (
             "a file name whose ending names no known format",
@@ -153,16 +153,16 @@ CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "lost-result": ("a result that cannot be sent or read back", "return plain data"),
         "machine-failed": (
             "the machine cannot be used, or failed",
-            "do what the message says; `labkit doctor` checks the machine",
+            "follow the message; `labkit doctor` checks the machine",
         ),
-        "missing-package": ("a Python package is not installed", "install it as the message says"),
-        "missing-tool": ("a program of the system is missing", "install it as the message says"),
+        "missing-package": ("a Python package is not installed", "install it as the message shows"),
+        "missing-tool": ("a program of the system is missing", "install it as the message shows"),
         "nested-run": ("a rank tries to start a run", "start runs from outside of ranks"),
         "not-connected": ("a machine with hosts that no route joins", "add the missing links or routes"),
         "not-contained": ("this machine cannot confine a submission", "grade on Linux with seccomp"),
-        "not-started": ("a process could not be started", "do what the message says"),
+        "not-started": ("a process could not be started", "follow the message"),
         "out-of-memory": ("there is not enough memory", "use fewer ranks or smaller data"),
-        "scheduler-failed": ("the batch system rejected or lost a job", "do what the message says"),
+        "scheduler-failed": ("the batch system rejected or lost a job", "follow the message"),
         "tool-failed": ("another program failed", "look at what it printed"),
         "version-mismatch": (
             "two processes have different versions of Python or labkit",
@@ -202,7 +202,7 @@ CODES: Mapping[str, tuple[str, str]] = MappingProxyType(
 
 
 class LabkitError(Exception):
-    """Base of labkit's errors: the message says what arrived, what is allowed and what to do.
+    """Base of labkit's errors: the message states what arrived, what is allowed and what to do.
 
     Parameters
     ----------
@@ -404,7 +404,7 @@ class UnsupportedError(LabkitError, NotImplementedError):
 
 
 class TimeLimitError(LabkitError):
-    """A run that did not end within its time limit; the message says how to raise it, and who was where."""
+    """A run that exceeded its time limit; the message shows how to raise it and where each rank was."""
 
     code = "time-limit"
 
@@ -558,7 +558,7 @@ _NO_BUFFER = ("a bytes-like object is required", "message: expecting", "cannot m
 
 
 def rank_hint(traceback: str) -> str:
-    """Return one sentence that says what to type after a rank's traceback; empty where nothing is known.
+    """Return one sentence with what to type after a rank's traceback; empty where nothing is known.
 
     Examples
     --------
@@ -624,7 +624,7 @@ def _of_call(said: str, code: str) -> str:
 
 
 def _undefined(name: str) -> str:
-    """Report where a name comes from that a program has not defined."""
+    """Return as text where a name comes from that a program has not defined."""
     if name in _IMPORTS:
         return f"{name} is defined by {_IMPORTS[name]!r}: write that first"
     if name in ("rank", "size"):
@@ -642,7 +642,7 @@ def _nearest_name(owner: str, name: str) -> str:
 
 
 def _only_at_root(file: str, number: int, code: str) -> str:
-    """Report that only the root has a value, where the lines before have it from ``gather`` or ``reduce``."""
+    """Return the sentence that only the root has the result of a ``gather`` or ``reduce`` before."""
     import linecache  # for a mistake only: every rank of a real run loads this file
 
     used = set(re.findall(r"[A-Za-z_]\w*", code))

@@ -187,7 +187,7 @@ class Machine:
                 raise MachineError(self._unknown(option, program), code="unknown-name")
 
     def _unknown(self, option: str, program: object) -> str:
-        """Report that a name is neither an option nor a parameter of the program, and which name is near."""
+        """Return the sentence that a name is neither an option nor a parameter, with the nearest name."""
         by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
         named = [name for name, one in [*_parameters(program).items()][1:] if one.kind in by_name]
         known = [*inspect.signature(RunRequest).parameters, *self.options, *named]

@@ -233,7 +233,7 @@ ASSIGNMENT = Assignment(
                 "On two ranks both neighbors are the same rank; on one it is the rank itself."),
         Costs("volume", "A rank receives its neighbors' rows, and no more", 1, _volume_cases, _oracle,
               [Bound("received", _received, "two rows, and 400 + 200 p bytes, a step and one step more")],
-              "Nobody needs other rows than those beside its own."),
+              "No rank needs other rows than those next to its own."),
         Costs("together", "All ranks exchange their rows at the same time", 2, _cost_cases, _oracle,
               [Bound("seconds", _seconds, "the time of 8 rows a step")],
               "If one rank receives first and all others send first, how long does the last one wait?"),

@@ -195,12 +195,12 @@ def _explained(case: Case, results: list[Any]) -> str | None:
             f"it returned {shown(phase)} as the phase at fault: measure the bytes of each phase at several p"
         )
     if not _is_growth(growth):
-        said = f"it says that the bytes of {_PHASE!r} grow with {shown(growth)}"
+        said = f"it returned that the bytes of {_PHASE!r} grow with {shown(growth)}"
         return f"{said}: measure them at several p, and fit"
     if isinstance(n_bytes, bool) or not isinstance(n_bytes, int | float | np.number) or n_bytes != n_bytes:
         return f"it returned {shown(n_bytes)} as the number of bytes"
     if n_bytes != _bytes_received(ranks, buckets):
-        said = f"it says that each of {ranks} ranks receives {shown(n_bytes)} bytes in {_PHASE!r}"
+        said = f"it returned that each of {ranks} ranks receives {shown(n_bytes)} bytes in {_PHASE!r}"
         return f"{said}, but the program as it was given sends a rank another number of bytes"
     return None
 

@@ -287,7 +287,7 @@ ASSIGNMENT = Assignment(
         Costs("volume", "A rank receives O(n/p) keys", 2, _volume_cases, _oracle,
               [Bound("told", _share, "3 n/p keys and 1 kB per rank"),
                Bound("received", _as_objects, "15 n/p keys and 5 kB per rank")],
-              "Keys go straight to their rank; nobody collects all of them."),
+              "Keys go straight to their rank; no rank collects all of them."),
         Scaling("scaling", "With more ranks the time falls", 2, _growth_case, _oracle, "1/p",
             ranks=(2, 3, 4, 6, 8, 12, 16), slack=4.0,
             on="star:{},bw=1MBps,lat=1us,model=raw".format,

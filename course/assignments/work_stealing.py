@@ -166,7 +166,7 @@ ASSIGNMENT = Assignment(
     statement=_STATEMENT,
     checks=(
         Correct("right", "Right on 1, 2 and 4 ranks", 2, _right, _oracle,
-                "Which nodes has nobody expanded when the search ends? Are some on their way?"),
+                "Which nodes have not been expanded when the search ends? Are some on their way?"),
         Correct("any_number", "Ends on any number of ranks, and leaves no message", 3, _any_number, _oracle,
                 "When may a rank stop? When no rank has a node, and no message has one. Does a rank that is "
                 "asked all the time expand a node in between? Who receives the last questions and answers?",

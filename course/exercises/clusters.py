@@ -42,7 +42,7 @@ EXERCISES = {
         "3 ms less than 15 ms.",
         "which of the two is the whole, and which one is smaller?",
         (
-            Trap(near(20, 1e-3), "was it too fast or too slow? The sign says it."),
+            Trap(near(20, 1e-3), "was it too fast or too slow? The sign shows it."),
             Trap(near(25, 1e-3), "a share of the measured time, not of the predicted one."),
             Trap(near(-25, 1e-3), "the sign is right; the share is one of the measured time."),
             Trap(near(-3, 1e-3), "these are ms."),

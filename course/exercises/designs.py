@@ -82,7 +82,7 @@ EXERCISES = {
             ),
             Trap(
                 lambda tried: "deadlock" in tried.refuted or "unmatched" in tried.refuted,
-                "somebody waits for a message that nobody sends. Are partners each other's partners?",
+                "a rank waits for a message that no rank sends. Are partners each other's partners?",
             ),
         ),
     ),

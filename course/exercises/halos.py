@@ -90,12 +90,12 @@ EXERCISES = {
             ),
             Trap(
                 lambda tried: tried.fault == "deadlock",
-                "the run does not end: somebody waits for a permission that nobody gives, or for a rank that "
+                "the run does not end: a rank waits for a permission that no rank gives, or for a rank that "
                 "does not say that it is through.",
             ),
             Trap(
                 lambda tried: tried.fault == "wrong halo",
-                "a halo is read before it has come. Which call says that the others are through?",
+                "a halo is read before it has come. Which call shows that the others are through?",
             ),
         ),
     ),

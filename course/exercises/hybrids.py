@@ -45,7 +45,7 @@ EXERCISES = {
         (
             Trap(near(16, 2e-3), "each of them also sends to more others."),
             Trap(near(17, 2e-3), "that is one rank."),
-            Trap(near(256, 2e-3), "nobody sends a message to itself."),
+            Trap(near(256, 2e-3), "no rank sends a message to itself."),
             Trap(near(4096, 2e-3), "the ranks and their partners: two factors, not three."),
         ),
     ),

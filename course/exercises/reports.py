@@ -58,7 +58,7 @@ def _tried(function: Any) -> _Tried:
             return _Tried("values")
         if tried.exploration.differences or found != wanted:
             return _Tried("order")
-        if any(note.startswith("check:") or "nobody received" in note for note in ended.notes):
+        if any(note.startswith("check:") or "never received" in note for note in ended.notes):
             worst = "notes"
     return _Tried(worst)
 

@@ -127,7 +127,7 @@ EXERCISES = {
             ),
             Trap(
                 lambda tried: tried.fault == "deadlock",
-                "the run does not end: somebody waits for a message that nobody sends, perhaps from a rank "
+                "the run does not end: a rank waits for a message that no rank sends, perhaps from a rank "
                 "whose list is empty.",
             ),
         ),

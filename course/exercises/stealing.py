@@ -97,7 +97,7 @@ EXERCISES = {
         (
             Trap(
                 lambda fault: fault == "under way",
-                "it says that all is done while a parcel of nodes is under way. Which numbers show that?",
+                "it reports that all is done while a parcel of nodes is under way. Which numbers show that?",
             ),
             Trap(
                 lambda fault: fault == "nodes",

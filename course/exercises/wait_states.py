@@ -77,7 +77,7 @@ EXERCISES = {
         "who needs what rank 5 has? Count them.",
         (
             Trap(near(150, 0.005), "ranks 0 to 4 need nothing of rank 5."),
-            Trap(near(160, 0.005), "rank 5 waits for nobody. And who needs what it has?"),
+            Trap(near(160, 0.005), "rank 5 waits for no other rank. And who needs what it has?"),
             Trap(near(110, 0.005), "rank 5 itself is among those that you count."),
             Trap(near(10, 0.005), "that is one rank's waiting. How many wait?"),
         ),
@@ -96,9 +96,9 @@ EXERCISES = {
         _collected,
         lambda done: not done.fault and done.seconds < _LATE_S + 1.5 * _WORK_S,
         "whatever comes is worked on at once, and what is late costs its own work only.",
-        "the numbers may come from any rank (MPI.ANY_SOURCE), and a Status says from whom.",
+        "the numbers may come from any rank (MPI.ANY_SOURCE), and a Status has the source.",
         (
-            Trap(lambda done: done.fault == "deadlock", "rank 0 waits for a message that nobody sends."),
+            Trap(lambda done: done.fault == "deadlock", "rank 0 waits for a message that no rank sends."),
             Trap(lambda done: done.fault == "results", "in which order are the results, and whose are they?"),
             Trap(
                 lambda done: not done.fault and done.is_in_order,
@@ -184,7 +184,7 @@ EXERCISES = {
         "a step costs 25/k for moving and (k - 1) for waiting: 9 ms at k = 5, more on either side.",
         "what do k steps cost together, moving once? Divide by k.",
         (
-            Trap(lambda k: k == 1, "then nobody waits, and each step pays 25 ms."),
+            Trap(lambda k: k == 1, "then no rank waits, and each step pays 25 ms."),
             Trap(
                 lambda k: k in (12, 12.5, 13),
                 "then a single step has lost as much as moving costs; what had the steps before it lost?",

@@ -16,7 +16,7 @@ __all__ = ["metrics"]
 METRICS = (
     ("makespan_s", "s", "from the first rank's entry into the program to the last rank's exit"),
     ("computation_s", "s", "where computation was measured: what the rank that computed longest is charged"),
-    ("phase_s", "s", "the time that the slowest rank spent in a phase; the column ``phase`` says which"),
+    ("phase_s", "s", "the time that the slowest rank spent in a phase; the column ``phase`` names it"),
     ("messages, bytes", "1, B", "sent by all ranks together"),
     ("rank_messages, rank_bytes", "1, B", "of one rank, sent or received, whichever is more: the most"),
     ("rounds", "1", "messages of the longest chain of sends and receives that follow each other"),
@@ -64,7 +64,7 @@ def metrics() -> Iterator[str]:
     yield from table(("wait state", "group", "what it is"), [tuple(one) for one in kinds.KINDS])
     yield from title("Counters", "-")
     yield 'Of a real run with ``counters=["instructions", ...]``, by call path and rank. One that the machine'
-    yield "does not have is left out, and the run says so."
+    yield "does not have is left out, and the run has a note about it."
     yield ""
     known = [(f"``{name}``", event.unit or "1", event.meaning) for name, event in EVENTS.items()]
     yield from table(("counter", "unit", "what it is"), known)

@@ -90,7 +90,7 @@ def fit_loggp(table: pd.DataFrame) -> LogGP:
     Returns
     -------
     labkit.models.LogGP
-        `predicted_round_trips` says what it makes of each row. An overhead that differs from size to size is
+        `predicted_round_trips` predicts each row. An overhead that differs from size to size is
         given as its median. A gap that the overhead hides at all sizes, or all but one, is given as 0: no
         message measures it better; G is then that of single messages.
 
@@ -118,7 +118,7 @@ def fit_loggp(table: pd.DataFrame) -> LogGP:
 
 
 def predicted_round_trips(table: pd.DataFrame, net: LogGP) -> pd.Series:
-    """Return what LogGP says of the rows of `measure_round_trips`, in seconds."""
+    """Return what LogGP predicts for the rows of `measure_round_trips`, in seconds."""
     trip = table["bytes"].map(net.round_trip_s)
     late = net.overhead_s + table["delay_s"]
     early = net.gap_s + net.gap_per_byte_s * table["bytes"]

@@ -23,7 +23,7 @@ A submission is a .py file or a notebook named after its student, or a folder na
 file in it. Each is graded in separate, sandboxed processes (labkit doctor shows what this machine supports),
 so one submission cannot affect another. Finished grades are kept: a second call grades only what has changed.
 
-exit code: 0 all were graded, 1 some could not be graded (their status says why), 3 bad input or machine
+exit code: 0 all were graded, 1 some could not be graded (their status shows why), 3 bad input or machine
 
 examples:
   labkit grade submissions/ --assignment sort --jobs 2 --csv grades.csv --feedback feedback/

@@ -98,7 +98,7 @@ def refuse_with(parser: argparse.ArgumentParser, code: int) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Judge as the command line says, print, and return the exit code.
+    """Judge as the command line asks, print, and return the exit code.
 
     Raises LabkitError: For input that cannot be used: exit code 3.
     """

@@ -37,7 +37,7 @@ The table: the paper's model and match symbol, labkit's, and whether the symbols
 against approximate, or approximate against none) or different. Where the phases of a run were measured, its
 growth is that of the sum of the phases' models, as in the paper; "whole fit" is a fit of the whole time.
 
-exit code: 0 the table is complete (whatever it says); 2 points are missing because they failed; 3 bad input;
+exit code: 0 the table is complete (with any verdicts); 2 points are missing because they failed; 3 bad input;
 130 interrupted
 
 examples:
@@ -70,7 +70,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do what the command line says, and return the exit code.
+    """Do what the command line asks for, and return the exit code.
 
     Raises LabkitError: For what cannot be run or written: exit code 3.
     """

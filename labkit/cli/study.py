@@ -106,7 +106,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Do what the command line says, and return the exit code.
+    """Do what the command line asks for, and return the exit code.
 
     Raises LabkitError: For what cannot be run or written: exit code 3.
     """

@@ -23,7 +23,7 @@ then run the simulated part again and compare each row with the one in the bundl
 machines are only checked for presence.
 
 RUNNING IT AGAIN EXECUTES THE PROGRAM IN THE BUNDLE, with limits of time and memory; where the system permits
-it, it can write nowhere but in a temporary folder and has no network (the report says what held). It can read
+it, it can write nowhere but in a temporary folder and has no network (see the report). It can read
 what you can read. On a terminal you are asked first. For a bundle whose author you do not trust: --no-run.
 """
 _EPILOG = """\

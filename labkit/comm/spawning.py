@@ -204,7 +204,7 @@ def Lookup_name(service_name: str, info: object = None) -> str:
     """Return the port of a service."""
     services = _shared("Lookup_name", "services")
     if service_name not in services:
-        raise MPIException(_ERR_NAME, f"Lookup_name: nobody has published {service_name!r}")
+        raise MPIException(_ERR_NAME, f"Lookup_name: no rank has published {service_name!r}")
     return str(services[service_name])
 
 

@@ -34,7 +34,7 @@ _DRAWS = 3
 
 
 def everybody_has_it(case: Case, results: list[object]) -> str | None:
-    """Report which rank has not returned the very array that some rank was given; None where all have."""
+    """Return as text which rank has not returned the very array that a rank was given; None if all have."""
     wanted = next(own[0] for own in case.arguments if own[0] is not None)
     for rank, found in enumerate(results):
         if not isinstance(found, np.ndarray):

@@ -56,7 +56,7 @@ def uncounted(trace: Trace) -> tuple[int, int]:
 
 
 def left_over(trace: Trace) -> str:
-    """Report that messages are left that nobody has received, and between whom the first was; "" for none."""
+    """Return a sentence about messages that were never received and the ranks of the first; "" for none."""
     left = getattr(trace, "unreceived", None)
     if left is None or not len(left):
         return ""
@@ -64,7 +64,7 @@ def left_over(trace: Trace) -> str:
     many = f"{len(left)} messages are" if len(left) > 1 else "1 message is"
     of = ", the first" if len(left) > 1 else ""
     return (
-        f"{many} left that nobody has received{of} from rank {int(first['source'])} to rank "
+        f"{many} left that were never received{of} from rank {int(first['source'])} to rank "
         f"{int(first['destination'])}: the next receive on this communicator could get it"
     )
 

@@ -71,7 +71,7 @@ c.SandboxExecute.secret_file = str(secret) if secret.exists() else ""
 _CHECKS = """\
 ## Checks
 
-Each cell tries one property, on small inputs first, and says what it found; its value is the points. When \
+Each cell tries one property, on small inputs first, and prints what it found; its value is the points. When \
 submissions are graded, the same checks run on inputs of your own, on your source alone: cells that only try \
 things out do not count."""
 _SETUP = "import labkit as lk\nimport numpy as np\nfrom labkit import MPI\n"

@@ -73,7 +73,7 @@ class Marks:
     student, assignment : str
     results : list of CheckResult
     status : str
-        "graded"; or "ungraded" when the grader itself failed: `message` says why, a teacher must look.
+        "graded"; or "ungraded" when the grader itself failed: `message` shows why, a teacher must look.
     message : str
     containment : str
         What stood around the submission while it ran.

@@ -117,7 +117,7 @@ class Proved:
         return Verdict(1.0, f"Proved complete, for all data and all block sizes, on {tried} ranks.")
 
     def _alone(self, trial: Trial, whole: Schedule, size: int) -> str:
-        """Report if a rank described alone, as a real process describes itself, does something else."""
+        """Return a sentence if a rank described alone, as a real process does it, does something else."""
         rank, these = size - 1, number_of_ranks(size)
         one = self.task.ask(trial, size, [rank])
         if isinstance(one, str):

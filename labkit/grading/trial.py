@@ -220,7 +220,7 @@ class Trial:
 
 
 def _wrong(case: Case, oracle: Oracle, outcome: Outcome) -> str | None:
-    """Report what is wrong with the results; an error that the oracle raises on them counts, too."""
+    """Return as text what is wrong with the results; an error that the oracle raises on them counts, too."""
     try:
         return oracle(case, outcome.results) or _undone(case, outcome) or _unreceived(case, outcome)
     except MachineError:
@@ -232,7 +232,7 @@ def _wrong(case: Case, oracle: Oracle, outcome: Outcome) -> str | None:
 
 
 def wrong_integers(wanted: Sequence[Any], results: Sequence[Any], what: str, item: str) -> str | None:
-    """Report which rank did not return its block of integers; None if all did.
+    """Return as text which rank did not return its block of integers; None if all did.
 
     Parameters
     ----------
@@ -307,7 +307,7 @@ def _digest(arguments: Sequence[Sequence[object]]) -> object:
 
 
 def _undone(case: Case, outcome: Outcome) -> str:
-    """Report which task was not done that the result takes, or which one was done that it does not take."""
+    """Return as text which task was not done that the result takes, or was done and is not taken."""
     if case.work is None:
         return ""
     wanted = case.work.wanted()
@@ -320,7 +320,7 @@ def _undone(case: Case, outcome: Outcome) -> str:
 
 
 def _unreceived(case: Case, outcome: Outcome) -> str:
-    """Report whether a rank knows what no message has brought it."""
+    """Return as text whether a rank knows what no message has brought it."""
     if case.needs is None or outcome.trace is None:
         return ""
     got = received_from(outcome.trace, case.ranks, case.origin, outcome.cut)
@@ -356,7 +356,7 @@ _HEADS = {
     "source": "the source cannot be loaded",
 }
 _HINTS = {
-    "error": "The last line of the traceback says what; the line above it says where.",
+    "error": "The last line of the traceback names the error; the line above it shows where it happened.",
     "deadlock": "Follow the cycle: who must send before it receives? Do all ranks take part, for any number "
     "of ranks? A send may wait for its receive.",
     "mismatch": "All ranks call a collective, in the same order, with the same root: is one inside an if?",

@@ -121,7 +121,7 @@ def failure_lines(
 
 
 def _head(error: RankError) -> str:
-    """Report which rank failed, and why: a message of several lines by its first."""
+    """Return as text which rank failed, and why: a message of several lines by its first."""
     said = unmarked(str(error)).strip().splitlines()[0]
     start = f"rank {error.rank} failed: "
     if not said.startswith(start):

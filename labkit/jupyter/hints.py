@@ -67,7 +67,7 @@ _CALLS = {
 
 
 def hint_of(error: BaseException) -> str:
-    """Return one sentence that says what to type; an empty text where nothing is known.
+    """Return one sentence with what to type; an empty text where nothing is known.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def _of_type_error(error: TypeError, said: str) -> str:
 
 
 def _import_meant(error: ImportError) -> str:
-    """Report what a module of labkit's has, as it does itself when the name is asked for as an attribute."""
+    """Return as text what a module of labkit's has, as its own AttributeError does."""
     found = re.match(r"cannot import name '(\w+)' from '(labkit[\w.]*)'", str(error))
     owner, _, name = (error.name or "").rpartition(".")
     if found:
@@ -162,7 +162,7 @@ def _column_asked_for(error: KeyError) -> str:
 
 
 def _called_value(error: BaseException) -> str:
-    """Report that something of labkit's is a value, where it was called: ``run.results()``."""
+    """Return the sentence that something of labkit's is a value, where it was called: ``run.results()``."""
     names = _names_at(error)
     for owner, name in re.findall(r"([A-Za-z_]\w*)\.(\w+)\(", _line_of(error)):
         thing = names.get(owner)
@@ -183,13 +183,13 @@ def _chosen_by_name(error: BaseException, method: str, name: str) -> str:
 
 
 def _handed_over(error: BaseException, name: str) -> str:
-    """Report that a program goes to labkit uncalled: ``lk.run(main(), 4)``."""
+    """Return the sentence that a program goes to labkit uncalled: ``lk.run(main(), 4)``."""
     found = re.search(rf"\b(\w+\.(?:run|sweep))\(\s*{name}\(\)(.*)", _line_of(error))
     return f"hand over the function itself, uncalled: {found[1]}({name}{found[2]}" if found else ""
 
 
 def _called_too_early(error: AttributeError) -> str:
-    """Report that a program goes to labkit uncalled, with what it was called: ``lk.run(main(4), 4)``."""
+    """Return the sentence that a program is passed uncalled, with its arguments: ``lk.run(main(4), 4)``."""
     steps = traceback.extract_tb(error.__traceback__)
     for step, inside in pairwise(steps):
         found = re.search(rf"\b(\w+\.(?:run|sweep))\(\s*{re.escape(inside.name)}\(", step.line or "")

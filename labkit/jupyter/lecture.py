@@ -66,7 +66,7 @@ class Lecture:
         `n`: Keys of a rank (a sort), or numbers of a message (a collective; of an alltoall, a gather and the
             like: of a block). Mini sort has one key.
         `**options`: Further arguments of `labkit.sweep`.
-        Raises LabkitError: As from `labkit.sweep`: a form says what it needs.
+        Raises LabkitError: As from `labkit.sweep`: a form states what it needs.
         """
         numbers = list(ranks)
         is_collective = self.problem != "sorting"

@@ -137,7 +137,7 @@ def effective(given: dict[str, object], session: dict[str, object], machine: obj
 
 
 def describe_options(session: Mapping[str, object]) -> str:
-    """Report what the session's options are."""
+    """Return as text what the session's options are."""
     if not session:
         return "no options of the session; set some with %spmd, as in %spmd -n 16 --on torus:4x4"
     words = []

@@ -347,7 +347,7 @@ class SavedWork:
         return f"{len(self.files)} file{plural}{which}, {markup.quantity(self.size_bytes, 'B', 3)}"
 
     def hints(self) -> list[str]:
-        """Report what the user should know before leaving."""
+        """Return as sentences what the user should know before leaving."""
         texts = []
         if self.stale:
             names = ", ".join(self.stale[:3]) + (", ..." if len(self.stale) > 3 else "")
@@ -393,7 +393,7 @@ class Restored:
 
 
 def idle_sentence() -> str | None:
-    """Report how long an idle session lasts here; None where it is not known to end."""
+    """Return as text how long an idle session lasts here; None where it is not known to end."""
     place = find_place()
     if place is None:
         return None

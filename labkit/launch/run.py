@@ -181,7 +181,7 @@ def run(
     trace : bool
         Record every message, wait and computation, on any machine: `Run.trace` is a `labkit.trace.Trace`.
         Simulated time does not change. On real MPI every call takes a few microseconds longer: `Run.trace`
-        says how many were measured, and `Run.waits` warns where that is 5 % of a rank's time or more (a
+        states how many were measured, and `Run.waits` warns where that is 5 % of a rank's time or more (a
         ping-pong of 10^5 messages a second takes 40 % longer: ``benchmarks/recording.py``).
     timeout_s : float or None
         Limit of host time in seconds; None for no limit.
@@ -192,7 +192,7 @@ def run(
     coll : mapping, str, path or Selector, optional
         Algorithms of the collectives: ``{"allreduce": "ring"}`` or ``"allreduce=ring"``; a selector by name
         (``"ompi"``, ``"mpich"``, ``"smpi"``, ``"best"``) or object (`labkit.selector`); a file of rules. What
-        it leaves open is chosen as MPI libraries do; `Run.collectives` says how. On real MPI: labkit's own
+        it leaves open is chosen as MPI libraries do; `Run.collectives` lists them. On real MPI: labkit's own
         over mpi4py's messages, or the library's own (``"allreduce=library:ring"``); the rest is left to it.
     mapping : str, path or sequence of int, optional
         Hosts of the ranks of a simulated run: ``block`` (the default: as many ranks on a host as it has
@@ -223,7 +223,7 @@ def run(
         ``"measured:0.5"``): for as long as their code takes this host's CPU (times a factor), which is
         never quite the same twice. An earlier measured run: as it was there, to the bit; ``"recorded:FILE"``:
         as the file has it, where what is missing is measured and added. Of a recorded run of real MPI
-        (`trace_ti`) it says what computation the trace has: ``"measured"`` (the default), ``"charged"`` or
+        (`trace_ti`) it selects what computation the trace has: ``"measured"`` (the default), ``"charged"`` or
         ``"none"``.
     count : bool
         Count messages, bytes, rounds, comparisons and memory of each rank: `Run.counts`. In simulation all

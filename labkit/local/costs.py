@@ -6,7 +6,7 @@ search. The coefficients were measured once by ``python -m labkit.local.calibrat
 
 The costs are seconds on one core, and no flop rate scales them: how fast a core sorts does not follow from
 its peak. A named machine has the costs of its own cores (``datasets/calibrations``); every other machine has
-those of the default, whatever its speed, and a run says so where the speed is not that of the default. Where
+those of the default, whatever its speed, and a run notes where the speed is not that of the default. Where
 the hosts of a machine differ, the costs are those of its first host, and the others take longer or shorter
 in proportion to their speeds.
 

@@ -80,7 +80,7 @@ def predicted_s(kernel: str, itemsize: int, items: int, log_of: int = 1, entries
     Parameters
     ----------
     kernel : str
-        One of `KERNELS`, which says what `items` and `log_of` are for it.
+        One of `KERNELS`, which describes what `items` and `log_of` are for it.
     itemsize : int
         Size of a key in bytes: 1, 2, 4 or 8.
     items, log_of, entries : int

@@ -1,4 +1,4 @@
-"""Mappings of ranks to hosts: block, cyclic, seeded random or fragmented, or as a file says."""
+"""Mappings of ranks to hosts: block, cyclic, seeded random or fragmented, or from a file."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ def _entry(entry: str, where: str, number_of: Callable[[str], int | None]) -> tu
 
 
 def crowding(built: _kernels.Platform) -> list[str]:
-    """Report where ranks share cores; nothing where each has its own.
+    """Return as sentences where ranks share cores; nothing where each has its own.
 
     Notes
     -----

@@ -208,7 +208,7 @@ class Platform(Shown):
     source : str
         Where its numbers come from.
     mapping : RankMapping, optional
-        How ranks are placed on its hosts; default: what the specification says, else block.
+        How ranks are placed on its hosts; default: that of the specification, else block.
     facts : sequence of (str, str)
         Further rows of what it shows of itself: a heading and a text.
     host_speed : float, optional

@@ -1,4 +1,4 @@
-"""Analytic models: what a formula says, to be compared with runs and fits.
+"""Analytic models: predictions by formulas, to be compared with runs and fits.
 
 Nothing here runs or simulates anything. `labkit.scaling` fits growth to measurements; these are the models of
 the literature, with their parameters in seconds and bytes, and models derived from a machine and from the

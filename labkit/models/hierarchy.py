@@ -264,7 +264,7 @@ class CommunicationModel:
         phase : str, optional
             Of a phase instead of whole runs.
         S : float or str
-            Bytes of the messages, or the name of the study's parameter that says them.
+            Bytes of the messages, or the name of the study's parameter for them.
 
         Returns
         -------
@@ -350,7 +350,7 @@ _S, _P = S, P
 
 
 def exact(formula: _Pieces, title: str = "") -> CommunicationModel:
-    """Make a model that says the time.
+    """Make a model of the time.
 
     Parameters
     ----------
@@ -363,7 +363,7 @@ def exact(formula: _Pieces, title: str = "") -> CommunicationModel:
 
 
 def bounded(lower: _Pieces, upper: _Pieces, title: str = "") -> CommunicationModel:
-    """Make a model that says between which bounds the time lies, formulas as in `exact`."""
+    """Make a model of the bounds between which the time lies, formulas as in `exact`."""
     return CommunicationModel("bounded", _pieced(lower), _pieced(upper), title)
 
 
@@ -374,7 +374,7 @@ def dominant(formula: _Pieces, title: str = "") -> CommunicationModel:
 
 
 def asymptotic(formula: Formula, title: str = "") -> CommunicationModel:
-    """Make a model that says the growth: ``asymptotic("S + log(P)")``."""
+    """Make a model of the growth: ``asymptotic("S + log(P)")``."""
     made = _formula(formula)
     return CommunicationModel("exact", made, made, title).asymptotic()
 

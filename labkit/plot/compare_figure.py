@@ -208,7 +208,7 @@ def _label(curve: Curve) -> str:
 
 
 def _reading(curves: Mapping[str, Mapping[str, Curve]]) -> str:
-    """Report which program is the fastest at the largest size, machine by machine."""
+    """Return as text which program is the fastest at the largest size, machine by machine."""
     winners: dict[str, list[str]] = {}
     for machine, programs in curves.items():
         winners.setdefault(_fastest(programs), []).append(machine)

@@ -62,7 +62,7 @@ def efficiency(
     scaling : "strong" or "weak"
         Whether all ranks together work on the same input however many they are, or each on the same. By
         default from the study: a parameter called like ``n_total`` or ``n_local``, else comparisons that
-        stay the same or grow with the ranks; anything else counts as strong, and the reading says so.
+        stay the same or grow with the ranks; anything else counts as strong, and the reading states that.
     baseline_s : float, optional
         Seconds of the best program on one rank (weak: with one rank's input). By default each line's own
         time at its fewest ranks counts as perfectly efficient: relative speedup, which flatters.
@@ -236,7 +236,7 @@ def _reading(
 
 
 def _above_ideal(p: Floats, share: Floats) -> str:
-    """Report that more than p times as fast was found, and where; the times alone do not show why."""
+    """Return the sentence that a speed-up above p was found, and where; the times alone do not show why."""
     best = int(np.argmax(share))
     if share[best] <= 1 + _SUPERLINEAR:
         return ""

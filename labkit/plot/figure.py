@@ -349,7 +349,7 @@ class Figure(Drawn):
             self.layout = _built(self.layout)
 
     def __repr__(self) -> str:
-        """Report what the figure shows."""
+        """Return as text what the figure shows."""
         return f"Figure: {self.reading}"
 
     def widget(self) -> Picture:

@@ -113,7 +113,7 @@ def _fitting_width(across: list[str], down: list[str]) -> int:
 
 
 def _reading(names: list[str], worst: Floats) -> str:
-    """Report how far each column is from the least of the rows, at worst."""
+    """Return as text how far each column is from the least of the rows, at worst."""
     steady = int(np.argmin(worst))
     best = f"is never more than {worst[steady]:.3g} times the least"
     others = (

@@ -566,7 +566,7 @@ class View:
         return one_sided
 
     def reading(self, rows: int) -> str:
-        """Report what is chosen, and where it is most."""
+        """Return as text what is chosen, and where it is most."""
         shown = self.shown
         where = "the program" if self.row == 0 else shown.chain(self.row)
         values = self.by_rank()

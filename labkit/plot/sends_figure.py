@@ -209,7 +209,7 @@ def _block_name(index: int, block: int, ranks: int) -> str:
 
 
 def _said(ranks: int, source: Any, destination: Any, n_bytes: Any) -> str:
-    """Report how much there was, to how many partners, and how uneven it was."""
+    """Return as text how much there was, to how many partners, and how uneven it was."""
     sent, received = (np.bincount(who, n_bytes, ranks) for who in (source, destination))
     pairs = np.unique(source * ranks + destination)
     partners = np.bincount(pairs // ranks, minlength=ranks)

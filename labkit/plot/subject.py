@@ -1,4 +1,4 @@
-"""Figures and explorers that are handed something else than they draw: a sentence says what to type."""
+"""Figures and explorers that are handed something else than they draw: a sentence with what to type."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def topology(
     Returns
     -------
     Figure
-        Above 600 hosts or 3000 cables a smaller sibling is drawn, and the reading says so.
+        Above 600 hosts or 3000 cables a smaller sibling is drawn, and the reading states that.
 
     Raises
     ------

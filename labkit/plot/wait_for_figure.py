@@ -100,7 +100,7 @@ def wait_for(error: DeadlockError) -> Drawing:
         )
     if not error.waits:
         raise DataError(
-            "this deadlock came without the graph of its waits; its message says who waits where",
+            "this deadlock came without the graph of its waits; its message lists who waits where",
             code="not-recorded",
         )
     drawn = sorted(error.waits)

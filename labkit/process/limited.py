@@ -94,7 +94,7 @@ def limited(
 
 
 def _why(code: int | None, limits: ReadLimits, is_plain: bool) -> str:
-    """Report which limit was reached, from the exit code of the child; None: it was ended here."""
+    """Return as text which limit was reached, from the exit code of the child; None: it was ended here."""
     doing = "parsing and compiling it" if is_plain else "reading it"
     if code is None:
         return f"it takes more than {limits.deadline_s:g} s, or has more than {limits.answer_bytes >> 20} MiB"

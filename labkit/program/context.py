@@ -77,7 +77,7 @@ class Decisions:
         return found
 
     def notes(self) -> list[str]:
-        """Report them, one note each; of the rest only their number."""
+        """Return them as notes, one each; of the rest only their number."""
         rows = self.rows()
         told = [f"tuned: {subject}: {name}, {text}" for subject, _, name, text in rows[:_MOST_TOLD]]
         more = len(rows) - len(told)
@@ -246,7 +246,7 @@ class phase:  # noqa: N801 - reads as a statement: `with lk.phase("exchange"):`
 
     Phases may be nested and entered many times; every entry is one row of ``Run.phases``. In front of a
     function, ``@lk.phase("local sort")``, each of its calls is one. Made and not entered it marks nothing,
-    and the run says so in a note.
+    and the run has a note about it.
 
     Parameters
     ----------

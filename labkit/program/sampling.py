@@ -83,7 +83,7 @@ class sampled:  # noqa: N801 - reads as a statement: `for _ in lk.sampled("kerne
     -----
     On real MPI, and outside any run, the work is always done and nothing is charged. The results of work
     that was left out are those of an earlier time, or none: a program whose messages depend on them must
-    not sample it. A run that sampled says so, and is not deterministic.
+    not sample it. A run that sampled has a note about it, and is not deterministic.
 
     Examples
     --------

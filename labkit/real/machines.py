@@ -56,14 +56,14 @@ class RealMpi(Machine):
     leave_out : str, path or sequence of str
         With ``trace=True`` or ``summary=True``: phases, and functions of `regions`, in which nothing is
         recorded (``*`` stands for anything), or a filter file, as `Run.score` writes it. What is called there
-        counts as computation; `Run.score` says what that saves.
+        counts as computation; `Run.score` shows what that saves.
     summary : bool
         Sum each rank's time, calls and messages up by call path while the program runs, and keep no event:
         `Run.profile` then needs no trace. Memory by phase comes with ``count=True``.
     counters : str or sequence of str
         Of the host, by call path and rank, in `Run.profile` and, with ``trace=True``, `Run.report`:
         ``["instructions", "page-faults"]`` (`labkit.trace.counters.EVENTS`). Without a trace they come as
-        with ``summary=True``. A note says which of them this host does not give.
+        with ``summary=True``. A note names those that this host does not have.
     measuring : dict
         How a sweep repeats and starts the runs of one launch: see `labkit.real.program`.
     """

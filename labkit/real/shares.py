@@ -160,7 +160,7 @@ def run_of(runs: list[Run], notes: Sequence[str] = ()) -> Run:
 
 
 def oversubscription(ranks: int, cores: int, where: str = "") -> str:
-    """Report that ranks shared cores, whose times therefore allow no verdict."""
+    """Return the sentence that ranks shared cores, whose times therefore allow no verdict."""
     plural = "s" if cores != 1 else ""
     of = f" of {where}" if where else ""
     return (
@@ -181,7 +181,7 @@ def recorded_header(request: RunRequest, recording: Recording | None) -> dict[st
     is_summed = bool(request.options.get("summary") or counters) and not request.trace
     if leave_out and not (request.trace or is_summed):
         raise MachineError(
-            "leave_out says what trace=True or summary=True does not record; give both",
+            "leave_out lists what trace=True or summary=True does not record; give both",
             code="conflicting-options",
         )
     if recording is None and not request.trace and not is_counted and not is_summed:

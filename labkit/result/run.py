@@ -364,7 +364,7 @@ class Run(SuggestsNames):
         return pairs
 
     def _hosts_text(self, used: int) -> str:
-        """Report the number of hosts, the ranks on each, and which block of the machine they are."""
+        """Return the number of hosts, the ranks on each, and which block of the machine they are."""
         most = self.machine["most_ranks_on_a_host"]
         each = (
             f"{'up to ' if self.ranks != used * most else ''}{most:,} rank{'s' if most != 1 else ''} on each"
@@ -438,7 +438,7 @@ class Run(SuggestsNames):
         return find_waiting(self._run())
 
     def delays(self) -> pd.DataFrame:
-        """Report which rank's which phase and call made others wait for how long, the largest cost first.
+        """Return which rank, phase and call made others wait, and for how long, the largest cost first.
 
         Returns
         -------
@@ -509,13 +509,13 @@ class Run(SuggestsNames):
         Parameters
         ----------
         path : path
-            Its ending says the format: ``.json`` Perfetto's trace events, ``.paje`` (or ``.trace``) Paje,
+            Its ending sets the format: ``.json`` Perfetto's trace events, ``.paje`` (or ``.trace``) Paje,
             ``.prv`` Paraver (with ``.pcf`` and ``.row``), ``.cubex`` Cube, ``.otf2`` a folder in OTF2 (needs
             the package ``otf2``), ``.csv`` Pipit. Perfetto, Paje and Pipit may end in ``.gz``, too.
         form : str, optional
             The format, whatever the ending: perfetto, paje, paraver, cube, otf2, pipit.
         limit : int
-            Events at most: of more, those are kept that last longest; a sentence says so, here and in the
+            Events at most: of more, those are kept that last longest; a sentence states that, here and in the
             file. A Cube sums up and leaves nothing out.
 
         Returns

@@ -23,7 +23,7 @@ _POWERS, _STEPS = 40, 4  # powers of two beyond the range that are looked at, an
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a model says of one value of the parameter.
+    """A model's outlook at one value of the parameter.
 
     Attributes
     ----------

@@ -146,7 +146,7 @@ def _of_mpich(forced: Mapping[str, str]) -> dict[str, str]:
 
 
 def notes_of(forced: Mapping[str, str]) -> list[str]:
-    """Report what was forced."""
+    """Return as sentences what was forced."""
     return [
         f"{operation} takes the library's own {name}, by its switch" for operation, name in forced.items()
     ]

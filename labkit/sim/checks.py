@@ -131,14 +131,14 @@ class Checks:
         self.tell(f"{who} takes {name}, but {message.what} gives {message.name}: other elements")
 
     def unreceived(self, context: int, owner: int, tag: int) -> str:
-        """Report which call sent a message that is left over; empty where that is not known."""
+        """Return as text which call sent a message that is left over; empty where that is not known."""
         for (one, _, _, number), queue in self._sent.items():
             if (one, number) == (context, tag) and queue and queue[-1].owner == owner:
                 return queue.pop().what
         return ""
 
     def waiting(self, owner: int, context: int) -> str:
-        """Report which call posted a receive that nothing has reached; empty where that is not known."""
+        """Return as text which call posted a receive that nothing has reached; empty if not known."""
         for one in self._pending.get(owner, {}).values():
             if one.receives is not None and one.receives[0] == context:
                 return one.what
@@ -221,7 +221,7 @@ class Checks:
     # --- the end ----------------------------------------------------------------------------------
 
     def left(self) -> list[str]:
-        """Report which requests were never waited for."""
+        """Return as sentences which requests were never waited for."""
         by_call: dict[str, list[int]] = {}
         for rank, pending in sorted(self._pending.items()):
             for call in dict.fromkeys(one.what.partition(": ")[2] for one in pending.values() if one.request):

@@ -100,7 +100,7 @@ class Simulator(Machine):
             )
         if request.options.get("leave_out") and not (request.trace or request.options.get("summary")):
             raise MachineError(
-                "leave_out says what trace=True or summary=True does not record; give both",
+                "leave_out lists what trace=True or summary=True does not record; give both",
                 code="conflicting-options",
             )
         request = super().checked(request)
@@ -254,7 +254,7 @@ class Exploration:
     wildcards: dict[tuple[int, str], list[int]] = field(default_factory=dict)
 
     def notes(self) -> list[str]:
-        """Report what was found, in sentences."""
+        """Return what was found, in sentences."""
         if not self.wildcards:
             return ["explored: no rank receives from ANY_SOURCE, so that messages match in one way only"]
         head = f"explored {self.tries} other orders, {self.matchings} different matchings of wildcards: "

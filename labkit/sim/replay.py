@@ -76,7 +76,7 @@ def replay(
         Default: the platform's.
     coll : mapping, path or Selector, optional
         Algorithms of the collectives, for example ``{"allreduce": "ring"}``, a file of rules or a selector
-        (`labkit.selector`). What it leaves open is chosen as MPI libraries do; `Run.collectives` says how.
+        (`labkit.selector`). What it leaves open is chosen as MPI libraries do; `Run.collectives` lists them.
     mapping : str, path or sequence of int, optional
         Hosts of the ranks, as in `labkit.run`.
     timeout_s : float or None
@@ -265,7 +265,7 @@ def _deadlock(engine: _kernels.GoalRun | _kernels.Replay, ranks: int, network: N
 def _unmatched(
     left: Mapping[str, NDArray[np.int64]], waits: Mapping[int, BlockedRank], network: NetworkModel
 ) -> list[str]:
-    """Report which sends nobody receives: of another tag than is waited for, or too large to be buffered."""
+    """Return as sentences which sends are never received: of another tag, or too large to be buffered."""
     found = []
     rows = zip(*(left[name].tolist() for name in ("source", "destination", "tag", "bytes")), strict=True)
     for source, destination, tag, n_bytes in rows:
@@ -337,7 +337,7 @@ def _messages(actions: Any, on: object, choose: object) -> bytes:
     engine = _kernels.Replay(machine.build(ranks), machine.model.build(), actions, choose)
     engine.keep_calls()
     if not engine.run(lambda: True):
-        raise DataError("the trace deadlocks; labkit.replay says where", code="deadlock")
+        raise DataError("the trace deadlocks; labkit.replay shows where", code="deadlock")
     return b"".join(engine.call_lines(rank) for rank in range(ranks))
 
 

@@ -603,7 +603,7 @@ def _left_text(row: Any, checks: Any) -> str:
     if kind == "send":
         made = checks.unreceived(context, owner, tag) if checks is not None else ""
         what = f"{made} sent" if made else f"rank {owner} sent"
-        return f"{what} {format_bytes(n_bytes)} to rank {peer}, {shown}, and nobody received it"
+        return f"{what} {format_bytes(n_bytes)} to rank {peer}, {shown}, which was never received"
     made = checks.waiting(owner, context) if checks is not None else ""
     source = "any rank" if peer < 0 else f"rank {peer}"
     return f"{made or f'rank {owner}'} waited for a message from {source}, {shown}, and nothing came"

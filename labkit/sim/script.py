@@ -71,7 +71,7 @@ class _Seen:
         return "starting", []
 
     def status(self) -> str:
-        """Report how far it is."""
+        """Return as text how far it is."""
         return self._read()[0]
 
     def lines(self) -> list[str]:

@@ -372,7 +372,7 @@ class Simulation:
                 self.hub.unwind()
 
     def _status(self) -> str:
-        """Report how far the run is."""
+        """Return as text how far the run is."""
         hub = self.hub
         return f"simulated clock {format_seconds(hub.makespan)}, {hub.messages:,} messages"
 
@@ -487,7 +487,7 @@ class Simulation:
         self.hub.stop()
 
     def _where(self, frame: FrameType | None) -> str:
-        """Report where every rank is."""
+        """Return as text where every rank is."""
         self.hub.freeze(True)
         lines = lines_of(self._states(frame))
         self.hub.freeze(False)

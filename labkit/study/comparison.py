@@ -20,7 +20,7 @@ _Entry = tuple[Model | None, Verdict | None]
 
 
 class Comparison:
-    """What `Study.table` says of several programs, each on several machines.
+    """`Study.table` of several programs, each on several machines.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class Comparison:
         return {match: found[match] for match in markup.MATCH_SIGNS}
 
     def rows(self, program: str) -> list[tuple[str, str, dict[str, _Entry]]]:
-        """Return a program's rows: phase, expectation, and what each machine says."""
+        """Return a program's rows: phase, expectation, and the finding on each machine."""
         merged: dict[str, dict[str, _Entry]] = {}
         for machine, table in self.tables[program].items():
             for phase, model, verdict in table:

@@ -167,7 +167,7 @@ class PhaseSum:
 
     @property
     def reading(self) -> str:
-        """What the sum says, and whether the whole run agrees, in sentences."""
+        """The sum, and whether the whole run agrees, in sentences."""
         said = [self._growth()]
         covered = self.covered(self.last)
         if covered is not None and abs(covered - 1) > _COVERED:
@@ -208,7 +208,7 @@ class PhaseSum:
         return f"O({self.term})"
 
     def __repr__(self) -> str:
-        """Print the growth and what it says."""
+        """Print the growth and its reading."""
         return f"Sum of {len(self.models)} phases {self}: {self.reading}"
 
 

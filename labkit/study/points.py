@@ -118,7 +118,7 @@ def _compared(known: Iterable[int]) -> Iterator[tuple[int, int, int]]:
 
 
 def form_of_algorithms(taken: Mapping[str, Mapping[int, Iterable[str]]]) -> list[str]:
-    """Report which collectives take another algorithm where the number of ranks is no power of two."""
+    """Return as sentences which collectives change their algorithm where p is not a power of two."""
     said = []
     for operation, by_ranks in taken.items():
         names = {p: sorted(set(own)) for p, own in by_ranks.items()}
@@ -138,7 +138,7 @@ def form_of_algorithms(taken: Mapping[str, Mapping[int, Iterable[str]]]) -> list
 
 
 def form_of_values(x: Sequence[float], samples: Iterable[Any], what: str) -> str:
-    """Report whether all numbers of ranks that are no powers of two lie off the powers of two around them.
+    """Return as text whether all ranks that are no powers of two lie off the powers of two around them.
 
     `x`: Numbers of ranks.
     `samples`: The repetitions at each of them.

@@ -99,7 +99,7 @@ def pick(
     `phase`: The phase.
     `parameter`: The column to go along; by default the only one that varies, or ``ranks``.
     `where`: Values other columns must have.
-    Raises DataError: When the choice is empty or leaves more than one curve; the message says what there is.
+    Raises DataError: When the choice is empty or leaves more than one curve; the message lists what there is.
     Raises NothingMeasured: When all values are 0.
     """
     rows, metric, phase = _one(data, metric, phase, where)
@@ -221,7 +221,7 @@ def _one(
 
 
 def _nothing(curve: Curve) -> str:
-    """Report that a curve is 0 everywhere, and what to do."""
+    """Return the sentence that a curve is 0 everywhere, and what to do."""
     what = f"{curve.metric} of phase {curve.phase!r}" if curve.phase else curve.metric
     said = f"{what} is 0 at every {curve.symbol}: "
     if curve.unit != "s":

@@ -515,7 +515,7 @@ class Study(SuggestsNames):
         return len(self.data)
 
     def __repr__(self) -> str:
-        """Report what was measured, and what failed."""
+        """Return as text what was measured, and what failed."""
         lines = [f"Study of {self._subject()}: {len(self)} measurements"]
         for name in self.parameters:
             values = ", ".join(f"{v}" for v in self.data[name].drop_duplicates().head(12))
@@ -649,7 +649,7 @@ class Study(SuggestsNames):
         Parameters
         ----------
         path : path
-            Its ending says the format: ``.txt``, ``.json``, ``.jsonl`` and ``.extra-p`` are Extra-P's text,
+            Its ending sets the format: ``.txt``, ``.json``, ``.jsonl`` and ``.extra-p`` are Extra-P's text,
             JSON, JSON lines and experiment, ``.csv`` is the table of `data`. Extra-P models over the
             parameters that are numbers and vary; what else varies (machine, algorithm, ...) becomes part of
             the call path, as in ``on=star->exchange``. An experiment holds the whole study as well; the

@@ -79,7 +79,7 @@ def sweep(
     ranks : int, str, or iterable of them
         The numbers of ranks; ``"16..256"`` stands for 16, 24, 32, 48, 64, 96, 128, 192, 256 (the powers of
         two and the numbers halfway between them). Where algorithms or times change with the form of p, powers
-        of two or not, the study says so.
+        of two or not, the study has a remark.
     on : str, Platform, callable, or list of them
         The machine: ``"mpi"``, a running cluster of MPI engines, ``"slurm"`` or a `labkit.slurm` (all its
         points are submitted before the first is waited for), or a platform; an unsized ``"star"`` grows
@@ -93,7 +93,7 @@ def sweep(
         simulated point runs once if nothing is drawn from the seed (which is tried at one point), or if two
         seeds give the same times and counts at every point. On real machines all ranks start in a window of
         rank 0's clock, and starts that are late on some rank are thrown away and counted;
-        ``study.methods()`` says how it went.
+        ``study.methods()`` describes how it went.
     warmup : int
         Runs on real MPI before the repetitions, in the same launch; they are thrown away.
     args : sequence
@@ -136,7 +136,7 @@ def sweep(
         engines of an ipyparallel cluster (its load-balanced view, the cluster itself, or a
         `labkit.cluster`). The study is the one of a serial sweep: the same rows in the same order, to the
         last bit; a program that depends on Python's hash seed (the order of a set of texts) is noticed at
-        one point, and run here instead, with a remark, unless PYTHONHASHSEED says what the seed is.
+        one point, and run here instead, with a remark, unless PYTHONHASHSEED sets the seed.
         Program, `measure` and `runner` travel by value: what they change outside themselves stays in the
         worker. Not for real machines, whose times would disturb each other.
     executor : concurrent.futures.Executor, optional

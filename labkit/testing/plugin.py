@@ -1,6 +1,6 @@
 """The pytest plugin: ``@pytest.mark.scaling`` and the fixture ``scaling``.
 
-A test hands its program to the fixture; the marker says where it runs and what is promised::
+A test hands its program to the fixture; the marker states where it runs and what is promised::
 
     @pytest.mark.scaling(expect="log p", ranks=[4, 8, 16, 32, 64], on="star:64")
     def test_my_broadcast(scaling):
@@ -250,7 +250,7 @@ class ScalingFixture:
     Attributes
     ----------
     settings : dict
-        What the marker says.
+        The marker's options.
     where : Path
         The baseline's file.
     name : str
@@ -323,7 +323,7 @@ class ScalingFixture:
         return verdict
 
     def _slower(self, baseline: Baseline, verdict: Verdict, limit: float) -> str:
-        """Report how much larger the measurements are than the baseline's; empty within the limit."""
+        """Return as text how much larger the measurements are than the baseline's; empty within the limit."""
         if verdict.samples is None or limit == math.inf:
             return ""
         now = by_place(verdict.samples.x, verdict.samples.aggregate(verdict.aggregate))
@@ -388,7 +388,7 @@ class ScalingFixture:
         return note
 
     def _message(self, verdict: Verdict, note: str, slower: str = "") -> str:
-        """Return what a failed test says: the sentence, the numbers, and where the figure is."""
+        """Return the message of a failed test: the sentence, the numbers, and where the figure is."""
         from labkit.text.html import quantity
 
         lines = [f"{self.name}: {slower or verdict.reading}", ""]
@@ -446,7 +446,7 @@ def _file_name(name: str) -> str:
 
 @pytest.fixture
 def scaling(request: pytest.FixtureRequest) -> ScalingFixture:
-    """Return the call that keeps a scaling promise: ``scaling(program)``; the marker `scaling` says which."""
+    """Return the call that keeps a scaling promise: ``scaling(program)``; see the marker `scaling`."""
     marker = request.node.get_closest_marker("scaling")
     config = request.config
     configured = {

@@ -117,7 +117,7 @@ class Timing:
 
     `times_s`: Of every valid repetition, from the moment when all ranks started to the last rank's end.
     `conduct`: How it was measured.
-    `is_simulated`: Whether the time is that of a simulated machine, where one repetition says it all.
+    `is_simulated`: Whether the time is that of a simulated machine, where one repetition is enough.
     """
 
     times_s: tuple[float, ...]

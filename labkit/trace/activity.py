@@ -111,7 +111,7 @@ STATES = [
         "late sender",
         "#E3E3E3",
         "horizontal_line",
-        "nobody had sent",
+        "the message had not been sent",
         "probe",
         holds=lambda waits: np.ones(len(waits.rank), bool),
     ),
@@ -119,7 +119,7 @@ STATES = [
         "late receiver",
         "#B9B9B9",
         "left_diagonal_line",
-        "nobody received",
+        "the receive had not begun",
         holds=lambda waits: waits.source == waits.rank,
     ),
     State(

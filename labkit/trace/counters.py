@@ -249,7 +249,7 @@ def _add_collectives(rows: list[dict[str, Any]], calls: pd.DataFrame, phases: pd
 
 
 def refused(names: Sequence[str], states: Sequence[int], share: float = 1.0) -> list[str]:
-    """Report which counters the machine does not give, or not wholly, and why.
+    """Return as sentences which counters the machine does not give, or not wholly, and why.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def _why(number: int) -> str:
         return f"{_forbidden()} forbids it; an administrator can set kernel.perf_event_paranoid to 1"
     if number == errno.EINVAL:
         return "the processor cannot count it together with the others; ask for fewer counters"
-    return f"the system says {errno.errorcode.get(number, number)}"
+    return f"the system reports {errno.errorcode.get(number, number)}"
 
 
 def _forbidden() -> str:

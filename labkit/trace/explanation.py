@@ -393,7 +393,7 @@ class Explanation:
         return f"Which links its messages used, a real run does not record{'; ' if said else ''}{said}."
 
     def algorithms(self) -> str:
-        """Report by which algorithms the collectives were carried out; empty where none was chosen."""
+        """Return as text by which algorithms the collectives were carried out; empty if none was chosen."""
         said = [
             f"{at.operation} on {at.ranks}{f', {format_bytes(at.n_bytes)}' if at.n_bytes else ''}: {name}"
             for at, name in self.collectives.items()

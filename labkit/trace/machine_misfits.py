@@ -640,7 +640,7 @@ class Misfits:
         return grouped
 
     def reading(self) -> str:
-        """Report what deviates, where, by how much, and how likely that is by chance."""
+        """Return as text what deviates, where, by how much, and how likely that is by chance."""
         took, meant = quantity(self.measured_s, "s", 3), quantity(self.predicted_s, "s", 3)
         off = self.measured_s / self.predicted_s - 1.0 if self.predicted_s > 0 else 0.0
         said = f"{self.program} took {took} on {self.on}, and {meant} were predicted for {self.against}"

@@ -75,7 +75,7 @@ class Expression:
     def parse(cls, text: str) -> Expression:
         """Read an expression.
 
-        Raises DataError: It is none; it says what stands in the way.
+        Raises DataError: It is none; the message names what stands in the way.
         """
         if not isinstance(text, str) or len(text) > _MOST:
             raise DataError(

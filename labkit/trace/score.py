@@ -89,7 +89,7 @@ class Score:
         return sums.sort_values("buffer_bytes", ascending=False, kind="stable", ignore_index=True)
 
     def reading(self) -> str:
-        """Report what a trace takes, and what may be left out."""
+        """Return as text what a trace takes, and what may be left out."""
         said = (
             f"A trace of {self.program} on {number_of_ranks(self.ranks)} takes "
             f"{format_bytes(self.buffer_bytes)} of buffer, at most {format_bytes(self.largest_bytes)} on one "
@@ -113,7 +113,7 @@ class Score:
         )
 
     def _of_entries(self) -> str:
-        """Report which short phases are entered often enough to take much of the buffer."""
+        """Return as text which short phases are entered often enough to take much of the buffer."""
         time_s = max(float(self.rows["seconds"].sum()), 0.0)
         entries = self.rows[self.rows["call"] == "(phase)"]
         paths = [str(path).split(" > ") for path in self.rows["phase"]]

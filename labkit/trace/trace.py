@@ -57,7 +57,7 @@ def lacks_trace(run: RecordedRun, what: str) -> DataError:
     if run.summary is not None:
         has = (
             "its summary sums up time, calls and messages, and only a trace has their order; run it "
-            "with trace=True, leaving out what run.score() says"
+            "with trace=True, leaving out what run.score() lists"
         )
     return DataError(f"{what}: {has}", code="not-recorded")
 

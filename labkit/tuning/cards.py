@@ -248,7 +248,7 @@ class Card:
         return [f"The fastest takes {span} times the lower bound."]
 
     def _off(self) -> list[str]:
-        """Report where the formula of the fastest is farthest from its simulation."""
+        """Return as sentences where the formula of the fastest is farthest from its simulation."""
         known = self.best[(self.best["formula_s"] > 0) & (self.best["simulated_s"] > 0)]
         if known.empty:
             return []
@@ -259,7 +259,7 @@ class Card:
         row = known.iloc[far]
         return [
             f"A formula is farthest from the fastest's simulation for {row['algorithm']} at "
-            f"{self._at(row[self.axis])}: it says {ratio[far]:.3g} times the simulated time."
+            f"{self._at(row[self.axis])}: it predicts {ratio[far]:.3g} times the simulated time."
         ]
 
     def _span(self, first: float, last: float) -> str:

@@ -264,7 +264,7 @@ def write_rules(
     title: str,
     times: pd.DataFrame,
 ) -> Path:
-    """Write a tree in the form that the file's ending says; see `labkit.tune.Tuned.save`."""
+    """Write a tree in the form that the file's ending sets; see `labkit.tune.Tuned.save`."""
     ranks = sorted({int(p) for p in times["ranks"]})
     texts: dict[Path, str]
     if path.suffix == ".prf":
@@ -467,7 +467,7 @@ class Tuned:
         Parameters
         ----------
         path : path
-            Its ending says the form; all of them are read again by ``--coll FILE``. ``.toml`` and ``.json``:
+            Its ending sets the form; all of them are read again by ``--coll FILE``. ``.toml`` and ``.json``:
             labkit's own. Of libraries, where the algorithms were tuned with this `library`:
 
             - ``.conf``: Open MPI's dynamic rules
@@ -523,7 +523,7 @@ class Tuned:
         )
 
     def _equal(self) -> str:
-        """Report where a name stands for several; nothing where none does."""
+        """Return as text where a name stands for several; nothing where none does."""
         columns = (self.equals[name].tolist() for name in ("ranks", "bytes", "algorithms"))
         points = [(p, n, _told(names)) for p, n, names in zip(*columns, strict=True)]
         several = [point for point in points if len(point[2]) > 1]

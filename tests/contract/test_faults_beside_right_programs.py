@@ -218,7 +218,7 @@ def sends_what_a_started_request_receives(comm, right):
 
 def nobody_takes_what_was_probed(comm, right):
     if comm.rank == 0:
-        comm.send("x", 1, tag=7)  # <- nobody received it
+        comm.send("x", 1, tag=7)  # <- which was never received
     elif comm.rank == 1:
         comm.probe(source=0, tag=7)
         if right:

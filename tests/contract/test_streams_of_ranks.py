@@ -103,4 +103,4 @@ def test_messages_never_received_are_named_unless_told_otherwise(tmp_path):
         done = subprocess.run(
             command(tmp_path, body, *words), capture_output=True, text=True, timeout=120, check=True
         )
-        assert done.stderr.count("nobody received it") == count
+        assert done.stderr.count("which was never received") == count

@@ -183,7 +183,7 @@ class CollectiveCalls:
         return getattr(self.hub.greenlet(call.first), "gr_frame", None)
 
     def _places(self, call: _kernels.SharedCall) -> str:
-        """Report where the running rank and the first one are."""
+        """Return as text where the running rank and the first one are."""
         text, frame = f"\n  rank {self.hub.rank}: at {here()}", self._frame_of(call)
         if frame is None or call.first == self.hub.rank:
             return text
@@ -211,7 +211,7 @@ class CollectiveCalls:
         self.hub.leave()
 
     def left(self) -> list[str]:
-        """Report which windows and files were not given back; the files are closed."""
+        """Return as sentences which windows and files were not given back; the files are closed."""
         texts = Counter(text for kept in (*self.windows, *self.files) if (text := kept.left()))
         return [text if times == 1 else f"{text} ({times} of them)" for text, times in texts.items()]
 
@@ -222,7 +222,7 @@ class CollectiveCalls:
 
 
 def _perhaps(name: str, fact: str, *values: object) -> str:
-    """Report what a broadcast of 8 bytes may be where others broadcast something else."""
+    """Return as text what a broadcast of 8 bytes may be where others broadcast something else."""
     if (name, fact) != ("Bcast", "bytes") or 8 not in values:
         return ""
     return (
@@ -232,7 +232,7 @@ def _perhaps(name: str, fact: str, *values: object) -> str:
 
 
 def _forget(text: str) -> None:
-    """Report nothing."""
+    """Do nothing."""
 
 
 # Collective calls as actions of a time-independent trace.

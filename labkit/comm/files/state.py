@@ -294,11 +294,11 @@ class FileState:
                 begin, place = begin + done, place + done
 
     def text(self) -> str:
-        """Report which file it is."""
+        """Return as text which file it is."""
         return f"file {self.path!r} (File.Open at {self.place})"
 
     def left(self) -> str | None:
-        """Report who has not closed it at the end of the run; None: all have. Then it is closed."""
+        """Return as text who has not closed it at the end of the run; None: all have. Then it is closed."""
         kept = [rank for rank, own in zip(self.world, self.owns, strict=True) if not own.is_closed]
         if not kept or self.failure is not None:
             return None

@@ -105,7 +105,7 @@ class TypeBody:
 
 
 def type_words(datatype: Any) -> str:
-    """Report which datatype it is, of this module or of mpi4py's: by its name, else by what it is made of.
+    """Return as text which datatype it is, of this module or of mpi4py's: its name, else what it is made of.
 
     >>> from labkit import MPI
     >>> type_words(MPI.INT), type_words(MPI.DOUBLE.Create_vector(6, 1, 5))

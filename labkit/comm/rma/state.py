@@ -255,7 +255,7 @@ class WindowState:
         self.locks = WindowLocks(len(self.world))
 
     def text(self) -> str:
-        """Report which window it is."""
+        """Return as text which window it is."""
         names = {part.own["name"] for part in self.parts if part.own.get("name")}
         name = f" {min(names)!r}" if names else ""
         return f"window{name} (Win.{self.made_by} at {self.place})"
@@ -315,7 +315,7 @@ class WindowState:
             )
 
     def lock_text(self, target: int | None) -> tuple[str, tuple[int, ...]]:
-        """Report which lock is waited for and who has it; their world ranks."""
+        """Return as text which lock is waited for and who has it, and their world ranks."""
         held = [
             rank for rank in range(len(self.world)) if target in (None, rank) and self.locks.holders(rank)
         ]
@@ -325,7 +325,7 @@ class WindowState:
         return f"of {whom} of the {self.text()}, {by}", tuple(holders)
 
     def left(self) -> str | None:
-        """Report what has not been given back at the end of the run; None: all has."""
+        """Return as text what has not been given back at the end of the run; None: all has."""
         kept = [rank for rank, part in zip(self.world, self.parts, strict=True) if not part.is_free]
         if not kept:
             return None
@@ -411,7 +411,7 @@ class Origin:
         self.sum = _sum(self.buffer)
 
     def read_until(self, end: Place) -> str:
-        """Report at which line the program has read what a Get brings, before the line of its end."""
+        """Return as text at which line the program has read what a Get brings, before the line of its end."""
         from labkit.comm.early_reads import early_read  # only checked runs search the program
 
         line = early_read(self.place, end, self.method, "origin", 0) if self.method == "Get" else None

@@ -136,7 +136,7 @@ class Explorer(w.VBox):  # type: ignore[misc]  # ipywidgets is untyped
         return known
 
     def __repr__(self) -> str:
-        """Report what it is, where it cannot be shown: in a terminal, in a notebook's text."""
+        """Return as text what it is, where it cannot be shown: in a terminal, in a notebook's text."""
         return f"{type(self).__name__}: {self.title}"
 
     def _repr_mimebundle_(self, **kwargs: object) -> object:

@@ -63,7 +63,7 @@ class PlayedMessages:
         return found
 
     def reading(self, step: int) -> str:
-        """Report what happens with a message."""
+        """Return as text what happens with a message."""
         total = len(self)
         if not step:
             where = f"{self.run.program} on {self.run.on}, {self.run.ranks} ranks"
@@ -100,7 +100,7 @@ _MOMENTS = {
 
 
 def _waiting(one: dict[str, Any]) -> str:
-    """Report which side was there first, and how long before the transfer began."""
+    """Return as text which side was there first, and how long before the transfer began."""
     sent, received = float(one.get("send_posted_s", math.nan)), float(one.get("recv_posted_s", math.nan))
     begun = float(one["start_s"])
     if not (math.isfinite(sent) and math.isfinite(received)):

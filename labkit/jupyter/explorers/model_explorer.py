@@ -140,7 +140,7 @@ def fitted(x: Sequence[float] | Floats, y: Sequence[float] | Floats, expectation
 
 
 def growth_in_words(model: Model, largest: float, unit: str) -> str:
-    """Report what a term means.
+    """Return as text what a term means.
 
     Examples
     --------

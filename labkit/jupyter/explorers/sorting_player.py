@@ -126,7 +126,7 @@ class Played:
         return self.steps[step].owner
 
     def reading(self, step: int) -> str:
-        """Report what happened in a step."""
+        """Return as text what happened in a step."""
         one = self.steps[step]
         n, ranks = len(one.owner), len(one.keys)
         where = f"{self.algorithm}, {ranks} ranks, {n} keys"
@@ -160,7 +160,7 @@ def samples(algorithm: str) -> bool:
 
 
 def _samples(algorithm: str, n: int, ranks: int, oversampling: float) -> str:
-    """Report how many samples a sort takes and what balance that promises; nothing of one without samples."""
+    """Return as text how many samples a sort takes and what balance they promise; empty without samples."""
     if not samples(algorithm):
         return ""
     module = importlib.import_module(f"labkit.algorithms.sorting.{algorithm}")

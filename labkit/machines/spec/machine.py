@@ -30,7 +30,7 @@ class MachineSpec(ABC):
     speed : float
         Flop/s of one core; of its first host, where they differ.
     mapping : str or None
-        How ranks are placed on hosts, unless the caller says otherwise.
+        How ranks are placed on hosts, unless the caller chooses another way.
     model : str
         Name of the network model of a run that names none itself.
     calibration : str or None

@@ -241,7 +241,7 @@ class Builder:
         if self.model is not None and models.get(self.model) != models.get(model):
             raise refuse(
                 source,
-                f"<config> makes the network model {model[:60]!r}, a property says {self.model[:60]!r}",
+                f"<config> makes the network model {model[:60]!r}, a property makes it {self.model[:60]!r}",
             )
         self.model = model
 

@@ -449,7 +449,7 @@ class _Reader:
         if actors and not self.builder.has_root:
             raise refuse(
                 self._source,
-                f"this is a deployment, which says where actors run ({actors[0]}), and no platform; "
+                f"this is a deployment, which places actors on hosts ({actors[0]}), and no platform; "
                 "give the platform's file, and hosts of ranks with mapping= or --mapping",
                 "malformed-file",
             )

@@ -81,7 +81,7 @@ class Containment:
                 "in an import (of the standard library, SciPy, pandas)"
             )
         if self.user == "root without capabilities":
-            found.append("nobody but root can read Python's files: submissions run as root without powers")
+            found.append("only root can read Python's files: submissions run as root without powers")
         if self.system_calls and self.has_clock:
             found.append(
                 "the machine's clock cannot be taken away: ranks can signal by how long they are busy"

@@ -559,7 +559,7 @@ def _validity(places: list[EngineRank], hosts: Counter[str]) -> tuple[list[str],
 
 
 def _left_behind(records: list[dict[str, Any]]) -> list[str]:
-    """Report what the program left on the engines."""
+    """Return as sentences what the program left on the engines."""
     notes = []
     for rank, record in enumerate(records):
         for source, tag in record["leftover"]:

@@ -110,7 +110,7 @@ class LocalCluster:
 
     @property
     def restart_hint(self) -> str:
-        """Report what brings lost engines back."""
+        """Return as text what brings lost engines back."""
         return "the next run starts all of them again" if self._restarts else "call the cluster's restart()"
 
     def needs_restart(self) -> bool:
@@ -201,7 +201,7 @@ class Parts:
             told = "; ".join(telling_line(text) for text in self.engine_output())
             raise MachineError(
                 f"the {self.count} MPI engines did not start within {timeout_s:g} s "
-                f"({type(error).__name__}: {error}); {self.launcher.path} says: {told}; see labkit doctor",
+                f"({type(error).__name__}: {error}); {self.launcher.path} printed: {told}; see labkit doctor",
                 code="not-started",
             ) from error
 
@@ -448,8 +448,8 @@ class _RemoteParts(Parts):
     def give_up(self, why: str) -> MachineError:
         """Report that the engines did not start."""
         told = " ".join(" ".join(text.split())[-600:] for text in self.engine_output()).strip()
-        says = f"{self.describe()} says: {told or 'nothing'}"
-        return MachineError(f"the {self.count} MPI engines did not start: {why}; {says}", code="not-started")
+        said = f"{self.describe()} printed: {told or 'nothing'}"
+        return MachineError(f"the {self.count} MPI engines did not start: {why}; {said}", code="not-started")
 
 
 class _SlurmParts(_RemoteParts):

@@ -296,7 +296,7 @@ def _read_runs(job: Launch, ending: LaunchEnding, request: RunRequest) -> list[R
 
 
 def ending_notes(ending: LaunchEnding) -> list[str]:
-    """Report what was odd about the end of a launch whose ranks have all finished."""
+    """Return as sentences what was odd about the end of a launch whose ranks have all finished."""
     if ending.reason == "lingered":
         return ["all ranks finished, but some did not leave MPI and were ended"]
     if ending.returncode:

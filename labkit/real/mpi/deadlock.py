@@ -108,7 +108,7 @@ class Blame:
         return tuple(missing)
 
     def mismatch(self, stacks: Mapping[int, Sequence[Frame]] = MappingProxyType({})) -> str:
-        """Report which ranks have reached different collectives of one communicator; empty where none have.
+        """Return as text which ranks have reached different collectives of one communicator; else "".
 
         With their stacks the calls are named as the program spells them.
         """

@@ -105,7 +105,7 @@ def clocks(abouts: Sequence[Mapping[str, object]]) -> list[list[int]]:
 
 
 def hosts_note(abouts: Sequence[Mapping[str, object]]) -> list[str]:
-    """Report on which hosts the ranks were, when there were several."""
+    """Return as sentences on which hosts the ranks were, when there were several."""
     hosts = Counter(str(about.get("host", "")) for about in abouts)
     if len(hosts) < 2:
         return []

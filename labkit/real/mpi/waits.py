@@ -209,7 +209,7 @@ class Progress:
         return self._lines.texts()
 
     def status(self) -> str:
-        """Report who has finished, and how many blocking calls of MPI there were."""
+        """Return as text who has finished, and how many blocking calls of MPI there were."""
         done = sum((self._folder / f"rank-{rank}.done").exists() for rank in range(self._ranks))
         heads = [read_head(self._folder / f"rank-{rank}.wait") for rank in range(self._ranks)]
         calls = sum(head.epoch // 2 for head in heads if head is not None)

@@ -169,7 +169,7 @@ def _validity(abouts: list[dict[str, Any]]) -> tuple[list[str], bool]:
 
 
 def _sharing(started: dict[str, object]) -> list[str]:
-    """Report when other jobs may have been on the nodes."""
+    """Return as sentences when other jobs may have been on the nodes."""
     if not started.get("is_shared"):
         return []
     return ["the job shared its nodes with other jobs; exclusive=True reserves them"]

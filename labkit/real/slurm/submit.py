@@ -115,7 +115,7 @@ class Batch:
             job.mark_collected(number)
 
     def farewell(self) -> str:
-        """Report what becomes of the jobs when nobody waits for them."""
+        """Return as text what becomes of the jobs when they are not waited for."""
         numbers = " ".join(job.job_id or "" for job in self.jobs)
         is_one = len(self.jobs) == 1
         return (

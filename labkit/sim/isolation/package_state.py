@@ -229,7 +229,7 @@ class WatchedModules:
             self._before.update(_state_of(module))
 
     def notes(self) -> Iterable[str]:
-        """Report what has changed inside their modules, which all ranks share."""
+        """Yield as sentences what has changed inside their modules, which all ranks share."""
         changed: dict[str, list[str]] = {}
         for top in sorted(self._packages):
             for module in list(_modules_of(top)):

@@ -390,7 +390,7 @@ class RankWaits:
         self._open.clear()
 
     def left(self) -> list[str]:
-        """Report which calls of threads could not be carried out."""
+        """Return as sentences which calls of threads could not be carried out."""
         why = "its main thread was in a call that labkit does not make at the same time"
         begun = [
             f"{self._described(one)} and waits"

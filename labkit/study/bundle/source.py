@@ -268,7 +268,7 @@ def executed(text: str, values: Mapping[str, object], name: str = "<bundled>") -
 
 
 def difference(text: str, values: Mapping[str, object], originals: Mapping[str, object]) -> str | None:
-    """Report what a module defines otherwise than the functions and classes it was written from."""
+    """Return as text what a module defines otherwise than the functions and classes it was written from."""
     try:
         names = executed(text, values)
     except Exception as error:  # it is the user's code

@@ -97,7 +97,7 @@ class BundleVerification:
         return self.outcome in ("same", "whole")
 
     def lines(self) -> list[str]:
-        """Report what was found, a sentence a line."""
+        """Return what was found, a sentence a line."""
         found = [f"{self.files} files are whole: every SHA-256 agrees", f"identity {self.identity}"]
         if self.compared:
             same = self.compared - len({one.row for one in self.differences})
@@ -250,7 +250,7 @@ def _checked_entries(archive: zipfile.ZipFile, name: str) -> dict[str, zipfile.Z
 
 
 def _wrong(info: zipfile.ZipInfo, known: Mapping[str, object]) -> str | None:
-    """Report what is wrong with an entry of a zip, if anything is."""
+    """Return as text what is wrong with an entry of a zip, if anything is."""
     text = info.orig_filename
     parts = PurePosixPath(text).parts
     mode = info.external_attr >> 16
@@ -275,7 +275,7 @@ def _read(archive: zipfile.ZipFile, info: zipfile.ZipInfo, name: str) -> bytes:
         content = stream.read(info.file_size + 1)
     if len(content) != info.file_size:
         raise DataError(
-            f"{name!r} is refused: {info.filename!r} is not as long as the zip says", code="damaged-file"
+            f"{name!r} is refused: {info.filename!r} has another length than listed", code="damaged-file"
         )
     return content
 

@@ -240,7 +240,7 @@ def _usable_recipe(study: _Measured, recipe: Recipe | None) -> Recipe | str:
     if recipe is None:
         return "the study was not made by a sweep of this session, so nothing can be run again"
     if recipe.job.runner is not None:
-        return "the sweep had its own runner, which nobody else has"
+        return "the sweep had its own runner, which is not available elsewhere"
     if not study.data.index.is_unique:
         return "the rows were combined again, and no longer record their point"
     return recipe

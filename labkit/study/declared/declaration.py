@@ -1,6 +1,6 @@
 """The declaration of a study: a TOML file, checked as a whole before any work starts.
 
-It says what program is run, at which points, how often, and what growth is expected; ``labkit study FILE``
+It states what program is run, at which points, how often, and what growth is expected; ``labkit study FILE``
 carries it out, and ``labkit study --help`` has an example. ``[parameters]`` needs ranks; on, model, coll,
 noise and the program's own may stand there as well, each a value or a list. ``[run]`` has options of
 `labkit.sweep`, each ``[[expect]]`` the arguments of `labkit.Study.expect`.
@@ -124,7 +124,7 @@ class Declaration:
 def read_declaration(path: str | os.PathLike[str]) -> Declaration:
     """Read a study's file, and refuse what could not be run or judged.
 
-    Raises LabkitError: In a sentence that says where, what is allowed, and for an unknown name the nearest
+    Raises LabkitError: In a sentence with the place, what is allowed, and for an unknown name the nearest
         one.
     """
     place = Path(path)

@@ -286,7 +286,7 @@ _WRITERS = {".txt": table_text, ".csv": _csv, ".tex": _latex}
 
 
 def write_table(judged: Sequence[Judged], path: str | os.PathLike[str]) -> Path:
-    """Write the table; the ending says how: ``.txt``, ``.csv`` or ``.tex`` (LaTeX with booktabs).
+    """Write the table; the ending selects the form: ``.txt``, ``.csv`` or ``.tex`` (LaTeX with booktabs).
 
     Raises DataError: Another ending, or the file cannot be written.
     """

@@ -72,7 +72,7 @@ def export_study(data: pd.DataFrame, notes: Mapping[str, object], path: str | os
     write = FORMATS.get(target.suffix.lower())
     if write is None:
         raise DataError(
-            f"{os.fspath(path)!r}: the ending says the format: .txt, .json, .jsonl, .extra-p (Extra-P), .csv",
+            f"{os.fspath(path)!r}: the ending sets the format: .txt, .json, .jsonl, .extra-p (Extra-P), .csv",
             code="unknown-format",
         )
     if not len(data):

@@ -389,7 +389,7 @@ def bench_call(comm: Intracomm, call: Callable[[], object], repeats: int) -> lis
 
 
 def busy_host() -> str:
-    """Report that others use this host's cores already; empty where they do not, or it is not known."""
+    """Return the sentence that this host's cores are busy already; empty where they are not, or not known."""
     try:
         load = os.getloadavg()[0]
     except (AttributeError, OSError):

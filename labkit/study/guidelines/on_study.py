@@ -154,7 +154,7 @@ class _Table:
     # -- models -------------------------------------------------------------------------------------------
 
     def predicted(self, margin: float) -> tuple[str, bool]:
-        """Report what models over the ranks predict, and whether that is a violation."""
+        """Return as text what models over the ranks predict, and whether that is a violation."""
         if not self._ranks or any(call.size != "n" or call.ranks != "p" for call in self.statement.right):
             return "", False
         places = sorted({(key[2], key[3]) for key in self._groups})

@@ -243,7 +243,7 @@ class GuidelineOutcome:
         return text + (f"; {self.predicted}" if self.predicted else "")
 
     def todo(self) -> str:
-        """Report what to do."""
+        """Return what to do, as text."""
         if self.word == "undecided":
             return "measure more repetitions, or fewer guidelines at a time" if self.places else ""
         if self.word == "held":

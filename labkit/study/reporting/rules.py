@@ -38,12 +38,12 @@ RULES = (
     "what was left out, of a benchmark or of a machine, is left out for a reason that is given",
     "costs are averaged by the arithmetic mean, rates by the harmonic one",
     "ratios are not averaged: the costs or rates behind them are",
-    "the report says whether values are deterministic; if not, it gives confidence intervals",
+    "the report states whether values are deterministic; if not, it gives confidence intervals",
     "a normal distribution is assumed only after it was checked",
     "values that scatter are compared by intervals or tests",
     "mean and median are questioned: sometimes another percentile is what matters",
     "all factors, their levels and the set-up are documented",
-    "the report says how times were measured, synchronized and summarized",
+    "the report states how times were measured, synchronized and summarized",
     "bounds show how good a result could be",
     "plots show what is needed to read them; lines join points only where that means something",
 )
@@ -57,12 +57,12 @@ _MEANS_LITTLE = 1.5  # a 90th percentile by so much above the median
 
 @dataclass(frozen=True)
 class Finding:
-    """What one rule says of a study.
+    """What one rule finds in a study.
 
     `number`: The rule, from 1.
     `rule`: What it asks for.
     `status` ({"met", "violated", "unknown"})
-    `why`: What in the study says so.
+    `why`: What in the study shows it.
     `todo`: What to do; empty where nothing is left to do.
     """
 
@@ -86,7 +86,7 @@ class RuleReport:
         return len(self.findings)
 
     def __getitem__(self, number: int) -> Finding:
-        """Return what a rule says, by its number from 1."""
+        """Return a rule's finding, by its number from 1."""
         return self.findings[number - 1]
 
     def of(self, status: str) -> list[int]:
@@ -377,7 +377,7 @@ def _averaged_ratios(facts: Facts) -> _Said:
 
 def _intervals(facts: Facts) -> _Said:
     if facts.is_deterministic:
-        return "met", "simulated times are deterministic, and the study says so"
+        return "met", "simulated times are deterministic, and the study records that"
     if not facts.points:
         return "met", "nothing was timed: counts are deterministic where the program is"
     short = facts.without_interval()
@@ -444,7 +444,7 @@ def _compared(facts: Facts) -> _Said:
     return (
         "met",
         f"{what}, and every point has its interval",
-        'call something faster only where study.guideline("a <= b") says so',
+        'call something faster only where study.guideline("a <= b") confirms it',
     )
 
 

@@ -192,7 +192,7 @@ class Events:
         return 2 * (len(self.rank) + len(self.source))
 
     def said(self) -> str:
-        """Report what was left out; empty where nothing was."""
+        """Return as text what was left out; empty where nothing was."""
         if self.longest_left_ns < 0:
             return ""
         return (

@@ -282,7 +282,7 @@ def pipit_frame(events: Events) -> pd.DataFrame:
 
     Returns: By time: Timestamp (ns), Event Type (Enter, Leave, Instant), Name, Process (the rank),
         Attributes: of ``MpiSend`` and ``MpiRecv`` a mapping as Pipit's reader of OTF2 gives it, receiver or
-        sender, msg_tag and msg_length in bytes; else None. ``frame.attrs`` says what was left out.
+        sender, msg_tag and msg_length in bytes; else None. ``frame.attrs`` lists what was left out.
     """
     import pandas as pd
 

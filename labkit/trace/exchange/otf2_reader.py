@@ -322,7 +322,7 @@ def _played(archive: Any, reading: _Reading) -> list[str]:
 
 
 def _left_out(rows: list[_Rank], others: int, unused: Counter[str]) -> list[str]:
-    """Report what of an archive has no place in a trace, or no cause."""
+    """Return as sentences what of an archive has no place in a trace, or no cause."""
     notes = [f"{others} events of locations that are no ranks of MPI are left out"] if others else []
     if unused:
         kinds = ", ".join(f"{count} of {kind}" for kind, count in sorted(unused.items()))

@@ -130,7 +130,7 @@ class RankSummary:
         return columns
 
     def said(self) -> list[str]:
-        """Report which counters this host does not give, and why."""
+        """Return as sentences which counters this host does not give, and why."""
         return refused(self.counters, self._states, self._log.counted_share()) if self.counters else []
 
 
@@ -460,7 +460,7 @@ class Ledger:
         return dict(self._keys)
 
     def remarks(self) -> list[str]:
-        """Report what the trace does not show."""
+        """Return as sentences what the trace does not show."""
         polls = f"{self.polls} tests and probes found nothing" if self.polls else None
         return [*self.said(), *([polls] if polls else [])]
 

@@ -101,7 +101,7 @@ class Recording:
         """Write what there is of the trace of a run that failed, marked as incomplete.
 
         `reason`: Why the run failed: its first line is written into the trace.
-        Returns: A sentence that says where; None where no rank wrote anything.
+        Returns: A sentence with the place; None where no rank wrote anything.
         """
         abouts = [_about(directory, rank) for rank in range(ranks)]
         have = [rank for rank, about in enumerate(abouts) if about is not None]
@@ -207,7 +207,7 @@ def _unended(lines: bytes) -> bytes:
 
 
 def _remarks(abouts: list[dict[str, Any]]) -> list[str]:
-    """Report once what several ranks report."""
+    """Return what several ranks report, each sentence once."""
     said: dict[str, list[int]] = {}
     for rank, about in enumerate(abouts):
         for text in about["remarks"]:

@@ -63,7 +63,7 @@ class Told(ABC):
         """Compare the ranks' times in each call path, by what that costs."""
 
     def reading(self) -> str:
-        """Report what waits there were, what they go back to, and what the critical path could win."""
+        """Return as text the waits, what they go back to, and what the critical path could win."""
         said = _found(self)
         if self.recording_share >= _DISTURBING:
             share = _percent(self.recording_share)
@@ -186,7 +186,7 @@ def _brief(phase: str) -> str:
 
 
 def _when(waiting: Told, delays: pd.DataFrame, phase: str, call: str) -> str:
-    """Report when a cause made others wait; stretches that cost less than a hundredth of it are left out."""
+    """Return as text when a cause made others wait, without stretches below a hundredth of its cost."""
     own = delays[(delays["phase"] == phase) & (delays["call"] == call)]
     cost = own["direct_s"] + own["indirect_s"]
     main = own[cost >= 0.01 * cost.sum()]
@@ -207,7 +207,7 @@ def _between(waiting: Told, begin_s: float, end_s: float) -> str:
 
 
 def _wins(waiting: Told) -> list[str]:
-    """Report which call path holds most of the critical path's excess.
+    """Return as sentences which call path holds most of the critical path's excess.
 
     Of the run nothing is promised: another path may then be the longest, and who balances each visit of a
     phase may win more.

@@ -130,7 +130,7 @@ class WhatIf:
         return self.before.makespan_s - self.after.makespan_s
 
     def reading(self) -> str:
-        """Report what was won, and what was promised."""
+        """Return as text what was won, and what was promised."""
         old, new = (quantity(run.makespan_s, "s") for run in (self.before, self.after))
         share = abs(self.won_s) / self.before.makespan_s if self.before.makespan_s > 0 else 0.0
         amount = f"{quantity(abs(self.won_s), 's', 3)} ({format_share(share)})"

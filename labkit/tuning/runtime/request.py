@@ -361,7 +361,7 @@ class Tuning:
     `left_out`: Those that cannot, and why.
     `key`, `n_bytes`: What the history stores it under.
     `points`: Measurements of each codelet.
-    `situation`: Of a collective's calls: the run says what they take (`labkit.Run.collectives`).
+    `situation`: Of a collective's calls: the run lists what they take (`labkit.Run.collectives`).
     `phase` ({"search", "verification", "production"})
     `calls`, `trials`: All so far, and those spent on the last search.
     """

@@ -19,7 +19,7 @@ RENDEZVOUS = "would deadlock with rendezvous"
 
 def cautions(program, ranks=4, **options) -> list[str]:
     notes = lk.run(program, ranks, "star", **options).notes
-    ends = ("nobody received it", "nothing came", "these calls were made")
+    ends = ("which was never received", "nothing came", "these calls were made")
     known = (
         "overlap",
         "elements",

@@ -90,7 +90,7 @@ def test_the_paragraph_admits_what_was_not_reached() -> None:
 def test_a_simulated_study_is_deterministic_and_says_so() -> None:
     study = lk.sweep(program, [2, 4, 8], "star", n=[10, 1000], progress=False)
     assert study.rules().of("violated") == []
-    assert study.rules()[5].why == "simulated times are deterministic, and the study says so"
+    assert study.rules()[5].why == "simulated times are deterministic, and the study records that"
     text = study.methods()
     assert "The machine star was simulated by labkit" in text
     assert "Simulated times are deterministic and do not depend on the seed, so every point was" in text
