@@ -162,7 +162,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
 
     @classmethod
     def Get_parent(cls) -> Any:
-        """Return the communicator to the ranks that have spawned this one; COMM_NULL where nobody has."""
+        """Return the communicator to the ranks that have spawned this one; COMM_NULL where none have."""
         return parent()
 
     def Abort(self, errorcode: int = 0) -> NoReturn:

@@ -99,7 +99,7 @@ def begin_spawned() -> None:
 
 
 def parent() -> Any:
-    """Return the communicator to the ranks that have spawned this one; COMM_NULL where nobody has."""
+    """Return the communicator to the ranks that have spawned this one; COMM_NULL where none have."""
     calls = shared_calls("Get_parent")
     return calls.parents.get(calls.hub.rank) or KNOWN["Intercomm"]()
 

@@ -76,7 +76,7 @@ class Correct:
     function : str
         Which of the assignment's functions the cases call; default: the first.
     leaves_none : bool
-        Whether a message that nobody has received when the function returns is wrong.
+        Whether a message that has not been received when the function returns is wrong.
     """
 
     name: str

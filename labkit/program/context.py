@@ -328,7 +328,7 @@ _MOST_CHARGED = 1e30
 
 
 def compute(seconds: float | None = None, flops: float | None = None) -> None:
-    """Charge computation to the running rank: simulated time passes, nobody else waits.
+    """Charge computation to the running rank: simulated time passes, other ranks do not wait.
 
     On a real machine this does nothing: there the work itself takes its time. On a simulated host with more
     ranks than cores, ranks that compute at the same time share the cores (as in SimGrid, k on c cores go on

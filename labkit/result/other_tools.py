@@ -27,7 +27,7 @@ def read_trace(path: str | os.PathLike[str]) -> Run:
     -------
     Run
         Its regions outside MPI are phases. Collectives are calls, as those of a real run; nonblocking ones
-        are calls that nobody waits for. It cannot be run again.
+        are calls that are never waited for. It cannot be run again.
 
     Raises
     ------
