@@ -236,7 +236,7 @@ class Run(SuggestsNames):
             Columns phase, entries, max_s, mean_s, imbalance. A rank's time in a phase is the sum over its
             entries; maximum and mean are over all ranks, spawned ones included (one that never entered counts
             as 0), and imbalance is maximum / mean (1 when no rank spent any time). The last row, "outside
-            phases", is the time in none of them: it is never entered (entries 0), and it has no imbalance (NaN).
+            phases", is the time in none of them: never entered (entries 0), and it has no imbalance (NaN).
         """
         import pandas as pd
 

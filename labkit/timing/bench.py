@@ -34,7 +34,7 @@ class Bench:
     warmup : int
         Runs that come first and do not count.
     cores : int, optional
-        Of this host. Where its ranks have to share them no rank can wait awake for a window, and a barrier has
+        Of this host. Where its ranks have to share them none can wait awake for a window, and a barrier has
         to do, for all ranks.
     clock : callable
         Seconds; of every rank its own.
