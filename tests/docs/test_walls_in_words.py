@@ -110,7 +110,7 @@ SENTENCES: dict[str, list[str]] = {
         "test_what_counts.py::test_an_end_before_the_submission_begins_is_the_machines",
         "test_what_counts.py::test_the_same_codes_by_the_program_are_the_programs",
     ],
-    "A message that nobody receives counts as any other": [
+    "A message that is never received counts as any other": [
         "test_what_counts.py::test_messages_that_nobody_receives_count",
         "test_what_counts.py::test_every_message_that_was_posted_is_counted_once",
     ],
@@ -138,7 +138,7 @@ SENTENCES: dict[str, list[str]] = {
         "test_containment.py::test_decoding_anything_gives_a_value_or_the_protocols_error",
         "test_requests_fuzz.py::test_random_requests_never_break_the_grader",
     ],
-    "`labkit grade` says what this machine lacks before it grades.": [
+    "`labkit grade` lists what this machine lacks before it grades.": [
         "test_kept.py::test_what_a_machine_lacks_is_said_before_grading"
     ],
     "Inputs come from a keyed generator (HMAC-SHA-256 and SHAKE-256) in the grader.": [
