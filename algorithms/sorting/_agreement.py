@@ -191,7 +191,8 @@ def _fingerprint(text: str) -> int:
 def _describe(keys: NDArray[Any]) -> str:
     if local.is_stand_in(keys):
         return f"stand-in data of {keys.dtype.name}"
-    return keys.dtype.name if keys.ndim == 1 else f"{keys.dtype.name} of {keys.ndim} dimensions"
+    kind = "text" if keys.dtype.kind in "US" else keys.dtype.name
+    return kind if keys.ndim == 1 else f"{kind} of {keys.ndim} dimensions"
 
 
 def _listed(ranks: NDArray[np.int64]) -> str:

@@ -152,7 +152,8 @@ def _report(error: Exception, arguments: argparse.Namespace) -> int:
             failure |= {"rank": error.rank, "traceback": error.traceback}
         print(json.dumps({"exit": code, "error": failure, "output": list(getattr(error, "output", ()))}))
     sys.stdout.flush()
-    message = "\n".join([message, *(f"  {note}" for note in getattr(error, "__notes__", ()))])
+    notes = [note for note in getattr(error, "__notes__", ()) if note not in message]
+    message = "\n".join([message, *(f"  {note}" for note in notes)])
     print(f"labkit {arguments.command}: {clean(message)}", file=sys.stderr)  # it may name what others made
     return code
 

@@ -6,6 +6,7 @@ An exercise has a right answer, likely wrong answers, and a hint for each. They 
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -117,6 +118,8 @@ class Exercise:
         """Show immediately what an answer is worth."""
         if _is_empty(answer):
             return Answer("open", f"write {self.form} in place of the question mark.")
+        if misfit := _misfit(answer, self.form):
+            return Answer("open", misfit)
         try:
             read = self.reads(self._plain(answer))
         except (ValueError, TypeError, KeyError, AttributeError, ArithmeticError, LabkitError):
@@ -144,6 +147,20 @@ class Exercise:
             number = _number(factor["base"]) ** _number(factor["power"] or "1")
             value = value / number if factor["sign"] == "/" else value * number
         return value
+
+
+def _misfit(answer: object, form: str) -> str:
+    """Return a sentence if a function does not take the arguments that the form of an answer names."""
+    asked = re.search(r"a function (\w+\((.*?)\))", form)
+    if asked is None or not callable(answer):
+        return ""
+    try:
+        inspect.signature(answer).bind(*asked[2].split(", "))
+    except TypeError as error:
+        return f"the function cannot be called as {asked[1]}: {error}."
+    except ValueError:  # its parameters are not known
+        pass
+    return ""
 
 
 def _number(text: str) -> float:

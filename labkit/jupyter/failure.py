@@ -69,7 +69,7 @@ def raised_lines(error: LabkitError) -> list[str]:
     paint = _paint if has_colors(shell) else _plain
     show_waits(error)
     lines = failure_lines(error, "", readable, has_colors(shell))
-    calls = _calls(error.__traceback__, readable)
+    calls = _calls(error.__traceback__, readable, str(error))
     if calls:
         lines += ["", *_traceback("\n".join(calls), "", readable, paint)]
     return [re.sub(r"\n{3,}", "\n\n", "\n".join(lines))]
@@ -87,12 +87,14 @@ def show_waits(error: LabkitError) -> None:
             display(wait_for(error))
 
 
-def _calls(trace: TracebackType | None, readable: Callable[[str], str]) -> list[str]:
-    """Write the user's own frames, as Python writes them."""
+def _calls(trace: TracebackType | None, readable: Callable[[str], str], said: str) -> list[str]:
+    """Write the user's own frames, as Python writes them, without the places that the error names itself."""
     lines = []
     for frame in traceback.extract_tb(trace):
         is_cell = readable(frame.filename).startswith("Cell ")
         if not is_cell and (frame.filename.startswith(own_folders()) or _MACHINERY.search(frame.filename)):
+            continue
+        if f"{frame.filename}:{frame.lineno}" in said.split():
             continue
         lines += [f'  File "{frame.filename}", line {frame.lineno}, in {frame.name}', f"    {frame.line}"]
     return lines

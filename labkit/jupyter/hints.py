@@ -6,6 +6,7 @@ is called, an object that is indexed, a call with too few arguments.
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 import traceback
@@ -38,6 +39,14 @@ _TABLES = {
     "Study": _INDEXED["Study"],
     "Run": "run.phases is a table of a run; lk.sweep makes a study of several, with its table study.data",
 }
+#: what of a thing is a number, where a format such as .3f is applied to the thing
+_FORMATTED = {
+    "Run": "run.makespan_s",
+    "ByRank": "run.results[0], the result of rank 0",
+    "Study": "study.fit().coefficient",
+    "Verdict": "verdict.model.coefficient",
+    "Model": "model.coefficient",
+}
 #: attributes of a run that are None unless an option asks for them
 _RECORDED_BY = {"trace": "lk.run(..., trace=True)", "counts": "lk.run(..., count=True)"}
 #: what a cell has called that is no function
@@ -46,7 +55,7 @@ _VALUE = re.compile(r"'[\w.]+' object is not callable")
 _OF_SHELL = re.compile(r"(?:labkit|mpirun|mpiexec|srun|python3?|jupyter) +[\w./-]")
 #: a call that does not fit the function
 _UNFIT = re.compile(
-    r"(?:Study\.)?(\w+)\(\) (?:missing \d+ required|takes .* positional arguments? but"
+    r"(?:(?:Study|Figure)\.)?(\w+)\(\) (?:missing \d+ required|takes .* positional arguments? but"
     r"|got an unexpected keyword argument)"
 )
 #: how these functions are called
@@ -62,6 +71,7 @@ _CALLS = {
     "card": 'lk.card("bcast", "torus:4x4") shows what a collective costs',
     "run": "lk.run(program, 8) runs a program, a function program(comm), on 8 ranks",
     "lecture": 'lk.lecture("bcast") shows a broadcast, lk.lecture("sorting", "sample_sort") a sort',
+    "save": 'save("figure.pdf") writes a figure, save("study.json") a study',
     "sweep": "lk.sweep(program, [2, 4, 8, 16, 32]) runs a program on these numbers of ranks",
 }
 
@@ -94,14 +104,15 @@ def hint_of(error: BaseException) -> str:
 
 
 def _of_type_error(error: TypeError, said: str) -> str:
-    if said == "unsupported format string passed to Run.__format__":
-        return "a format such as .3f is for a number: run.makespan_s"
+    if formatted := re.fullmatch(r"unsupported format string passed to (\w+)\.__format__", said):
+        number = _FORMATTED.get(formatted[1])
+        return f"a format such as .3f is for a number: {number}" if number else ""
     if re.search(r"(?:operand type\(s\) for .*|between instances of) '?Run'? and 'Run'$", said):
         return _COMPARED
     if said == "'module' object is not callable":
         names = [one.__name__ for one in _called(error) if isinstance(one, ModuleType)]
-        return next((_CALLED[name] for name in names if name in _CALLED), "")
-    if unrecorded := _not_recorded(error, said):
+        return next((_CALLED.get(name) or _function_of(name) for name in names), "")
+    if unrecorded := _not_recorded(error, said) or _only_some_returned(error, said):
         return unrecorded
     if indexed := re.fullmatch(r"'(\w+)' object is not (subscriptable|iterable)", said):
         return "" if _is_foreign(_names_at(error).get(indexed[1])) else _INDEXED.get(indexed[1], "")
@@ -115,8 +126,49 @@ def _of_type_error(error: TypeError, said: str) -> str:
         if handed := _handed_over(error, unfit[1]):
             return handed
         own = [one for one in _called(error) if getattr(one, "__name__", "") == unfit[1]]
+        if on_ranks := next((said for said in map(_on_ranks, own) if said), ""):
+            return on_ranks
         return "" if any(map(_is_foreign, own)) else _CALLS.get(unfit[1], "")
     return ""
+
+
+def _function_of(module: str) -> str:
+    """Return the import of the function that a module of an algorithm is named after."""
+    name = module.rpartition(".")[2]
+    if not module.startswith("labkit.algorithms.") or not callable(getattr(sys.modules[module], name, None)):
+        return ""
+    return f"{name} is a module; its function: from {module} import {name}"
+
+
+def _on_ranks(called: object) -> str:
+    """Return how a function of `labkit.algorithms` is called: on ranks, with its arguments by name."""
+    if not str(getattr(called, "__module__", "")).startswith("labkit.algorithms.") or not callable(called):
+        return ""
+    taken = [*inspect.signature(called).parameters.values()]
+    if not taken or taken[0].name != "comm":
+        return ""
+    given = "".join(f", {one.name}=..." for one in taken[1:] if one.default is one.empty)
+    name = getattr(called, "__name__", "program")
+    return f"it runs on ranks, each with its communicator: lk.run({name}, 8{given})"
+
+
+def _only_some_returned(error: BaseException, said: str) -> str:
+    """Describe the results of a run of which some are None: ``sum(run.results)``."""
+    lines = [step.line or "" for step in traceback.extract_tb(error.__traceback__)]
+    found = next((at for at in (re.search(r"(\w+)\.results\b", line) for line in lines) if at), None)
+    frames = [{**frame.f_globals, **frame.f_locals} for frame, _ in traceback.walk_tb(error.__traceback__)]
+    is_none = found is not None and "NoneType" in said
+    run = next((names[found[1]] for names in frames if found[1] in names), None) if is_none and found else None
+    results = list(getattr(run, "results", ()))
+    missing = [rank for rank, result in enumerate(results) if result is None]
+    if found is None or not missing or _is_foreign(type(run)):
+        return ""
+    if len(missing) == len(results):
+        return f"{found[1]}.results has None only: the program returns nothing"
+    return (
+        f"{found[1]}.results has None for {len(missing)} of {len(results)} ranks, such as rank {missing[0]}: "
+        "reduce and gather give their result to the root alone, allreduce and allgather to every rank"
+    )
 
 
 def _import_meant(error: ImportError) -> str:

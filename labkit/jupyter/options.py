@@ -42,6 +42,17 @@ _HELP = {
 }
 
 
+#: what people type for an option that has another name
+_MEANT = {
+    **dict.fromkeys(("--machine", "--platform", "--topology", "--network"), "; the machine is --on"),
+    **dict.fromkeys(("--np", "--nprocs", "--size", "--procs"), "; the number of ranks is -n"),
+    **dict.fromkeys(
+        ("--plot", "--gantt", "--draw", "--show"),
+        "; after a cell with --trace, lk.plot.gantt(_spmd) draws it",
+    ),
+}
+
+
 class _Parser(argparse.ArgumentParser):
     """Refuses with an exception, in one sentence."""
 
@@ -49,9 +60,12 @@ class _Parser(argparse.ArgumentParser):
         if message.startswith("unrecognized arguments: "):
             words = message.removeprefix("unrecognized arguments: ")
             flags = [flag for action in self._actions for flag in action.option_strings]
-            hint = nearest(words.partition(" ")[0], flags, 1)
+            first = words.partition(" ")[0].partition("=")[0]
+            hint = _MEANT.get(first) or nearest(first, flags, 1)
             if words.isdigit():
                 hint = f"; the number of ranks is -n {words}"
+            elif "(" in words and not words.startswith("-"):
+                hint = "; the ranks' code stands below a first line with %%spmd and the options"
             elif not hint and not words.startswith("-"):
                 hint = "; an option begins with --, as in --on torus:4x4"
             message = f"{words!r} is not an option here{hint}"
@@ -95,6 +109,11 @@ def cell_options(line: str) -> dict[str, object]:
     if out is not None and not out.isidentifier():
         raise ProgramError(
             f"%%spmd: -o takes a name for the run, such as -o first; got {out!r}", code="malformed-option"
+        )
+    if out is not None and (machine_of(out).is_real or _is_platform(out)):
+        raise ProgramError(
+            f"%%spmd: {out} is a machine: write --on {out}; -o takes a name for the run, such as -o first",
+            code="malformed-option",
         )
     return found
 

@@ -117,7 +117,8 @@ def _numbers(given: Mapping[str, object], *, may_be_open: bool = True) -> dict[s
             or not np.isfinite(float(value))
         ):
             raise DataError(
-                f"a prediction is a growth such as 'p log p', or numbers; got {echo(value)} for {name}",
+                f"a prediction is a growth such as 'p log p', a number, or numbers by name, such as "
+                f"{{'linear': 3, 'binomial': 2}}; got {echo(value)} for {name}",
                 code="wrong-type",
             )
         numbers[str(name)] = float(value)

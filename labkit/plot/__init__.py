@@ -88,6 +88,10 @@ _INSTEAD = {
     **dict.fromkeys(("timeline", "time_line", "trace"), "labkit.plot.gantt(run) of a run with trace=True"),
     "plot": "study.plot() of a study, labkit.plot.gantt(run) of a run with trace=True",
     "deadlock": "labkit.plot.wait_for(error)",
+    **dict.fromkeys(
+        ("save", "savefig", "show"),
+        'a figure, such as labkit.plot.gantt(run).save("figure.pdf"); a cell shows it as its last line',
+    ),
 }
 
 __all__ = [

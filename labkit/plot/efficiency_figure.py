@@ -10,6 +10,7 @@ from bokeh.models import ColumnDataSource, HoverTool, Legend, LegendItem, Range1
 from bokeh.plotting import figure
 from numpy.typing import NDArray
 
+from labkit.checks import echo
 from labkit.errors import DataError
 from labkit.plot.figure import Figure
 from labkit.plot.style import (
@@ -82,7 +83,7 @@ def efficiency(
         Another scaling, a baseline that is no time, nothing to draw, or not over the ranks.
     """
     if scaling is not None and scaling not in _SCALINGS:
-        raise DataError(f'scaling must be "strong" or "weak", got {scaling!r}', code="unknown-name")
+        raise DataError(f'scaling must be "strong" or "weak", got {echo(scaling)}', code="unknown-name")
     if baseline_s is not None and not 0 < baseline_s < float("inf"):
         raise DataError(f"baseline_s must be seconds > 0, got {baseline_s!r}", code="out-of-range")
     named = studies if isinstance(studies, Mapping) else {"": studies}

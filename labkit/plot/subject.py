@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import inspect
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import FunctionType
 
-from labkit.errors import DataError
+from labkit.errors import DataError, nearest
 
 __all__ = ["asks_for_its_subject"]
 
@@ -66,7 +66,8 @@ def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[.
     """Return a figure that refuses what it does not draw before it looks at it."""
     if not isinstance(figure, FunctionType):
         return figure
-    parameters = inspect.signature(figure).parameters
+    signature = inspect.signature(figure)
+    parameters = signature.parameters
     first = next(iter(parameters.values()), None)
     kinds = str(first.annotation).split(" | ") if first is not None else []
     classes = {kind.partition("[")[0].rpartition(".")[2] for kind in kinds}
@@ -101,9 +102,29 @@ def asks_for_its_subject(figure: Callable[..., object], name: str) -> Callable[.
             raise DataError(
                 f"{name} also takes {', '.join(missing)}: {name}({', '.join(needed)})", code="missing-key"
             )
+        try:
+            signature.bind(*args, **kwargs)
+        except TypeError:
+            raise _misfit(name, wanted, parameters, kwargs) from None
         return figure(*args, **kwargs)
 
     return asked
+
+
+def _misfit(
+    name: str, wanted: str, parameters: Mapping[str, inspect.Parameter], given: Mapping[str, object]
+) -> DataError:
+    """Return the error of a call with too many things, or with an option that a figure does not have."""
+    options = [one.name for one in parameters.values() if one.kind is one.KEYWORD_ONLY]
+    unknown = [one for one in given if one not in parameters]
+    if unknown:
+        hint = nearest(unknown[0], options, 1) or f"; it has {', '.join(options) or 'no options'}"
+        return DataError(f"{name} has no option {unknown[0]!r}{hint}", code="unknown-name")
+    return DataError(
+        f"{name} draws {wanted}, one at a time: call it once for each; options are given by name"
+        f"{': ' + ', '.join(options) if options else ''}",
+        code="wrong-arguments",
+    )
 
 
 def _fits(subject: object, wanted: set[str]) -> bool:

@@ -91,6 +91,7 @@ class Verdict(SuggestsNames):
     _INSTEAD = MappingProxyType(
         {
             **dict.fromkeys(("plot", "draw", "show", "figure"), "labkit.plot.scaling(verdict)"),
+            **dict.fromkeys(("save", "savefig"), 'labkit.plot.scaling(verdict).save("figure.pdf")'),
             **dict.fromkeys(("text", "words", "summary"), "reading"),
             **dict.fromkeys(("passed", "holds", "is_ok"), "ok"),
             **{

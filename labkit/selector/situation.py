@@ -159,6 +159,14 @@ def _parts(operation: str, name: str) -> tuple[str, int]:
     return plain, int(lengths[0])
 
 
+#: where the functions are put that are given in place of a name
+_OWN = "; an algorithm of your own is a file my_algorithms/<collective>/<name>.py, called by <name>"
+
+
+def _named(thing: object) -> str:
+    return f"the function {thing.__name__}" if callable(thing) and hasattr(thing, "__name__") else repr(thing)
+
+
 def candidates(
     operation: str, algorithms: Sequence[str] | None = None, has_network: bool = False
 ) -> list[str]:
@@ -167,13 +175,18 @@ def candidates(
     if operation not in known:
         hint = nearest(operation, known, 1)
         raise DataError(
-            f"{operation!r} is not a collective{hint}; there are: {', '.join(known)}", code="unknown-name"
+            f"{_named(operation)} is not a collective{hint}; there are: {', '.join(known)}"
+            f"{_OWN if callable(operation) else ''}",
+            code="unknown-name",
         )
     if algorithms is not None:
         algorithms = [algorithms] if isinstance(algorithms, str) else algorithms
         if not isinstance(algorithms, Iterable) or not all(isinstance(name, str) for name in algorithms):
+            got = list(algorithms) if isinstance(algorithms, Iterable) else [algorithms]
             raise DataError(
-                f"algorithms are names, as in algorithms=['ring']; got {algorithms!r}", code="wrong-type"
+                f"algorithms are names, as in algorithms=['ring']; got {', '.join(map(_named, got))}"
+                f"{_OWN if any(map(callable, got)) else ''}",
+                code="wrong-type",
             )
         for name in algorithms:
             registry.get(operation, without_bytes(operation, name))

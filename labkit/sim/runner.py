@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 import threading
@@ -36,7 +37,7 @@ from labkit.result import Run, phase_frame
 from labkit.result.computation import Computation
 from labkit.sim.isolation import host_clock
 from labkit.sim.isolation.clocks import HOST_DATES, RankClocks, clock_stand_ins, program_reads_dates
-from labkit.sim.isolation.code import is_installed
+from labkit.sim.isolation.code import is_installed, names_used
 from labkit.sim.isolation.isolation import Isolation, RankPickle, kept_heap
 from labkit.sim.isolation.mpi4py_name import SimulatedName
 from labkit.sim.isolation.package_state import RankFigures, RankOptions
@@ -240,6 +241,7 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
     isolation = Isolation(program, args, kwargs, shared) if request.isolate else None
     if request.isolate is False:
         notes.append("ranks shared their globals, closure and arguments (isolate=False)")
+    _load_pyplot(program)
     if isolation is None or isolation.is_shared:
         with random, name, ProcessState, RankLogs, RankThreads, RankClocks, _loaded():
             simulation.run(_main_of(program, comm, args, kwargs))
@@ -257,6 +259,14 @@ def _run_program(simulation: Simulation, request: RunRequest, notes: list[str]) 
     simulation.context.is_seeded |= random.is_used
     simulation.results = [isolation.restore(result) for result in simulation.results]
     notes.extend(isolation.notes)
+
+
+def _load_pyplot(program: object) -> None:
+    """Load pyplot before a program does so on its ranks: only then each of them has its own figures."""
+    code = getattr(program, "__code__", None)
+    if code is not None and {"pyplot", "matplotlib.pyplot"} & (names_used(code) or frozenset()):
+        with contextlib.suppress(ImportError):
+            importlib.import_module("matplotlib.pyplot")
 
 
 def _loaded() -> contextlib.ExitStack:

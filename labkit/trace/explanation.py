@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from labkit import _kernels
-from labkit.errors import DataError
+from labkit.errors import DataError, SuggestsNames
 from labkit.machines.measure import HOST_KINDS, kind_of
 from labkit.machines.noise import disturbed
 from labkit.text.html import escape, quantity, table, titled_block
@@ -310,7 +311,7 @@ def _ways(rows: pd.DataFrame) -> NDArray[np.uint32]:
 
 
 @dataclass(repr=False)
-class Explanation:
+class Explanation(SuggestsNames):
     """Why a run took as long as it did.
 
     Attributes
@@ -347,6 +348,13 @@ class Explanation:
     bottlenecks: Bottlenecks | None
     trace: Trace
     collectives: Mapping[Any, str] = field(default_factory=dict)
+
+    _INSTEAD = MappingProxyType(
+        dict.fromkeys(
+            ("plot", "show", "draw"),
+            "labkit.plot.critical_path(explanation), or labkit.plot.heat(explanation) for the machine",
+        )
+    )
 
     @property
     def is_exact(self) -> bool:
@@ -643,7 +651,7 @@ SHARED = (COMPUTATION, OVERHEAD, PROBE, *HOST_KINDS)
 
 
 @dataclass(repr=False)
-class Contrast:
+class Contrast(SuggestsNames):
     """Several explanations side by side.
 
     Attributes

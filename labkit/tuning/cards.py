@@ -14,7 +14,7 @@ import pandas as pd
 from labkit import registry
 from labkit.calibration.loggp import fit_loggp, measure_round_trips
 from labkit.checks import whole_numbers
-from labkit.errors import DataError
+from labkit.errors import DataError, SuggestsNames
 from labkit.machines import models, platform
 from labkit.machines.platform import Platform
 from labkit.models import LogGP
@@ -151,7 +151,7 @@ _EQUAL = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Card:
+class Card(SuggestsNames):
     """What is known of a collective's cost on one machine; made by `labkit.card`.
 
     `model`: The network model.

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from labkit import registry
-from labkit.errors import DataError
+from labkit.errors import DataError, SuggestsNames
 from labkit.machines import platform
 from labkit.plot_backend import draw
 from labkit.selector import Rules, Situation, selector_of
@@ -361,7 +361,7 @@ _EQUAL, _MOST_TOLD = "=", 3
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Tuned(SuggestsNames):
     """A tuned collective on one machine.
 
     `times`: A row for each measurement: operation, ranks, bytes, algorithm, time_s; on a real machine the

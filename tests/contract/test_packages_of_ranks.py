@@ -179,3 +179,28 @@ def test_functions():
         assert not outside.axes
     finally:
         plt.close("all")
+
+
+IN_A_NOTEBOOK = """
+from IPython.core.interactiveshell import InteractiveShell
+shell = InteractiveShell.instance()
+shell.run_cell("import matplotlib.pyplot as plt, labkit as lk")
+shell.run_cell("def f(comm):\\n    plt.plot([1, 2])\\nrun = lk.run(f, 2)")
+print(shell.user_ns["plt"].isinteractive())
+"""
+
+
+def test_a_figure_that_a_rank_returns_is_shown_once():
+    plt.close("all")
+    lines = lk.run(lambda comm: plt.plot([0, comm.rank])[0], 2).results
+    assert [plt.figure(number) for number in plt.get_fignums()] == [line.figure for line in lines]
+    plt.close("all")
+
+
+def test_figures_of_ranks_leave_a_notebook_its_own():
+    environment = {**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"}
+    done = subprocess.run(
+        [sys.executable, "-c", IN_A_NOTEBOOK], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.count("<Figure size") == 2
+    assert done.stdout.endswith("True\n")

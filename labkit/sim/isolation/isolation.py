@@ -511,6 +511,8 @@ class Copier:
         kind = type(value)
         if kind.__module__.startswith(_OF_THE_NOTEBOOK):
             return self.remember(value, value)
+        if self.is_restoring and kind.__module__.startswith("matplotlib."):  # a copy would be shown as well
+            return self.remember(value, value)
         method = getattr(kind, "__deepcopy__", None)
         if method is not None and not self.is_restoring:
             return self.remember(value, method(value, _Memo(self)))

@@ -70,6 +70,9 @@ _figures: list[_Figures] = []
 
 
 def _pyplot() -> Iterator[Patch]:
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if pyplot is not None and "IPython" in sys.modules:
+        pyplot.draw_if_interactive()  # loads a notebook's backend and its settings, before ranks have theirs
     helpers: Any = sys.modules.get("matplotlib._pylab_helpers")
     if helpers is not None:
         _figures[:] = [_Figures(helpers.Gcf.figs)]

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from labkit.errors import SuggestsNames
 from labkit.study.rows import parameter_columns
 from labkit.text import html as markup
 from labkit.timing import Conduct, interval
@@ -73,7 +74,7 @@ class Finding:
     todo: str = ""
 
 
-class RuleReport:
+class RuleReport(SuggestsNames):
     """The twelve rules and what they say of a study; goes through its `Finding` objects."""
 
     def __init__(self, findings: list[Finding]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.errors import DataError
+from labkit.errors import DataError, SuggestsNames
 from labkit.text.html import escape, quantity, table, titled_block
 from labkit.text.units import format_share, number_of_ranks
 from labkit.trace.trace import NO_PHASE, RecordedRun, lacks_trace
@@ -35,7 +36,7 @@ _DISTURBING = 0.05
 _LONGEST = 90
 
 
-class Told(ABC):
+class Told(SuggestsNames, ABC):
     """The part of a `labkit.trace.waiting.Waiting` about it."""
 
     program: str
@@ -44,6 +45,8 @@ class Told(ABC):
     makespan_s: float
     delays: pd.DataFrame
     recording_share: float
+
+    _INSTEAD = MappingProxyType(dict.fromkeys(("plot", "show", "draw"), "labkit.plot.waits(run)"))
 
     @property
     @abstractmethod

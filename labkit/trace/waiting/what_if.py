@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from labkit.errors import DataError
+from labkit.errors import DataError, SuggestsNames
 from labkit.program.variation import Variation
 from labkit.selector import selector_of
 from labkit.text.html import escape, quantity, table, titled_block
@@ -109,7 +109,7 @@ _NOT_FREE = ": that is all that these calls took on it, and the others take time
 
 
 @dataclass(repr=False)
-class WhatIf:
+class WhatIf(SuggestsNames):
     """A run, and the same with one thing changed.
 
     `change`: What was changed.

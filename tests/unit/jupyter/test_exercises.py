@@ -610,7 +610,7 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
     "counter": (["B"], [("A", "completes"), ("C", "keep out"), ("D", "same one")], []),
     "scan": (
         [100, "100"],
-        [(150, "need nothing"), (160, "for nobody"), (110, "itself"), (10, "How many")],
+        [(150, "need nothing"), (160, "for no other"), (110, "itself"), (10, "How many")],
         [5],
     ),
     "first_step": (["C"], [("A", "few start-ups"), ("B", "inside the call"), ("D", "to hide")], []),
@@ -620,7 +620,7 @@ ANSWERS: dict[str, tuple[list[Any], list[tuple[Any, str]], list[Any]]] = {
             (by_rank, "while numbers of others"),
             (all_first, "before everything"),
             (as_it_came, "whose are they"),
-            (one_too_many, "nobody sends"),
+            (one_too_many, "no rank sends"),
         ],
         [lambda comm, work: None],
     ),
