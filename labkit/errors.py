@@ -469,14 +469,12 @@ def headline(traceback: str) -> str:
 
 #: a frame, its line of code, and Python's marks below the part that failed; mpi4py's own frames have no code
 _FRAME = re.compile(
-    r'^  File "(?P<file>[^\n"]*)", line (?P<number>\d+)(?:, in (?P<function>[^\n]*))?[^\n]*\n'
-    r"(?P<line>    \S[^\n]*)"
+    r'^  File "(?P<file>[^\n"]*)", line (?P<number>\d+)(?:, in (?P<function>.*))?.*\n(?P<line>    \S.*)'
     r"(?:\n(?P<marks> +[~^]+) *$)?",
     re.MULTILINE,
 )
 
 _CALLED = re.compile(r"(?P<comm>[\w.]+)\.(?P<name>size|rank)\(\)")
-
 _UNCALLED = re.compile(r"(?P<comm>[\w.]+)\.Get_(?P<name>size|rank)\b(?!\()")
 
 _UPPER = re.compile(r"(?P<comm>[\w.]+)\.(?P<call>[A-Z]\w*)\(")
@@ -626,28 +624,22 @@ def _of_call(said: str, code: str) -> str:
 
 def _undefined(name: str, function: str | None) -> str:
     """Return as text where a name comes from that a program has not defined."""
-    if name == "comm" and function == "<module>":
-        return "a script gets its communicator by comm = MPI.COMM_WORLD: write that first"
-    if name == "comm" and function is not None:
-        head = "lambda comm: ..." if function == "<lambda>" else f"def {function}(comm, ...)"
-        return f"a function gets the communicator as a parameter: {head}"
+    if name == "comm" and function:
+        head = "comm = MPI.COMM_WORLD" if function == "<module>" else f"def {function.strip('<>')}(comm, ...)"
+        return f"comm is defined by {head!r}"
     if name in _IMPORTS:
         return f"{name} is defined by {_IMPORTS[name]!r}: write that first"
     if name in ("rank", "size"):
         return f"a program asks its communicator: write comm.{name}"
-    meant = near(name, ("comm", "rank", "size"), 1, _CUTOFF) if name != "comm" else []
+    meant = near(name, ("comm", "rank", "size"), 1, _CUTOFF)
     return f"{name} is not defined; did you mean {meant[0]!r}?" if meant else ""
 
 
 def _nearest_name(owner: str, name: str) -> str:
     """Suggest a name of mpi4py's: of its two spellings the one that was begun, if it has any like that."""
     if owner != "MPI" and name.lower() in ("sum", "max", "min", "prod", "mean"):
-        return (
-            f"{owner} has no {name!r}: comm.allreduce(x, op=MPI.SUM) sums x over all ranks, op=MPI.MAX takes "
-            "the largest"
-        )
-    others = _OTHER if owner == "MPI" else {one for one in _OTHER if not one.isupper()}
-    known = {*_LOWER, *(one.capitalize() for one in _LOWER), *others}
+        return f"{owner} has no {name!r}: comm.allreduce(x, op=MPI.SUM) adds up x of all ranks"
+    known = {n for n in {*_LOWER, *map(str.capitalize, _LOWER), *_OTHER} if owner == "MPI" or not n.isupper()}
     alike = sorted(one for one in known if one[0].isupper() == name[0].isupper())
     found = near(name, alike, 1, _CUTOFF) or [one for one in sorted(known) if one.lower() == name.lower()]
     return f"{owner} has no {name!r}: did you mean {found[0]!r}?" if found else ""
@@ -722,8 +714,7 @@ class SuggestsNames:
             if name.startswith("_") or hasattr(type(self), name):  # Python's own, or a property that fails
                 return object.__getattribute__(self, name)
             instead = self._instead_of(name)
-            kind = type(self).__name__
-            kind = f"{'an' if kind[0] in 'AEIOU' else 'a'} {kind}"
+            kind = f"{'an' if type(self).__name__[0] in 'AEIOU' else 'a'} {type(self).__name__}"
             if instead:
                 raise UnknownNameError(f"{kind} has no {name!r}; use {instead}")
             raise unknown_name(kind, name, [one for one in dir(self) if one[0] != "_"])

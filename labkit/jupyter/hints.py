@@ -157,11 +157,12 @@ def _only_some_returned(error: BaseException, said: str) -> str:
     lines = [step.line or "" for step in traceback.extract_tb(error.__traceback__)]
     found = next((at for at in (re.search(r"(\w+)\.results\b", line) for line in lines) if at), None)
     frames = [{**frame.f_globals, **frame.f_locals} for frame, _ in traceback.walk_tb(error.__traceback__)]
-    is_none = found is not None and "NoneType" in said
-    run = next((names[found[1]] for names in frames if found[1] in names), None) if is_none and found else None
+    if found is None or "NoneType" not in said:
+        return ""
+    run = next((names[found[1]] for names in frames if found[1] in names), None)
     results = list(getattr(run, "results", ()))
     missing = [rank for rank, result in enumerate(results) if result is None]
-    if found is None or not missing or _is_foreign(type(run)):
+    if not missing or _is_foreign(type(run)):
         return ""
     if len(missing) == len(results):
         return f"{found[1]}.results has None only: the program returns nothing"
