@@ -121,7 +121,7 @@ class Demo:
         return "\n".join(f"   {line}" for line in aligned([[*self.rows[name][0]], *cells])) if cells else ""
 
     def closing(self) -> str:
-        """Report what was shown and what was not."""
+        """Return as text what was shown and what was not."""
         last = f"p = {self.plan.simulated[-1]}"
         most = max(row["keys"] for row in self.rows["simulated"])
         fastest: dict[str, str] = {}
