@@ -75,7 +75,7 @@ def test_cells_are_run_in_a_copy(tmp_path):
     page = report.make_report(path, tmp_path / "out.html", is_run=True).read_text("utf-8")
     assert "42" in page
     assert path.read_bytes() == before
-    with pytest.raises(DataError, match=r"cell 1 of bad\.ipynb fails, so no report was written: NameError"):
+    with raises_code(DataError, "tool-failed", "cell 1", "bad.ipynb", "NameError"):
         report.make_report(written(tmp_path, new_code_cell("nothing"), name="bad.ipynb"), is_run=True)
     assert not (tmp_path / "bad.html").exists()
 

@@ -161,13 +161,19 @@ def test_filter_files_are_read_and_refused(tmp_path: Any) -> None:
         score.write(tmp_path / "names.txt")
     with raises_code(DataError, "unwritable-file"):
         score.write(tmp_path / "nowhere" / "a.filter")
-    for text, said in (
-        ("EXCLUDE a", "no block"), ("SCOREP_REGION_NAMES_BEGIN EXCLUDE * INCLUDE a SCOREP_REGION_NAMES_END",
-        "INCLUDE"), ("SCOREP_REGION_NAMES_END SCOREP_REGION_NAMES_BEGIN", "no block"), ('"', "not Score-P's"),
-        ("SCOREP_REGION_NAMES_BEGIN a SCOREP_REGION_NAMES_END", "'a'"),
-    ):  # fmt: skip
+    for text, code, fact in (
+        ("EXCLUDE a", "malformed-file", "own.filter"),
+        ("SCOREP_REGION_NAMES_END SCOREP_REGION_NAMES_BEGIN", "malformed-file", "own.filter"),
+        ('"', "malformed-file", "own.filter"),
+        ("SCOREP_REGION_NAMES_BEGIN a SCOREP_REGION_NAMES_END", "no-counterpart", "'a'"),
+        (
+            "SCOREP_REGION_NAMES_BEGIN EXCLUDE * INCLUDE a SCOREP_REGION_NAMES_END",
+            "no-counterpart",
+            "INCLUDE",
+        ),
+    ):
         path.write_text(text)
-        with pytest.raises(DataError, match=said):
+        with raises_code(DataError, code, fact):
             lk.run(program, 2, "star:2", trace=True, args=(1, charge), leave_out=path)
     with raises_code(DataError, "missing-file"):
         lk.run(program, 2, "star:2", trace=True, args=(1, charge), leave_out="none.filter")
