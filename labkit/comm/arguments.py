@@ -146,6 +146,7 @@ _ELSEWHERE: dict[tuple[str, str], dict[str, Callable[[object], object] | None]] 
     ("Status", "Set_cancelled"): {"flag": _truth},
     ("Status", "Set_elements"): {"count": _WIDE},
     ("Comm", "Agree"): {"flag": _SHORT},
+    ("Intracomm", "Spawn_multiple"): {"info": None},  # one, or one for each command
     ("Cartcomm", "Get_coords"): {"rank": _SHORT},
 }
 #: the classes of objects, by parameter

@@ -151,6 +151,18 @@ def test_a_deadlock_between_worlds_is_told(run, monkeypatch, tmp_path):
         run(body, child=child)
 
 
+@pytest.mark.parametrize("hints", ["MPI.INFO_NULL", "[MPI.INFO_NULL, MPI.Info.Create({'wdir': '.'})]"])
+def test_commands_have_one_hint_or_one_each(run, monkeypatch, tmp_path, hints):
+    monkeypatch.chdir(tmp_path)
+    body = f"""
+from mpi4py import MPI
+children = MPI.COMM_SELF.Spawn_multiple(["child.py", "child.py"], [["a"], ["b"]], [1, 2], {hints})
+print(children.gather(None, root=MPI.ROOT))
+"""
+    child = "import sys; from mpi4py import MPI; MPI.Comm.Get_parent().gather(sys.argv[1:], root=0)"
+    assert run(body, child=child).output[0] == "[['a'], ['b'], ['b']]\n"
+
+
 def test_functions_spawn_nothing():
     with raises_code(lk.errors.RankError, "unsupported"):
         lk.run(lambda comm: comm.Spawn(sys.executable, ["child.py"]), 1, "star")
