@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import pickle
 import subprocess
@@ -133,6 +134,13 @@ def test_the_error_of_mpi() -> None:
     assert str(error) == "MPI_ERR_TRUNCATE: message truncated"
     assert isinstance(error, RuntimeError)
     assert pickle.loads(pickle.dumps(error)) == MPI.ERR_TRUNCATE
+
+
+def test_numbers_of_handles_have_addresses() -> None:
+    """Code with C's view of a handle reads there; it crashed the simulator."""
+    for handle in (MPI.COMM_WORLD, MPI.INT, MPI.SUM, MPI.GROUP_NULL):
+        assert MPI._sizeof(handle) == ctypes.sizeof(ctypes.c_uint64)
+        assert ctypes.c_uint64.from_address(MPI._addressof(handle)).value == MPI._handleof(handle)
 
 
 @pytest.mark.parametrize(
