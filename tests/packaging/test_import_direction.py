@@ -81,6 +81,11 @@ def home_of(module: str, name: str) -> str:
     return module_of(f"{module}.{name}")
 
 
+def called(node: ast.Call) -> str:
+    """The last part of what is called."""
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
 @cache
 def imports(name: str) -> frozenset[str]:
     """Modules that a module imports, at any depth, for types or as attributes of ``import labkit``."""
@@ -97,7 +102,7 @@ def imports(name: str) -> frozenset[str]:
                 found.add(home_of(str(node.module), alias.name))
                 if not is_typed:  # the face itself runs, too
                     found.add(module_of(f"{node.module}.{alias.name}"))
-        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func) and node.args:
+        elif isinstance(node, ast.Call) and node.args and "import_module" in called(node):
             argument = node.args[0]
             if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
                 found.add(module_of(argument.value))

@@ -184,7 +184,7 @@ def carried_out(comm, calls, mode):
             comm.Barrier()
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(scripts())
 def test_the_oracle_is_the_run_whose_sends_are_synchronous(script) -> None:
     """It deadlocks exactly where sends are said to rely on buffers."""
@@ -440,7 +440,7 @@ def test_receives_from_any_source_that_do_not_race(program, ranks) -> None:
     assert cautions(program, ranks) == []
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(1, 3), st.integers(0, 3), st.integers(0, 1)), min_size=2, max_size=6),
     st.integers(0, 2**20),
