@@ -209,7 +209,7 @@ def run_demo(plan: Extent, say: Callable[[str], None] = print) -> Demo:
         for p in plan.real:
             demo.rows["real"] += sort_on_real_mpi(p, plan.columns, source)
     except MachineError as error:
-        demo.trouble = " ".join(str(error).split())
+        demo.trouble, demo.rows["real"] = " ".join(str(error).split()), []
     say(demo.text("real") or demo.render("no MPI"))
     say(demo.render("simulated"))
     demo.rows["simulated"] = [simulate(demo, sorter, machine) for sorter in SORTERS for machine in MACHINES]
