@@ -17,7 +17,7 @@ import numpy.typing as npt
 from labkit.scaling.expectation import Basis
 from labkit.scaling.term import CONSTANT, Term
 
-__all__ = ["Fits", "basis_values", "fit_all", "lines_with_factor"]
+__all__ = ["Fits", "basis_values", "best_line", "fit_all", "lines_with_factor"]
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,6 +27,8 @@ _BATCH = 50_000
 _SAFE = 1e60
 #: factors that the search for one begins with, and its rounds
 _STARTS, _ROUNDS = np.exp2(np.linspace(-3, 3, 13)), 3
+#: values that differ by a smaller share are equal but for rounding
+_EVEN = 1e-12
 
 
 @dataclass(frozen=True)
@@ -200,3 +202,25 @@ def lines_with_factor(
         factor = np.where(by_limit > explained, after, second)
     c, a, _ = line(factor)
     return c, a, factor
+
+
+def best_line(terms: Sequence[Term], x: Floats, y: Floats) -> Term:
+    """Return the term f of the curve c + a f that predicts points best which it was not fitted to.
+
+    This is the selection of Shudler et al. (TPDS 2019, section 2.3): linear regression of each term of a
+    search space, errors in the unit of y, leave-one-out cross-validation.  There is always an answer, however
+    far the curve is from the points; `labkit.judge` does not follow this method.
+
+    `terms`: The search space, with 1 in it.
+    `x`, `y` (ndarray, shape (n,)): One value for each value of the parameter.
+    """
+    values, _ = basis_values(terms, x)
+    flat: npt.NDArray[np.bool_] = np.asarray(np.ptp(values, axis=1) == 0)
+    off, middle = values - values.mean(axis=1, keepdims=True), y - y.mean()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        a = np.where(flat, 0.0, off @ middle / (off * off).sum(axis=1))
+        leverage = 1 / y.size + np.where(flat[:, None], 0.0, off**2 / (off * off).sum(axis=1)[:, None])
+        left_out = (((middle - a[:, None] * off) / (1 - leverage)) ** 2).sum(axis=1)
+    is_even = np.ptp(y) <= _EVEN * y.max()
+    usable = flat if is_even else flat | (a > 0)
+    return terms[int(np.argmin(np.where(usable & np.isfinite(left_out), left_out, np.inf)))]

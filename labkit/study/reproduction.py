@@ -17,7 +17,7 @@ import io
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,7 +25,9 @@ import pandas as pd
 
 from labkit.datasets.papers import shudler2019
 from labkit.errors import DataError, nearest
-from labkit.scaling import Verdict
+from labkit.scaling import Verdict, match, space_for
+from labkit.scaling.leastsquares import best_line
+from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.declared import Declaration, DeclaredWork, Judged, Results, judge_all, read_declaration
 from labkit.study.phase_sum import aligned
 from labkit.study.study import Study, load
@@ -46,8 +48,9 @@ __all__ = [
 
 #: where the record of a reproduction is, in its folder
 RECORDED = "recorded"
-_TOP = ("title", "tables", "cells", "machines", "causes")
-_MACHINE = ("name", "printed", "files", "quick")
+_TOP = ("title", "tables", "cells", "machines", "causes", "method")
+_MACHINE = ("name", "printed", "files", "quick", "space")
+_METHOD = ("aggregate", "space")
 _PAPER = ("title", "commands", "slow")
 _CAUSE = ("machine", "cells", "change", "file")
 #: match symbols in the order of their distance from an exact match
@@ -62,12 +65,49 @@ class PaperMachine:
     `printed`: Its name in the paper's tables.
     `files`: Declared studies, in the folder of the reproduction.
     `quick`: Those of them that take at most about a minute together.
+    `space`: The search space of its models, where it is not that of the method.
     """
 
     name: str
     printed: str
     files: tuple[str, ...]
     quick: tuple[str, ...]
+    space: str = ""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How the paper turns values into a model, in addition to labkit's verdict.
+
+    A term of the space is selected by `labkit.scaling.leastsquares.best_line`, and compared by its exponents.
+
+    `aggregate`: What stands for the repetitions at a point, such as "quartile".
+    `space`: The search space, as in `labkit.fit`.
+    """
+
+    aggregate: str
+    space: str
+
+    def growth(self, study: Study, one: Judged, space: str) -> tuple[str, str]:
+        """Return the leading term of a curve, or of the sum of its phases, and how it matches.
+
+        `space`: The search space.
+        Returns: Empty texts where there is no verdict to compare with, "?" where nothing can be fitted.
+        """
+        verdict, chosen = one.verdict, dict(one.chosen)
+        if not isinstance(verdict, Verdict):
+            return "", ""
+        if not one.phase and one.metric == "makespan_s" and "phase_s" in study.metrics:
+            chosen |= {"metric": "phase_s"}
+        expected, found = verdict.expectation.term, []
+        terms = [each.named(expected.symbol) for each in space_for(space, expected)]
+        for curve in study.curves(**chosen).values():
+            samples = curve.samples
+            if samples.x.size >= LEAST_VALUES:
+                found.append(best_line(terms, samples.x, samples.aggregate(self.aggregate)))
+        if not found:
+            return "?", "undecided"
+        return str(max(found)), match(max(found), expected, verdict.deviation.term)
 
 
 @dataclass(frozen=True)
@@ -86,14 +126,15 @@ class Cause:
 
 @dataclass(frozen=True)
 class PrintedCell:
-    """A printed verdict and labkit's.
+    """A printed verdict, that of the paper's method on values computed here, and labkit's.
 
     `model`, `match`: labkit's; of a run whose phases were measured: from the sum of the phases' models, as in
         the paper.
+    `method_model`, `method_match`: Those of the paper's method on the same values, where it is declared.
     `total`: Such a run's growth, fitted to its whole time.
     `points`: The range of the parameter that was computed.
-    `agreement` ({"same", "close", "different", "not run"}): Of the match symbols: equal, neighbors (exact and
-        approximate, approximate and none), or neither.
+    `agreement` ({"same", "close", "different", "not run"}): Of the match symbols, by the paper's method where
+        it is declared: equal, neighbors (exact and approximate, approximate and none), or neither.
     `why`: What the experiments on this cell have shown.
     """
 
@@ -104,6 +145,8 @@ class PrintedCell:
     paper_match: str
     model: str = ""
     match: str = ""
+    method_model: str = ""
+    method_match: str = ""
     total: str = ""
     points: str = ""
     agreement: str = "not run"
@@ -115,6 +158,7 @@ class Reproduction:
 
     `tables`: Of the paper.
     `cells`: The printed function by the value (or the phase) that names a curve of the declared studies.
+    `method`: The paper's way to models, where it is declared.
     """
 
     def __init__(
@@ -125,9 +169,10 @@ class Reproduction:
         cells: Mapping[str, str],
         machines: Sequence[PaperMachine],
         causes: Sequence[Cause],
+        method: Method | None = None,
     ) -> None:
         self.folder, self.title, self.tables, self.cells = folder, title, list(tables), dict(cells)
-        self.machines, self.causes = list(machines), list(causes)
+        self.machines, self.causes, self.method = list(machines), list(causes), method
 
     @property
     def name(self) -> str:
@@ -190,37 +235,45 @@ class Reproduction:
                 cell = PrintedCell(machine.name, name, str(row.expectation), str(row.model), str(row.match))
                 if name in ours:
                     file, one = ours[name]
-                    cell = self._filled(cell, one, studies[file], judged)
+                    cell = self._filled(cell, one, studies[file], machine)
+                    if cell.agreement != "same":
+                        cell = replace(cell, why=self._why(cell, one, machine, judged, studies))
                 cells.append(cell)
         return cells
 
-    def _filled(
-        self, cell: PrintedCell, one: Judged, study: Study, judged: Mapping[str, Mapping[str, Judged]]
-    ) -> PrintedCell:
+    def _why(
+        self,
+        cell: PrintedCell,
+        one: Judged,
+        machine: PaperMachine,
+        judged: Mapping[str, Mapping[str, Judged]],
+        studies: Mapping[str, Study],
+    ) -> str:
+        """Return what was tried to explain a cell: labkit's verdict, and the experiments."""
+        tried = []
+        if cell.method_match and cell.match == cell.paper_match:
+            tried.append(f"labkit's verdict on the same values: {cell.model}, {cell.match}, as printed")
+        for cause in self.causes:
+            found = judged.get(cause.file, {}).get(cell.function)
+            if cause.machine == cell.machine and cell.function in cause.cells and found is not None:
+                tried.append(_tried(cause, self._filled(cell, found, studies[cause.file], machine)))
+        return "; ".join(tried) or one.error or "no experiment was run"
+
+    def _filled(self, cell: PrintedCell, one: Judged, study: Study, machine: PaperMachine) -> PrintedCell:
+        """Return a cell with what a curve of a study says."""
         model, match = _growth(one)
-        total = str(one.model.term) if one.phase_sum is not None and one.model is not None else ""
-        agreement, why = _agreement(cell.paper_match, match), ""
-        if agreement != "same":
-            tried = [
-                _tried(cause, judged[cause.file][cell.function], cell)
-                for cause in self.causes
-                if cause.machine == cell.machine
-                and cell.function in cause.cells
-                and cell.function in judged.get(cause.file, {})
-            ]
-            why = "; ".join(tried) or one.error or "no experiment was run"
-        return PrintedCell(
-            cell.machine,
-            cell.function,
-            cell.expectation,
-            cell.paper_model,
-            cell.paper_match,
-            model,
-            match,
-            total,
-            _range(one, study),
-            agreement,
-            why,
+        method = ("", "")
+        if self.method is not None:
+            method = self.method.growth(study, one, machine.space or self.method.space)
+        return replace(
+            cell,
+            model=model,
+            match=match,
+            method_model=method[0],
+            method_match=method[1],
+            total=str(one.model.term) if one.phase_sum is not None and one.model is not None else "",
+            points=_range(one, study),
+            agreement=_agreement(cell.paper_match, method[1] or match),
         )
 
     def record(self, cells: Sequence[PrintedCell], works: Mapping[str, DeclaredWork]) -> Path:
@@ -276,13 +329,25 @@ def read_reproduction(folder: Path) -> Reproduction:
         _require(entry, _MACHINE, _MACHINE[:3], f"{path}, [[machines]]")
         files = tuple(entry["files"])
         machines.append(
-            PaperMachine(entry["name"], entry["printed"], files, tuple(entry.get("quick", files)))
+            PaperMachine(
+                entry["name"],
+                entry["printed"],
+                files,
+                tuple(entry.get("quick", files)),
+                entry.get("space", ""),
+            )
         )
     causes = []
     for entry in content.get("causes", []):
         _require(entry, _CAUSE, _CAUSE, f"{path}, [[causes]]")
         causes.append(Cause(**{**entry, "cells": tuple(entry["cells"])}))
-    return Reproduction(folder, content["title"], content["tables"], content["cells"], machines, causes)
+    method = None
+    if "method" in content:
+        _require(content["method"], _METHOD, _METHOD, f"{path}, [method]")
+        method = Method(**content["method"])
+    return Reproduction(
+        folder, content["title"], content["tables"], content["cells"], machines, causes, method
+    )
 
 
 class Paper(NamedTuple):
@@ -342,10 +407,22 @@ def _agreement(paper: str, ours: str) -> str:
     return "different"
 
 
-def _tried(cause: Cause, one: Judged, cell: PrintedCell) -> str:
-    model, match = _growth(one)
-    outcome = "as printed" if match == cell.paper_match else "not as printed"
-    return f"with {cause.change}: {model}, {match}, {outcome}"
+def _tried(cause: Cause, found: PrintedCell) -> str:
+    """Return what an experiment shows, in one clause."""
+    by_labkit = f"{found.model}, {found.match}"
+    if not found.method_match:
+        return f"with {cause.change}: {by_labkit}, {_is_printed(found.match, found)}"
+    said = f"with {cause.change}: {found.method_model}, {found.method_match}"
+    if found.match == found.method_match:
+        return f"{said}, {_is_printed(found.match, found)}"
+    return (
+        f"{said}, {_is_printed(found.method_match, found)} "
+        f"(labkit: {by_labkit}, {_is_printed(found.match, found)})"
+    )
+
+
+def _is_printed(match: str, cell: PrintedCell) -> str:
+    return "as printed" if match == cell.paper_match else "not as printed"
 
 
 def _range(one: Judged, study: Study) -> str:
@@ -369,42 +446,26 @@ def _csv(cells: Sequence[PrintedCell]) -> str:
 
 def table_text(cells: Sequence[PrintedCell]) -> str:
     """Return the comparison as aligned text, and below it the causes and the share of equal symbols."""
-    head = [
-        "machine",
-        "function",
-        "expected",
-        "paper",
-        "",
-        "labkit",
-        "",
-        "whole fit",
-        "agreement",
-        "computed",
-    ]
-    rows = [head]
+    head = ["machine", "function", "expected", "paper", "", "its method", "", "labkit", "", "whole fit"]
+    rows = [[*head, "agreement", "computed"]]
     for cell in cells:
-        signs = [MATCH_SIGNS.get(cell.paper_match, ""), MATCH_SIGNS.get(cell.match, "")]
-        rows.append(
-            [
-                cell.machine,
-                cell.function,
-                cell.expectation,
-                cell.paper_model,
-                signs[0],
-                cell.model,
-                signs[1],
-                cell.total,
-                cell.agreement,
-                cell.points,
-            ]
-        )
-    width = len(head)
-    shown = [i for i in range(width) if any(row[i] for row in rows[1:])]
-    lines = aligned([[row[i] for i in shown] for row in rows])
+        pairs = [
+            (cell.paper_model, cell.paper_match),
+            (cell.method_model, cell.method_match),
+            (cell.model, cell.match),
+        ]
+        shown = [text for model, match in pairs for text in (model, MATCH_SIGNS.get(match, ""))]
+        name = [cell.machine, cell.function, cell.expectation]
+        rows.append([*name, *shown, cell.total, cell.agreement, cell.points])
+    filled = [i for i in range(len(rows[0])) if any(row[i] for row in rows[1:])]
+    lines = aligned([[row[i] for i in filled] for row in rows])
     below = [f"! {cell.machine}, {cell.function}: {cell.why}" for cell in cells if cell.why]
     run = [cell for cell in cells if cell.agreement != "not run"]
     same = sum(cell.agreement == "same" for cell in run)
     count = f"{same} of {len(run)} cells have the paper's match symbol"
+    if any(cell.method_match for cell in run):
+        by_labkit = sum(cell.match == cell.paper_match for cell in run)
+        count += f" by the paper's method, {by_labkit} by labkit's verdicts"
     if len(run) < len(cells):
         count += f"; {len(cells) - len(run)} were not run"
     return "\n".join([*lines, *below, count]) + "\n"
