@@ -7,10 +7,14 @@ mallinfo2, the mean of eight, the largest of all ranks), judged against the expe
 Second: the memory of an MPI process on Juropa. ParaStation MPI needs 0.55 MB for each connection of its
 reliable InfiniBand service (the article's reference 33), opened by the first message; 16 MB are there in any
 case. Which connections the collectives of table 4 open follows from their algorithms.
+Third: the bytes per rank that a communicator or window takes on Juqueen, Juropa and Piz Daint, by the records
+that the sources of their libraries declare, next to the table's coefficients. Records that a call frees again
+count as well, as the coefficients do where both can be compared.
 """
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import labkit as lk
@@ -25,6 +29,39 @@ CALLS = {
     "gather": "binomial", "allgather": "recursive_doubling", "alltoall": "scattered",
 }  # fmt: skip
 BASE_MB, PEER_MB, NODE_GB, CORES = 16.0, 0.55, 24.0, 8
+INT, POINTER = ctypes.c_int, ctypes.c_void_p
+#: records for each rank of a communicator, by their types, from the sources of MPICH
+#: (github.com/pmodels/mpich) and of ParaStation MPI's device psp (github.com/ParaStation/psmpi)
+RECORDS = {
+    "member of a group": (INT, INT, INT, INT),  # MPID_Group_pmap_t of MPICH2: ranks, next one, flag
+    "connection": (POINTER,),  # MPIDI_VCRT.vcr_table
+    "task": (INT,),  # the same on PAMI, which names a peer by its task
+    "mapping": (INT,),  # comm_create.c, freed at its end
+    "place on the node, node": (INT, INT),  # intranode_table and internode_table of MPICH 3
+    "window": (POINTER, INT, POINTER, POINTER),  # MPID_Win_rank_info of psp: base, unit, window, connection
+    "counter": (INT,),  # rma_puts_accs of psp
+    "message about a window": (POINTER, INT, POINTER),  # MPID_Wincreate_msg of psp, freed at its end
+}
+#: what is made, the records that it takes, and the table's bytes per rank
+STATED = (
+    ("Juqueen", "Comm_create", ("member of a group", "task", "mapping"), 24),
+    ("Juropa", "Comm_create", ("member of a group", "connection", "mapping"), 28),
+    ("Juropa", "Comm_dup", (), 0),
+    ("Juropa", "Win_create", ("window", "counter", "message about a window"), 60),
+    ("Piz Daint", "Comm_dup", ("place on the node, node",), 18),
+    (
+        "Piz Daint",
+        "Comm_create",
+        ("member of a group", "connection", "mapping", "place on the node, node"),
+        46,
+    ),
+)
+
+
+def record_bytes(name: str) -> int:
+    """Return the size of a record of these types as C lays it out."""
+    fields = [(f"field{i}", one) for i, one in enumerate(RECORDS[name])]
+    return ctypes.sizeof(type("Record", (ctypes.Structure,), {"_fields_": fields}))
 
 
 def taken(comm: Any, what: str) -> float:
@@ -66,6 +103,11 @@ def main() -> None:
     model = lk.fit(ranks, rows["scattered (MPICH)"])
     need = CORES * float(model.predict(8192)) / 1000
     print(f"  {model}; 8 processes on a node at 8192 ranks: {need:.0f} GB of {NODE_GB:.0f} GB")
+    print("\nbytes per rank of the communicator: records in the library's source, and as printed")
+    for machine, what, records, printed in STATED:
+        sizes = {name: record_bytes(name) for name in records}
+        parts = " + ".join(f"{size} ({name})" for name, size in sizes.items()) or "shared with the original"
+        print(f"  {machine:10}{what:12}{sum(sizes.values()):4} printed {printed:3}: {parts}")
 
 
 if __name__ == "__main__":
