@@ -9,7 +9,7 @@ reliable InfiniBand service (the article's reference 33), opened by the first me
 case. Which connections the collectives of table 4 open follows from their algorithms.
 Third: the bytes per rank that a communicator or window takes on Juqueen, Juropa and Piz Daint, by the records
 that the sources of their libraries declare, next to the table's coefficients. Records that a call frees again
-count as well, as the coefficients do where both can be compared.
+are in the sums: only with them are they equal to the coefficients of Juqueen and Juropa.
 """
 
 from __future__ import annotations

@@ -30,6 +30,7 @@ from labkit.scaling.leastsquares import best_line
 from labkit.scaling.samples import LEAST_VALUES
 from labkit.study.declared import Declaration, DeclaredWork, Judged, Results, judge_all, read_declaration
 from labkit.study.phase_sum import aligned
+from labkit.study.selection import NothingMeasured
 from labkit.study.study import Study, load
 from labkit.text.files import replace_file, toml_of
 from labkit.text.html import MATCH_SIGNS
@@ -76,7 +77,7 @@ class PaperMachine:
 
 
 @dataclass(frozen=True)
-class Method:
+class PaperMethod:
     """How the paper turns values into a model, in addition to labkit's verdict.
 
     A term of the space is selected by `labkit.scaling.leastsquares.best_line`, and compared by its exponents.
@@ -97,12 +98,15 @@ class Method:
         verdict, chosen = one.verdict, dict(one.chosen)
         if not isinstance(verdict, Verdict):
             return "", ""
-        if not one.phase and one.metric == "makespan_s" and "phase_s" in study.metrics:
-            chosen |= {"metric": "phase_s"}
         expected, found = verdict.expectation.term, []
         terms = [each.named(expected.symbol) for each in space_for(space, expected)]
-        for curve in study.curves(**chosen).values():
-            samples = curve.samples
+        phases = [] if one.phase else study.filter(**chosen["where"]).phases
+        choices = [{"metric": "phase_s", "phase": phase} for phase in phases]
+        for choice in choices or [{}]:
+            try:
+                samples = study.curve(**(chosen | choice)).samples
+            except NothingMeasured:
+                continue
             if samples.x.size >= LEAST_VALUES:
                 found.append(best_line(terms, samples.x, samples.aggregate(self.aggregate)))
         if not found:
@@ -169,7 +173,7 @@ class Reproduction:
         cells: Mapping[str, str],
         machines: Sequence[PaperMachine],
         causes: Sequence[Cause],
-        method: Method | None = None,
+        method: PaperMethod | None = None,
     ) -> None:
         self.folder, self.title, self.tables, self.cells = folder, title, list(tables), dict(cells)
         self.machines, self.causes, self.method = list(machines), list(causes), method
@@ -344,7 +348,7 @@ def read_reproduction(folder: Path) -> Reproduction:
     method = None
     if "method" in content:
         _require(content["method"], _METHOD, _METHOD, f"{path}, [method]")
-        method = Method(**content["method"])
+        method = PaperMethod(**content["method"])
     return Reproduction(
         folder, content["title"], content["tables"], content["cells"], machines, causes, method
     )
