@@ -35,8 +35,9 @@ with its CPU time and its peak memory.
 _EPILOG = """\
 The table: the paper's model and match symbol, those of the paper's method on the values computed here (where
 the study declares it), those of labkit's verdict, and whether the symbols are the same, close (exact against
-approximate, or approximate against none) or different, by the paper's method where there is one. Where the phases of a run were measured, its
-growth is that of the sum of the phases' models, as in the paper; "whole fit" is a fit of the whole time.
+approximate, or approximate against none) or different, by the paper's method where there is one. Where the
+phases of a run were measured, its growth is that of the sum of the phases' models, as in the paper; "whole
+fit" is a fit of the whole time.
 
 exit code: 0 the table is complete (with any verdicts); 2 points are missing because they failed; 3 bad input;
 130 interrupted
