@@ -13,7 +13,7 @@ from labkit.grading.checks import Correct
 from labkit.grading.sandbox.outcome import Work
 from labkit.grading.seeds import Seed
 from labkit.grading.speedup import Once, SpeedUp
-from labkit.grading.trial import Case, shown
+from labkit.grading.trial import Case, instead_of, shown
 
 __all__ = ["ASSIGNMENT"]
 
@@ -98,8 +98,8 @@ def _oracle(case: Case, results: list[Any]) -> str | None:
     wrong = np.flatnonzero((found != wanted).any(1))
     if len(wrong):
         y = int(wrong[0])
-        of = f"row {y}, one of {len(wrong)} wrong ones of rank 0's picture,"
-        return f"{of} is {shown(found[y])}, expected {shown(wanted[y])}"
+        of = f"row {y} of rank 0's picture, the first wrong one of {len(wrong)},"
+        return f"{of} is {instead_of(found[y], wanted[y], found[y] != wanted[y])}"
     return None
 
 

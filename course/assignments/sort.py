@@ -145,7 +145,17 @@ def _oracle(case: Case, results: list[Any]) -> str | None:
     blocks = ""
     if sum(len(r) for r in results if r.ndim == 1) <= 40 and case.ranks <= 8:
         blocks = "".join(f"\n  rank {rank} returned {shown(result)}" for rank, result in enumerate(results))
-    return f"{report}{blocks}"
+    return f"{_first(report)}{blocks}"
+
+
+def _first(report: SortReport) -> str:
+    """Return the first thing that is wrong; its keys, which differ from case to case, on a line below."""
+    first, *others = report.findings
+    what, _, keys = first.reason.partition(": ")
+    where = "" if first.rank is None else f"rank {first.rank}: "
+    more = f"{len(others)} more finding{'s' * (len(others) > 1)}" if others else ""
+    details = "; ".join(one for one in (keys, more) if one)
+    return f"not a correct sort: {where}{what}" + (f"\n  {details}" if details else "")
 
 
 @dataclass(frozen=True)

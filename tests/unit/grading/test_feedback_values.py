@@ -83,3 +83,29 @@ def test_a_row_computed_twice_is_one_computation_too_many() -> None:
 
     (found,) = find_assignment("julia").try_out(julia, only=["once"]).results
     assert "row 0 is computed 2 times; 1 computation is too many." in found.feedback
+
+
+def test_blocks_that_are_not_sorted_are_reported_once_with_the_first_wrong_key() -> None:
+    def parallel_sort(comm: Any, keys: Any) -> Any:
+        return np.concatenate(comm.allgather(np.sort(keys)))[comm.rank :: comm.size][::-1]
+
+    easy, other = find_assignment("sort").try_out(parallel_sort, only=["easy", "any_number"]).results
+    assert "not a correct sort: rank 0: its block is not sorted\n  key " in easy.feedback
+    assert easy.feedback.count("its block is not sorted") == 1
+    assert f"as in “{easy.title}”" in other.feedback
+    assert "is not sorted" not in other.feedback
+
+
+def test_a_wrong_row_of_a_picture_shows_its_first_wrong_value() -> None:
+    def julia(comm: Any, n: int, row: Any) -> Any:
+        rows = [row(y) for y in range(comm.rank, n, comm.size)]
+        every = comm.gather(rows)
+        if comm.rank:
+            return None
+        picture = np.array([every[y % comm.size][y // comm.size] for y in range(n)])
+        picture[3, 20] += 1
+        return picture
+
+    (found,) = find_assignment("julia").try_out(julia, only=["right"]).results
+    assert "row 3 of rank 0's picture, the first wrong one of 1, is " in found.feedback
+    assert " at index [20], expected " in found.feedback
