@@ -46,6 +46,18 @@ _MOST_KEPT_BYTES = 128 << 20
 _LEAST_SHARE = 0.75
 
 
+def _shared(results: Sequence[object]) -> list[object]:
+    """Return results in which an array that is the same on the next rank, bit for bit, is there once."""
+    shared: list[object] = []
+    for result in results:
+        before = shared[-1] if shared else None
+        if isinstance(result, np.ndarray) and isinstance(before, np.ndarray):
+            is_alike = (result.dtype, result.shape) == (before.dtype, before.shape)
+            result = before if is_alike and result.tobytes() == before.tobytes() else result
+        shared.append(result)
+    return shared
+
+
 @dataclass(frozen=True)
 class Case:
     """An input for all ranks.
@@ -156,7 +168,9 @@ class Trial:
         if key in self._known:
             return self._known[key][1]
         outcome = self._run(case, how)
-        size = sum(int(getattr(result, "nbytes", 0)) for result in outcome.results)
+        outcome.results[:] = _shared(outcome.results)
+        distinct = {id(result): result for result in outcome.results}.values()
+        size = sum(int(getattr(result, "nbytes", 0)) for result in distinct)
         if self._kept_bytes + size <= _MOST_KEPT_BYTES:
             self._kept_bytes += size
             self._known[key] = case, outcome

@@ -23,7 +23,7 @@ from labkit.grading.result import CheckResult, Verdict
 from labkit.grading.sandbox.schedule_rows import rows_of, schedule_from
 from labkit.grading.seeds import Seed
 from labkit.grading.submission import read_submission
-from labkit.grading.trial import Fault, Trial
+from labkit.grading.trial import Case, Fault, Trial
 from labkit.schedule import count
 from tests.support.course import ASSIGNMENTS
 from tests.support.refusals import raises_code
@@ -332,3 +332,29 @@ def test_one_unlucky_draw_of_samples_costs_no_points(
     assert growth.judge(trial).score == score
     assert len(set(growth.seeds)) == len(growth.seeds) == draws
     assert growth.seeds[0] == 7
+
+
+def test_what_all_ranks_have_is_kept_once_and_serves_all_checks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("labkit.grading.trial._MOST_KEPT_BYTES", 100_000)
+    runs: list[int] = []
+    whole = OpenBench.run
+
+    def counted(bench: OpenBench, ranks: int, arguments: Any, **how: Any) -> Any:
+        runs.append(ranks)
+        return whole(bench, ranks, arguments, **how)
+
+    monkeypatch.setattr(OpenBench, "run", counted)
+
+    def own(comm: Any, data: Any) -> Any:
+        return comm.bcast(data)
+
+    def different(comm: Any, data: Any) -> Any:
+        return comm.bcast(data) + comm.rank
+
+    for function, times in ((own, 1), (different, 2)):
+        runs.clear()
+        trial = Trial(OpenBench(function))
+        case = Case(8, [(np.arange(5000.0) if rank == 0 else None,) for rank in range(8)], "40 kB")
+        first, second = trial.run(case), trial.run(case)
+        assert len(runs) == times
+        assert all(map(np.array_equal, first.results, second.results))
