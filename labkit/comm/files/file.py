@@ -451,7 +451,7 @@ class File(ErrorHandling, Handle):
             handle = self._begin_request(now, n_bytes, 1 + (where == "shared"))
         done = self._move(now, view, position * view.unit, place, is_write)
         if where == "own":
-            now.own.position = position + -(-done // view.unit)
+            now.own.position = position + -(-n_bytes // view.unit)  # by what was asked for, as MPI has it
         done = view.memory_bytes(place.datatype, done)
         if method.form == "blocking":
             self._await(now, handle)

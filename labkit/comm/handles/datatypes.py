@@ -49,7 +49,7 @@ from labkit.comm.handles.typebody import (
 
 __all__ = ["DATATYPES", "DATATYPE_NULL", "Datatype", "_datatype_create", "find_format", "lookup"]
 
-_ERR_TYPE, _ERR_TRUNCATE = 3, 15
+_ERR_TYPE, _ERR_TRUNCATE, _ERR_INTERN = 3, 15, 17
 _COMBINERS = {
     int(number): name.removeprefix("COMBINER_")
     for name, number in CONSTANTS.items()
@@ -405,7 +405,7 @@ class Datatype(Keyed, Named):
     def Get_contents(self) -> tuple[list[int], list[int], list[int], list[Any]]:
         """Return the integers, addresses, large counts (none) and datatypes that it was made with."""
         if self._valid().combiner == NAMED:
-            raise MPIException(_ERR_TYPE, f"{self!r} is predefined: it was not made of others")
+            raise MPIException(_ERR_INTERN, f"{self!r} is predefined: it was not made of others")
         integers, addresses, counts, kinds = self._contents()
         return integers, addresses, counts, [type(self)._of(kind) for kind in kinds]
 

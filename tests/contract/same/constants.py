@@ -29,6 +29,10 @@ def constants(comm):
     yield "pairs", lambda: (MPI.MAXLOC((1, 4), (1, 2)), MPI.MINLOC((1, 4), (2, 0)))
     yield "commutative", lambda: (MPI.SUM.Is_commutative(), MPI.SUM.is_predefined)
     yield "operators on arrays", lambda: MPI.MAX(np.array([1, 5]), np.array([4, 2]))
+    for name in [name for name in dir(MPI) if name.startswith("ERR_") and name != "ERR_LASTCODE"]:
+        if name not in ("ERR_ABI", "ERR_ERRHANDLER"):  # of a later MPI than Open MPI's
+            yield f"text of {name}", lambda name=name: MPI.Get_error_string(getattr(MPI, name))
+    yield "made of nothing", lambda: MPI.INT.Get_contents()
     yield "compare", lambda: (comm == MPI.COMM_NULL, comm == comm, bool(MPI.COMM_NULL), bool(comm))
     yield "null communicator", lambda: MPI.COMM_NULL.Get_rank()
     yield "self", lambda: (MPI.COMM_SELF.rank, MPI.COMM_SELF.size, MPI.COMM_SELF.allreduce(3))

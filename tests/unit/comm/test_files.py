@@ -293,3 +293,17 @@ def test_delete_on_close_and_different_names(tmp_path) -> None:
     with raises_code(lk.errors.MismatchError, "collective-mismatch"):
         lk.run(program, 2, "star:2", args=(str(tmp_path / "f"),))
     assert not (tmp_path / "f").exists()
+
+
+def test_pointers_go_on_by_what_was_asked_for(tmp_path) -> None:
+    def program(comm):
+        file = MPI.File.Open(comm, str(tmp_path / "file"), MPI.MODE_CREATE | MPI.MODE_RDWR)
+        file.Write(bytes(10))
+        file.Seek(0)
+        status, found = MPI.Status(), []
+        for _ in range(3):
+            file.Read(bytearray(7), status)
+            found.append((file.Get_position(), status.Get_count(MPI.BYTE)))
+        return found
+
+    assert lk.run(program, 1).results == [[(7, 7), (14, 3), (21, 0)]]
