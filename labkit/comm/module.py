@@ -379,8 +379,6 @@ def _commctx_intra(comm: Intracomm) -> tuple[object, int]:
     """Return a communicator of the same ranks for private messages, and the next tag there; collective."""
     own = comm._own()
     if "private" not in own:
-        from labkit.comm.intracomm import Intracomm
-
         own["private"] = [Intracomm.Dup(comm), 0]
     private = own["private"]
     private[1] = (private[1] + 1) % _TAGS

@@ -20,7 +20,7 @@ from typing import Any
 from labkit.errors import LabkitError, MachineError
 from labkit.process.imports import is_installed
 from labkit.study.measure import Found, SweepJob
-from labkit.study.worker_setup import fingerprint
+from labkit.study.worker_setup import fingerprint, settle
 
 __all__ = ["answer", "main", "unpack_sent"]
 
@@ -97,8 +97,6 @@ def _changed(file: str) -> int:
 
 def main() -> None:
     """Serve the parent process."""
-    from labkit.study.worker_setup import settle
-
     answers: Connection[Any, Any] = Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # what compiled code prints must not mix with the answers
     faulthandler.enable()

@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from labkit.errors import DataError, LabkitError
+from labkit.errors import DataError, LabkitError, StudyWarning
 from labkit.text.files import json_of, replace_file, text_of
 
 if TYPE_CHECKING:
@@ -193,7 +193,6 @@ def probe(model: str) -> str:
     shared links and the model's numbers are in it, collectives' algorithms too.
     """
     import labkit
-    from labkit.errors import LabkitError
 
     def program(comm: Intracomm) -> float:
         right, left = (comm.rank + 1) % comm.size, (comm.rank - 1) % comm.size
@@ -312,8 +311,6 @@ class ScalingFixture:
         ]
         slower = "" if baseline is None else self._slower(baseline, verdict, limit)
         if slower and "slower" not in chosen and _is_by_the_clock(study, verdict):
-            from labkit.errors import StudyWarning
-
             warnings.warn(f"{self.name}: {slower}", StudyWarning, stacklevel=2)  # another host, or a busy one
             slower = ""
         if verdict.match == "undecided" and undecided == "xfail" and not slower:

@@ -32,13 +32,13 @@ FRAGMENT = 60
 LISTED = r"labkit\.machines\.topologies\.\w+|labkit\.jupyter\.explorers\.\w+|labkit\.plot(\.\w+)?\.\w+_figure"
 #: how many of them there are at most in labkit/; lower a number once it is met
 MOST_OF = {
-    r"\bAny\b": 1998,
+    r"\bAny\b": 1992,
     "fmt: skip": 60,
     "type: ignore": 108,
     r"^ +global ": 4,
 }
 #: imports inside functions; those that only a type checker reads are never carried out
-MOST_LAZY = 375
+MOST_LAZY = 369
 FOR_TYPES = r"^if TYPE_CHECKING:\n(?:    .*\n|\n(?=    ))+"
 #: files of labkit/
 MOST_MODULES = 450

@@ -59,7 +59,6 @@ def preload() -> None:
     """Load what ranks need, once for all of them."""
     for name in _PRELOADED.split():
         importlib.import_module(name)
-    from labkit.comm.module import simulated_module
     from labkit.local.costs import calibration
     from labkit.real.context import seed_rank
 

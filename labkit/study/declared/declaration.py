@@ -25,7 +25,7 @@ from labkit.process.imports import imported_files, program_digests
 from labkit.scaling import read_expectation
 from labkit.scaling.description import TOLERANCE, check_tolerance
 from labkit.scaling.parser import parse
-from labkit.study.points import collective_choices, rank_counts
+from labkit.study.points import choice_text, collective_choices, rank_counts
 from labkit.study.sweep_points import Planned, plan_sweep
 from labkit.text.files import require_file, toml_of
 from labkit.timing import Repeats
@@ -382,8 +382,6 @@ def _columns(parameters: Mapping[str, object]) -> dict[str, list[object]]:
     columns["ranks"] = rank_counts(parameters["ranks"])
     columns.setdefault("on", ["star"])
     if "coll" in columns:
-        from labkit.study.points import choice_text
-
         columns["coll"] = [choice_text(one) for one in collective_choices(parameters["coll"])]
     return columns
 
