@@ -13,6 +13,7 @@ mpi4py programs that nobody of this project wrote, unchanged, on 4 simulated ran
 (`labkit run -n 4 --on star:1,cores=4`) and on real Open MPI. *Same*: both printed the same lines, or the
 same lines in any order where ranks print concurrently; times, addresses, names of hosts and the order of
 lines aside.
+*Differs*: they print the version of MPI, or something that depends on when a message arrives.
 `python -m tests.conformance.public` clones the repositories at these commits, runs the programs and writes
 this.
 

@@ -270,3 +270,20 @@ def test_what_a_program_keeps_to_its_end_is_given_up_there(labkit):
     done = labkit(body)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.splitlines()) == [*(f"3 {rank}" for rank in range(3)), *["exits"] * 3]
+
+
+@pytest.mark.slow
+def test_what_had_a_thread_is_given_up_at_the_end(labkit):
+    body = (
+        "import queue, threading\nclass Worker:\n    def __init__(self):\n"
+        "        self.queue = queue.Queue()\n"
+        "        self.thread = threading.Thread(target=self.work, daemon=True)\n"
+        "        self.thread.start()\n"
+        "    def work(self):\n        while self.queue.get() is not None:\n            pass\n"
+        "    def run(self):\n        self.queue.put(1)\n        self.queue.put(None)\n"
+        "        self.thread.join()\n    def __del__(self):\n        print(comm.allreduce(1), rank)\n"
+        "kept = Worker()\nkept.run()\n"
+    )
+    done = labkit(body)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.splitlines()) == [f"3 {rank}" for rank in range(3)]

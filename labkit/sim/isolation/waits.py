@@ -404,14 +404,14 @@ class RankWaits:
         if not self.threads:
             return False, True
         self.threads = [one for one in self.threads if _is_alive(one) or not one.ident]
-        frames = sys._current_frames()
+        # no frame stays in a variable: this one is among them, and would keep the locals of all alive
+        idle = {number for number, frame in sys._current_frames().items() if _is_idle(frame)}
         surely = True
         for one in self.threads:
             number = one.ident or 0
             if number in self._at_calls:
                 continue
-            frame = frames.get(number)
-            if number in self._at_locks or _is_idle(frame):
+            if number in self._at_locks or number in idle:
                 surely = False
             else:
                 return True, False
