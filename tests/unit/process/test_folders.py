@@ -154,7 +154,7 @@ grade_folder({"ada": Path(sys.argv[1])}, find_assignment("broadcast"), jobs=1)
 
 def test_what_a_killed_grader_leaves_is_seen_and_removed(places, tmp_path):
     submission = tmp_path / "ada.py"
-    submission.write_text("while True:\n    pass\n")
+    submission.write_text("def broadcast(comm, data, root):\n    while True:\n        pass\n")
     with subprocess.Popen([sys.executable, "-c", GRADER, str(submission)]) as grader:
         while not remaining(places) and grader.poll() is None:
             time.sleep(0.02)

@@ -190,7 +190,8 @@ def test_memory_does_not_grow_with_the_messages() -> None:
         return len(run.profile()), peak
 
     held(10)  # what is imported and cached
-    (few, little), (many, much) = held(100), held(5000)
+    # the least of three: threads of other tests that end meanwhile add to a peak
+    (few, little), (many, much) = (min(held(messages) for _ in range(3)) for messages in (100, 5000))
     assert few == many
     assert much - little < 100_000  # a trace of it takes 40 times that
 
