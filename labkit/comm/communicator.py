@@ -365,7 +365,7 @@ class Comm(Keyed, ErrorHandling, Buffering, Handle, _kernels.CommBase):
         return Info.Create(dict(self._own().get("info", {})))
 
     def Set_info(self, info: Info) -> None:
-        """Keep hints, besides those set before; nothing looks at them."""
+        """Keep hints, in addition to those set before; nothing looks at them."""
         hints = info._dict()
         self._own().setdefault("info", {}).update(hints)
 

@@ -364,7 +364,7 @@ class File(ErrorHandling, Handle):
         return Info.Create(dict(self._now("Get_info").own.own.get("info", {})))
 
     def Set_info(self, info: Info) -> None:
-        """Keep hints, besides those set before; nothing looks at them."""
+        """Keep hints, in addition to those set before; nothing looks at them."""
         self._now("Set_info").own.own.setdefault("info", {}).update(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")

@@ -322,7 +322,7 @@ class Win(Keyed, ErrorHandling, Handle, _kernels.Exporter):
         return Info.Create(dict(self._own().get("info", {})))
 
     def Set_info(self, info: Info) -> None:
-        """Keep hints, besides those set before; nothing looks at them."""
+        """Keep hints, in addition to those set before; nothing looks at them."""
         self._own().setdefault("info", {}).update(info._dict())
 
     info = property(Get_info, Set_info, doc="Hints that this rank has set.")

@@ -41,11 +41,15 @@ _PACKAGE = os.path.dirname(os.path.dirname(_HERE))
 
 
 @functools.cache
-def stand_by() -> BinaryIO:
-    """Prepare the engine once: a request for its stacks must never end it. Return where they go."""
-    nowhere = open(os.devnull, "wb")  # noqa: SIM115 - lives as long as the engine
+def _nowhere() -> BinaryIO:
+    return open(os.devnull, "wb")  # lives as long as the engine
+
+
+@functools.cache
+def stand_by() -> None:
+    """Prepare the engine once: a request for its stacks must never end it."""
     if STACK_SIGNAL is not None:
-        faulthandler.register(STACK_SIGNAL, file=nowhere, all_threads=True)
+        faulthandler.register(STACK_SIGNAL, file=_nowhere(), all_threads=True)
     # The settings of a launch of labkit's own; a program sees the folder that its caller has.
     original = os.environ.pop("LABKIT_TMPDIR", None)
     if original is not None:
@@ -53,7 +57,6 @@ def stand_by() -> BinaryIO:
         tempfile.tempdir = None
     if original:
         os.environ["TMPDIR"] = original
-    return nowhere
 
 
 class Interrupts:
@@ -154,7 +157,7 @@ def _stack_file(path: str | None) -> Iterator[None]:
         try:
             yield
         finally:
-            faulthandler.register(STACK_SIGNAL, file=stand_by(), all_threads=True)
+            faulthandler.register(STACK_SIGNAL, file=_nowhere(), all_threads=True)
 
 
 @contextlib.contextmanager
